@@ -29,8 +29,14 @@ __all__ = [
 
 
 DAMAGE = (
-    ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError,
-)  # fmt: skip
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 """What reading the content of a damaged file raises: JSON may hold Infinity, and may be deep."""
 
 

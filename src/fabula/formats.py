@@ -92,14 +92,18 @@ REFERENCE = Format(
     "a reference corpus", 2, "build it again with `fabula reference build`", 2, error=CorpusError
 )
 PASSAGES = Format(
-    "passages of a corpus", 1, "delete that folder and run `fabula reference passages`",
+    "passages of a corpus",
+    1,
+    "delete that folder and run `fabula reference passages`",
     error=CorpusError,
-)  # fmt: skip
+)
 DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`", 2)
 PHRASES = Format(
-    "phrases of a group", 1, "write it again with `fabula groups phrases --out`",
+    "phrases of a group",
+    1,
+    "write it again with `fabula groups phrases --out`",
     field="fabula_phrases",
-)  # fmt: skip
+)
 TRAINING = Format("a training corpus", 2, _TRAIN, 2)
 CASES = Format("an index of cases", 1, _TRAIN, error=CorpusError)
 NETWORK = Format("a recurrent network", 1, _TRAIN, error=CorpusError)
@@ -107,5 +111,15 @@ PROVENANCE = Format("a record of how a result was made", 1, "make the result aga
 DESK = Format("the desk's drafts", 1, "name another folder with `dir`")
 
 FORMATS = (
-    ROWS, RUN, REFERENCE, PASSAGES, DETECTORS, PHRASES, TRAINING, CASES, NETWORK, DESK, PROVENANCE,
-)  # fmt: skip
+    ROWS,
+    RUN,
+    REFERENCE,
+    PASSAGES,
+    DETECTORS,
+    PHRASES,
+    TRAINING,
+    CASES,
+    NETWORK,
+    DESK,
+    PROVENANCE,
+)

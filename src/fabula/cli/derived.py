@@ -125,9 +125,12 @@ def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[
         wrapped: Any = called
         for one in reversed(described):
             wrapped = click.option(
-                *_names(one), cls=Option, setting=one.path[-1], formerly=one.field.formerly,
+                *_names(one),
+                cls=Option,
+                setting=one.path[-1],
+                formerly=one.field.formerly,
                 **_attributes(one),
-            )(wrapped)  # fmt: skip
+            )(wrapped)
         return wrapped  # type: ignore[no-any-return]
 
     return decorate

@@ -36,19 +36,28 @@ def common_options() -> list[click.Option]:
 
     return [
         click.Option(
-            ["-q", "--quiet"], is_flag=True, expose_value=False, callback=keep,
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=keep,
             help="Show neither progress nor notices on standard error.",
         ),
         click.Option(
-            ["-v", "--verbose"], is_flag=True, expose_value=False, callback=keep,
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=keep,
             help="Show each step, and the full traceback of an error.",
         ),
         click.Option(
-            ["--log"], type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-            expose_value=False, callback=keep,
+            ["--log"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            expose_value=False,
+            callback=keep,
             help="Append steps, notices and errors to this file, with the time.",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def is_quiet() -> bool:

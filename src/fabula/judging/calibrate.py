@@ -70,7 +70,16 @@ def graded_trust(
         mine = given[rater]
         for item, one in by_item.items():
             owed = [m for m in mine if m.item == item and m.value is None]
-            found.append(trust_in_item(mine[0].signature, plan.rubric, item, one,
-                                       n_missing=len(owed), source=source, date=date))  # fmt: skip
+            found.append(
+                trust_in_item(
+                    mine[0].signature,
+                    plan.rubric,
+                    item,
+                    one,
+                    n_missing=len(owed),
+                    source=source,
+                    date=date,
+                )
+            )
     book.add([trust for trust in found if is_identified(trust.model)])
     return found

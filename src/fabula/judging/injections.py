@@ -139,11 +139,17 @@ def _row(
             counts[k] += (1, before != after, is_open, is_open and after == wanted, 0)
     pairs, moved, n_open, followed, lost = (int(n) for n in counts.sum(axis=0))
     return ProbeRow(
-        kind, pairs, moved, n_open, followed, lost,
+        kind,
+        pairs,
+        moved,
+        n_open,
+        followed,
+        lost,
         _share(counts[:, 1], counts[:, 0], signature, seed),
         _share(counts[:, 3], counts[:, 2], signature, seed),
-        sum(f"{story}{_MARK}{kind}" in speaking for story in own), len(own),
-    )  # fmt: skip
+        sum(f"{story}{_MARK}{kind}" in speaking for story in own),
+        len(own),
+    )
 
 
 def _share(

@@ -180,9 +180,15 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
         if one.details.get("author"):
             own[document] = bool(one.details.get("own_story"))
     return JudgeAnswers(
-        rater, signature, answers, missing,
-        again=again, wordings=wordings, own=own, n_graded=n_graded,
-    )  # fmt: skip
+        rater,
+        signature,
+        answers,
+        missing,
+        again=again,
+        wordings=wordings,
+        own=own,
+        n_graded=n_graded,
+    )
 
 
 def judge_panels(
@@ -244,9 +250,13 @@ def judge_figures(
     said = np.array([judge.answers[subject] for subject in subjects])
     is_so = np.array([truth[subject] for subject in subjects])
     kappa = _kappa(
-        said, is_so, subjects, yardstick.seed, f"{judge.signature}|experts:{yardstick.source}",
+        said,
+        is_so,
+        subjects,
+        yardstick.seed,
+        f"{judge.signature}|experts:{yardstick.source}",
         "Cohen kappa with the experts' majority",
-    )  # fmt: skip
+    )
     if kappa.value is None:
         why["kappa"] = _why_no_kappa(judge, yardstick, len(subjects))
     counts = Confusion.of(said, is_so)
@@ -261,8 +271,11 @@ def judge_figures(
     retest = _kappa(
         np.array([judge.answers[subject] for subject in retested]),
         np.array([judge.again[subject] for subject in retested]),
-        retested, yardstick.seed, judge.signature, "Cohen kappa of first and second answers",
-    )  # fmt: skip
+        retested,
+        yardstick.seed,
+        judge.signature,
+        "Cohen kappa of first and second answers",
+    )
     if retest.value is None:
         why["retest"] = "all answers are the same" if retested else "no document was judged twice"
     wordings = _among_wordings(judge, yardstick.seed)
@@ -276,9 +289,17 @@ def judge_figures(
         few = f"fewer than {MIN_JUDGES} judges" if judge.answers else _no_answers(judge)
         why["ability"] = "a panel has none" if judge.kind == "panel" else few
     return JudgeFigures(
-        judge, kappa, baseline, counts, retest, wordings, length, own, ability,
+        judge,
+        kappa,
+        baseline,
+        counts,
+        retest,
+        wordings,
+        length,
+        own,
+        ability,
         why,
-    )  # fmt: skip
+    )
 
 
 def _no_answers(judge: JudgeAnswers) -> str:
@@ -304,9 +325,14 @@ def _kappa(
     a: Floats, b: Floats, subjects: Sequence[Subject], seed: int, signature: str, method: str
 ) -> Estimate:
     return bootstrap_interval(
-        cohen_kappa(a, b), _cells(a, b), cohen_of_sums, [document for document, _ in subjects],
-        seed=seed, method=f"{method}, percentile bootstrap over documents", signature=signature,
-    )  # fmt: skip
+        cohen_kappa(a, b),
+        _cells(a, b),
+        cohen_of_sums,
+        [document for document, _ in subjects],
+        seed=seed,
+        method=f"{method}, percentile bootstrap over documents",
+        signature=signature,
+    )
 
 
 def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
@@ -315,10 +341,14 @@ def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
     for row, said in zip(ratings, judge.wordings.values(), strict=True):
         row[: len(said)] = [np.nan if value is None else value for value in said]
     return bootstrap_interval(
-        fleiss_kappa(ratings) if len(ratings) else None, fleiss_sums(ratings), fleiss_of_sums,
-        [document for document, _ in judge.wordings], seed=seed, signature=judge.signature,
+        fleiss_kappa(ratings) if len(ratings) else None,
+        fleiss_sums(ratings),
+        fleiss_of_sums,
+        [document for document, _ in judge.wordings],
+        seed=seed,
+        signature=judge.signature,
         method="Fleiss kappa of the wordings of questions, percentile bootstrap over documents",
-    )  # fmt: skip
+    )
 
 
 def _cells(a: Floats, b: Floats) -> Floats:
@@ -355,11 +385,14 @@ def _length(
     found = association_within(
         np.array([ranks[document] for document, _ in subjects], np.float64),
         np.array([judge.answers[subject] for subject in subjects], np.float64),
-        _strata(subjects, truth), [document for document, _ in subjects],
-        kind="correlation", seed=yardstick.seed, signature=judge.signature,
+        _strata(subjects, truth),
+        [document for document, _ in subjects],
+        kind="correlation",
+        seed=yardstick.seed,
+        signature=judge.signature,
         method=f"rank correlation of Yes with words, {_given(truth)}, "
         f"percentile bootstrap over documents",
-    )  # fmt: skip
+    )
     if found.value is None:
         known = "answers or lengths never differ" if subjects else "the texts were not given"
         why["length"] = known if judge.answers else _no_answers(judge)
@@ -378,11 +411,15 @@ def _own_family(
     found = association_within(
         np.array([judge.own[document] for document, _ in subjects], np.float64),
         np.array([judge.answers[subject] for subject in subjects], np.float64),
-        _strata(subjects, truth), [document for document, _ in subjects],
-        kind="slope", seed=yardstick.seed, signature=judge.signature,
+        _strata(subjects, truth),
+        [document for document, _ in subjects],
+        kind="slope",
+        seed=yardstick.seed,
+        signature=judge.signature,
         method=f"difference in the share of Yes, own family and others, {_given(truth)}, "
-        f"percentile bootstrap over documents", n_units=min(sides[True], sides[False]),
-    )  # fmt: skip
+        f"percentile bootstrap over documents",
+        n_units=min(sides[True], sides[False]),
+    )
     if found.value is None:
         unknown = "the authors of the documents are unknown"
         one_side = "all documents are by its own family" if sides[True] else "none is by its family"
@@ -397,9 +434,13 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
     agreement = _kappa(
-        np.array([first.answers[s] for s in common]), np.array([second.answers[s] for s in common]),
-        common, yardstick.seed, signature, "Cohen kappa of two judges",
-    )  # fmt: skip
+        np.array([first.answers[s] for s in common]),
+        np.array([second.answers[s] for s in common]),
+        common,
+        yardstick.seed,
+        signature,
+        "Cohen kappa of two judges",
+    )
     truth = yardstick.truth()
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])

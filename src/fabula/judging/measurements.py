@@ -18,15 +18,59 @@ from fabula.types import Document, Item, Measurement
 __all__ = ["own_story", "to_measurements"]
 
 _FAMILIES = (
-    "gpt", "claude", "gemini", "gemma", "llama", "mistral", "qwen", "deepseek", "smollm", "grok",
-    "command", "phi", "olmo",
-)  # fmt: skip
+    "gpt",
+    "claude",
+    "gemini",
+    "gemma",
+    "llama",
+    "mistral",
+    "qwen",
+    "deepseek",
+    "smollm",
+    "grok",
+    "command",
+    "phi",
+    "olmo",
+)
 _VARIANTS = (
-    "base", "beta", "chat", "code", "coder", "exp", "flash", "fp", "gguf", "haiku", "hf", "instant",
-    "instruct", "it", "k", "large", "latest", "lite", "m", "max", "medium", "mini", "nano", "neo",
-    "opus", "plus", "preview", "pro", "r", "s", "small", "sonnet", "thinking", "tiny", "turbo",
-    "ultra", "vision",
-)  # fmt: skip
+    "base",
+    "beta",
+    "chat",
+    "code",
+    "coder",
+    "exp",
+    "flash",
+    "fp",
+    "gguf",
+    "haiku",
+    "hf",
+    "instant",
+    "instruct",
+    "it",
+    "k",
+    "large",
+    "latest",
+    "lite",
+    "m",
+    "max",
+    "medium",
+    "mini",
+    "nano",
+    "neo",
+    "opus",
+    "plus",
+    "preview",
+    "pro",
+    "r",
+    "s",
+    "small",
+    "sonnet",
+    "thinking",
+    "tiny",
+    "turbo",
+    "ultra",
+    "vision",
+)
 # A model's name: its family, then versions, sizes and variants; anything else is a surname.
 _MODEL_NAME = re.compile(
     rf"(?:meta-)?(?:chat)?({'|'.join(_FAMILIES)})"
@@ -47,9 +91,15 @@ def to_measurements(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):
         yield _measurement(
-            list(answers), document_id, plan.rubric.item(item), authors[document_id], model,
-            plan, signature, flags[document_id],
-        )  # fmt: skip
+            list(answers),
+            document_id,
+            plan.rubric.item(item),
+            authors[document_id],
+            model,
+            plan,
+            signature,
+            flags[document_id],
+        )
 
 
 def _measurement(

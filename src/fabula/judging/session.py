@@ -133,9 +133,15 @@ async def _judge(
         if session.pairs is not None:
             with kept_rows(_rounds_path(session, session.pairs), ROUNDS) as rounds:
                 found = await judge_pairs(
-                    session.pairs, model, plan, book, max_pairs=session.max_pairs, rounds=rounds,
-                    meter=meter, max_unreadable=session.max_unreadable,
-                )  # fmt: skip
+                    session.pairs,
+                    model,
+                    plan,
+                    book,
+                    max_pairs=session.max_pairs,
+                    rounds=rounds,
+                    meter=meter,
+                    max_unreadable=session.max_unreadable,
+                )
         else:
             judged = await judge_stories(
                 documents, model, plan, book, meter=meter, max_unreadable=session.max_unreadable

@@ -348,10 +348,17 @@ class TrustBook:
 
 def _key(trust: Trust) -> tuple[str, ...]:
     return (
-        trust.model.rpartition("@")[2], trust.rubric, trust.style, trust.prompt, trust.item,
-        str(trust.samples), str(trust.temperature), trust.structured, trust.effort,
+        trust.model.rpartition("@")[2],
+        trust.rubric,
+        trust.style,
+        trust.prompt,
+        trust.item,
+        str(trust.samples),
+        str(trust.temperature),
+        trust.structured,
+        trust.effort,
         trust.paraphrases,
-    )  # fmt: skip
+    )
 
 
 def _is_model(kept: str, wanted: str) -> bool:
@@ -379,9 +386,20 @@ def _read(path: Path) -> Sequence[Trust]:
 
 def _checked(trust: Trust) -> Trust:
     """Raise `ValueError` if a figure is invalid."""
-    figures = (trust.kappa, trust.low, trust.high, trust.n, trust.samples, trust.temperature,
-               trust.people, trust.people_fleiss, trust.people_fleiss_mean, trust.less,
-               trust.less_low, trust.less_high)  # fmt: skip
+    figures = (
+        trust.kappa,
+        trust.low,
+        trust.high,
+        trust.n,
+        trust.samples,
+        trust.temperature,
+        trust.people,
+        trust.people_fleiss,
+        trust.people_fleiss_mean,
+        trust.less,
+        trust.less_low,
+        trust.less_high,
+    )
     for figure in figures:
         if figure is not None and not isinstance(figure, int | float):
             raise ValueError(f"{figure!r} is not a number")

@@ -61,8 +61,9 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
         rf"{MARKS}(?:both\s)?(?:{options})\b(?P<more>(?:{CLOSES}\s{{0,2}}(?:,|/|\||\bor\b|\band\b|\bbut\b)"
         rf"(?:\s{{0,2}}(?:or|and|also|but|then|perhaps|maybe|an?)\b){{0,3}}{MARKS}(?:{options})"
         rf"{CLOSES}(?=\W|$)){{1,20}})(?P<ends>[\])\s]{{0,4}}(?:$|[.,;:!?\])—–-]|\s\())?",
-        text, re.IGNORECASE,
-    )  # fmt: skip
+        text,
+        re.IGNORECASE,
+    )
     if joined and (joined["ends"] is not None or re.search(r"/|\||\bor\b|\band\b", joined["more"])):
         return _several(joined, options, scale, line)
     firm = _FIRM if scale.is_test else ""
@@ -70,8 +71,9 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
     head = re.match(
         rf"{MARKS}{firm}(?P<prefix>{prefix})(?P<said>{options}){CLOSES}"
         rf"(?P<ends>{_ENDS}|{_GOES_ON}|{_PREFERRED})(?P<after>.*)",
-        text, re.IGNORECASE,
-    )  # fmt: skip
+        text,
+        re.IGNORECASE,
+    )
     if head is None or _IN_SPEECH.match(text) or not _is_clear(head, options):
         return None
     after = head["after"]
@@ -129,8 +131,9 @@ def _number(text: str, scale: Scale, line: int) -> Reading | None:
         rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?{_UNIT}{CLOSES}"
         # After "2/5" a dash does not begin a range.
         rf"(?P<after>{_ENDS}.*|(?(of)(?=\s{{0,3}}[—–])|(?!)).*|\s(?:because|since|as)\b.*|\s(?P<join>or|and|to)\s(?:{_NUMBER}|(?:{words})\b).*)",
-        text, re.IGNORECASE,
-    )  # fmt: skip
+        text,
+        re.IGNORECASE,
+    )
     if head is None:
         return None
     if head["join"]:

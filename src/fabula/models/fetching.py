@@ -396,8 +396,10 @@ def _install(wanted: Path, target: Path) -> None:
     command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
     done = subprocess.run(
         [*command, "--target", str(target), "-r", str(wanted)],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         raise Unavailable(f"the package index: {said[-1] if said else 'no answer'}")

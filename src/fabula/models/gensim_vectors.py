@@ -120,8 +120,13 @@ class _Unpickler(pickle.Unpickler):
         stand_in = _STAND_INS.get((module, name))
         if stand_in is not None:
             return stand_in
-        classes = ("KeyedVectors", "Word2VecKeyedVectors", "FastTextKeyedVectors", "Vocab",
-                   "CompatVocab")  # fmt: skip
+        classes = (
+            "KeyedVectors",
+            "Word2VecKeyedVectors",
+            "FastTextKeyedVectors",
+            "Vocab",
+            "CompatVocab",
+        )
         if module.startswith("gensim.") and name in classes:
             return _Attributes
         raise pickle.UnpicklingError(
@@ -141,8 +146,19 @@ def read_gensim(path: Path) -> tuple[list[str], NDArray[Any]]:
         vectors = found.plain() if isinstance(found, _Array) else None
         if found is None:
             vectors = np.load(f"{path}.vectors.npy", allow_pickle=False)
-    except (pickle.UnpicklingError, OSError, EOFError, ValueError, AttributeError, IndexError,
-            TypeError, KeyError, MemoryError, OverflowError, RecursionError) as error:  # fmt: skip
+    except (
+        pickle.UnpicklingError,
+        OSError,
+        EOFError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        TypeError,
+        KeyError,
+        MemoryError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise InputError(f"{path}: cannot read word vectors ({error})") from error
     words = state.get("index_to_key") or state.get("index2word")
     if (

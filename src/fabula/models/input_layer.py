@@ -19,8 +19,14 @@ from fabula.models.onnx_layer import read_onnx_layer
 
 __all__ = ["InputLayer"]
 
-_NAMES = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",
-          "tok_embeddings.weight", "shared.weight")  # fmt: skip
+_NAMES = (
+    "embed_tokens.weight",
+    "wte.weight",
+    "word_embeddings.weight",
+    "embed_in.weight",
+    "tok_embeddings.weight",
+    "shared.weight",
+)
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 

@@ -221,9 +221,16 @@ def _loaded(path: Path, torch: Any, transformers: Any) -> tuple[Any, Any]:
                 str(folder), dtype=torch.float32, output_loading_info=True, **asked
             )
     except (
-        OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, ImportError,
-        SafetensorError, struct.error,
-    ) as error:  # fmt: skip
+        OSError,
+        ValueError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ImportError,
+        SafetensorError,
+        struct.error,
+    ) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(f"{path}: cannot load the model ({said})") from error
     # Weights missing from the file would be initialised at random, and used as if trained.

@@ -55,9 +55,13 @@ def is_llama(layout: Layout) -> bool:
 
 
 _SETTINGS = (
-    "attention.head_count", "embedding_length", "attention.head_count_kv", "block_count",
-    "attention.layer_norm_rms_epsilon", "rope.freq_base",
-)  # fmt: skip
+    "attention.head_count",
+    "embedding_length",
+    "attention.head_count_kv",
+    "block_count",
+    "attention.layer_norm_rms_epsilon",
+    "rope.freq_base",
+)
 _HARMLESS = {
     f"llama.{name}"
     for name in ("context_length", "feed_forward_length", "vocab_size", "rope.dimension_count")
@@ -226,9 +230,13 @@ class _Layers:
     def norm(self, x: str, name: str, out: str) -> str:
         weight = self.graph.add_weight(name, unpacked(self._path, self._tensors[name]))
         return self.graph.add(
-            "SimplifiedLayerNormalization", [x, weight], [out],
-            axis=-1, epsilon=self._shape.epsilon, stash_type=1,
-        )  # fmt: skip
+            "SimplifiedLayerNormalization",
+            [x, weight],
+            [out],
+            axis=-1,
+            epsilon=self._shape.epsilon,
+            stash_type=1,
+        )
 
     def _times(self, x: str, name: str) -> str:
         """Multiply `x` by a matrix of the file."""
@@ -249,9 +257,16 @@ class _Layers:
             graph.add_weight(f"{name}.scales", scales.reshape(-1)),
         ]
         large = graph.add(
-            "MatMulNBits", [x, *weights], [f"{name}.large"], MICROSOFT,
-            K=n_columns, N=n_rows, bits=4, block_size=_BLOCK, accuracy_level=1,
-        )  # fmt: skip
+            "MatMulNBits",
+            [x, *weights],
+            [f"{name}.large"],
+            MICROSOFT,
+            K=n_columns,
+            N=n_rows,
+            bits=4,
+            block_size=_BLOCK,
+            accuracy_level=1,
+        )
         offsets = graph.add_weight(f"{name}.offsets", (least + 8 * scales).T)
         small = graph.add("MatMul", [self._sum(x, n_columns), offsets], [f"{name}.small"])
         return graph.add("Add", [large, small], [out])

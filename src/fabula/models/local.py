@@ -154,8 +154,12 @@ class LocalModel:
             return False
         self._prefix = prefix
         if prefix:
-            request = {"messages": [{"role": "user", "content": prefix}], "max_tokens": 1,
-                       "temperature": 0.0, "cache_prompt": False}  # fmt: skip
+            request = {
+                "messages": [{"role": "user", "content": prefix}],
+                "max_tokens": 1,
+                "temperature": 0.0,
+                "cache_prompt": False,
+            }
             # A prefix that is too long is reported when the whole prompt is asked.
             await asyncio.to_thread(self._server.handle_chat_completions, request)
         return bool(prefix)

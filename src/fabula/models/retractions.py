@@ -20,8 +20,13 @@ def _any(*alternatives: str) -> str:
     return f"(?:{'|'.join(alternatives)})"
 
 
-_REVISE = _any("reconsider", "rethink", r"revise", r"correct (?:myself|that|this|my)",
-               r"change (?:my|that|this)")  # fmt: skip
+_REVISE = _any(
+    "reconsider",
+    "rethink",
+    r"revise",
+    r"correct (?:myself|that|this|my)",
+    r"change (?:my|that|this)",
+)
 _HARSH = _any("harsh", "kind", "generous", "lenient", "strict", "quick", "easy", "hasty")
 _TURNED = re.compile(
     r"\b"
@@ -52,21 +57,42 @@ _TURNED = re.compile(
 _CONCLUDES = re.compile(
     r"\b"
     + _any(
-        r"on (?:the )?(?:balance|whole|reflection)", "overall", "ultimately",
-        "in the (?:end|final analysis)", "all (?:told|in all|things considered)",
-        "at the end of the day", "in (?:sum|short|conclusion)", "to conclude", "as a whole",
-        "weigh(?:ing|ed)?", "looking (?:back|again|closer)", "strictly", "when all is said",
-    ) + r"\b",
+        r"on (?:the )?(?:balance|whole|reflection)",
+        "overall",
+        "ultimately",
+        "in the (?:end|final analysis)",
+        "all (?:told|in all|things considered)",
+        "at the end of the day",
+        "in (?:sum|short|conclusion)",
+        "to conclude",
+        "as a whole",
+        "weigh(?:ing|ed)?",
+        "looking (?:back|again|closer)",
+        "strictly",
+        "when all is said",
+    )
+    + r"\b",
     _FLAGS,
-)  # fmt: skip
+)
 
 # The story as a whole is said to do what the verdict denies.
 _ADVERBS = (
     r"(?:(?:\w{2,16}ly|still|just|indeed|then|also|even|thus|so|only|in fact|after all|of course|"
     r"nevertheless|nonetheless|all the same)\s){0,3}"
 )
-_STORY = _any("story", "piece", "text", "work", "narrative", "tale", "draft", "whole", "writing",
-              "passage", "chapter")  # fmt: skip
+_STORY = _any(
+    "story",
+    "piece",
+    "text",
+    "work",
+    "narrative",
+    "tale",
+    "draft",
+    "whole",
+    "writing",
+    "passage",
+    "chapter",
+)
 _IT = (
     rf"(?:\b(?:it|this|(?:the|this|that|your)\s(?:\w{{1,14}}\s)?{_STORY})"
     rf"|(?:^|[.,;:!?]\s)that)[,\s]{{1,2}}{_ADVERBS}"
@@ -78,9 +104,15 @@ _BAR = (
 )
 _NOT = r"(?:(?:does|do|did|can|could|will|would|has|is)\s?(?:not|n['’]t)|cannot|never)\s"
 _SUCCEED = _any(
-    rf"pass(?:{_ENDS}|\s{_BAR})", rf"(?:succeed|make it|work|deliver){_ENDS}", "qualify", "suffice",
-    "hold up", "measure up", "manage it", rf"(?:meet|satisfy|clear|reach|fulfil)\s{_BAR}",
-)  # fmt: skip
+    rf"pass(?:{_ENDS}|\s{_BAR})",
+    rf"(?:succeed|make it|work|deliver){_ENDS}",
+    "qualify",
+    "suffice",
+    "hold up",
+    "measure up",
+    "manage it",
+    rf"(?:meet|satisfy|clear|reach|fulfil)\s{_BAR}",
+)
 _MET = r"(?:passed|met|satisfied|reached|cleared|fulfilled)\b"
 _CALLED = (
     r"\b(?:call|consider|count|rate|judge|deem)\s(?:it|this|the\s\w{1,12})\s(?:as\s)?an?\s"
@@ -96,11 +128,15 @@ _I_DOUBT = (
     r"(?: that)?)|doubt(?: that| if| whether)?)\s"
 )
 _FAILS = _any(
-    _IT + _any(
+    _IT
+    + _any(
         rf"fails(?:{_ENDS}|\s{_BAR}|\s(?:overall|outright|badly|on (?:this|that|the whole)))",
         r"fails to (?:pass|meet|satisfy|clear|reach|qualify|succeed)",
-        rf"(?:falls|comes up|came up|fell) short{_ENDS}", "misses the mark", "flunks",
-        rf"(?:has )?failed{_ENDS}", rf"{_NOT}{_ADVERBS}{_SUCCEED}",
+        rf"(?:falls|comes up|came up|fell) short{_ENDS}",
+        "misses the mark",
+        "flunks",
+        rf"(?:has )?failed{_ENDS}",
+        rf"{_NOT}{_ADVERBS}{_SUCCEED}",
         rf"(?:does|did|is|has|can|will|would)\s?(?:not|n['’]t){_ENDS}",
         rf"{_BECOMES}fail(?:ure)?{_ENDS}",
     ),
@@ -109,10 +145,12 @@ _FAILS = _any(
     rf"{_I_WILL}(?:fail|reject) (?:it|this|the)",
     r"\bi can(?:not|['’]t) (?:\w{1,12}\s){0,3}(?:pass it|say (?:that )?(?:so|yes|it))",
     rf"{_I_DOUBT}{_IT}(?:passes|succeeds|works|qualifies|does|holds up|meets\s{_BAR}){_ENDS}",
-)  # fmt: skip
+)
 _PASSES = _any(
-    _IT + _any(
-        rf"passes(?:{_ENDS}|\s{_BAR})", rf"(?:has|had) passed{_ENDS}",
+    _IT
+    + _any(
+        rf"passes(?:{_ENDS}|\s{_BAR})",
+        rf"(?:has|had) passed{_ENDS}",
         rf"(?:succeeds|qualifies|works|holds up|does){_ENDS}",
         rf"(?:meets|satisfies|clears|reaches|fulfils)\s{_BAR}",
         rf"(?:does|did|would|should|must|will|can)\s{_ADVERBS}{_SUCCEED}",
@@ -122,7 +160,7 @@ _PASSES = _any(
     rf"{_CALLED}(?:pass|success)\b",
     rf"{_I_WILL}(?:pass|accept) (?:it|this|the)",
     rf"{_I_DOUBT}{_IT}fails{_ENDS}",
-)  # fmt: skip
+)
 
 # Another verdict.
 _SAYING = (
@@ -138,16 +176,41 @@ _TURN = (
     r"make (?:it|that)|at least|more (?:precisely|exactly|likely|accurately)|\w{2,14}ly|just|still)"
     r"[\s,:.…!—–-]{1,4}){0,3}"
 )
-_HARDLY = _any("hardly", "not (?:really|quite|entirely|exactly|at all|yet)", "or not", "barely",
-               "(?:or )?(?:maybe|perhaps|probably) not", "far from it", "by no means",
-               "in no way")  # fmt: skip
+_HARDLY = _any(
+    "hardly",
+    "not (?:really|quite|entirely|exactly|at all|yet)",
+    "or not",
+    "barely",
+    "(?:or )?(?:maybe|perhaps|probably) not",
+    "far from it",
+    "by no means",
+    "in no way",
+)
 _INTO = (
     r"(?:(?:lower|rais|reduc|adjust|chang)(?:e|ed|ing)(?:\s(?:it|that))?|(?:down|up)(?:graded)?)"
     r"\sto"
 )
-_BUT = _any("no", "or", "but", "and", "so", "otherwise", "rather", "also", "then", "actually",
-            "maybe", "perhaps", "probably", "else", "closer to", "i mean", "at least", _INTO,
-            r"(?:make|made|should (?:be|read|have been)|means)(?:\s(?:it|that))?")  # fmt: skip
+_BUT = _any(
+    "no",
+    "or",
+    "but",
+    "and",
+    "so",
+    "otherwise",
+    "rather",
+    "also",
+    "then",
+    "actually",
+    "maybe",
+    "perhaps",
+    "probably",
+    "else",
+    "closer to",
+    "i mean",
+    "at least",
+    _INTO,
+    r"(?:make|made|should (?:be|read|have been)|means)(?:\s(?:it|that))?",
+)
 
 
 def is_taken_back(verdict: str, others: str, after: str, *, is_number: bool = False) -> bool:

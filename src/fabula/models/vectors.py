@@ -43,9 +43,13 @@ class WordVectors:
     """
 
     def __init__(
-        self, name: str, vectors: Quantised, find: Callable[[str], int], owners: bytes,
+        self,
+        name: str,
+        vectors: Quantised,
+        find: Callable[[str], int],
+        owners: bytes,
         remark: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`find` gives a word's row, or -1; `owners` identifies which word owns which row."""
         self.remark = remark
         """What a reader of the matches should know; may be empty."""
@@ -81,9 +85,11 @@ class _LayerVectors(WordVectors):
         self._layer = layer
         self._known: dict[str, int] = {}
         super().__init__(
-            layer.name, quantise(np.zeros((1, layer.n_dimensions))), self._known.__getitem__,
+            layer.name,
+            quantise(np.zeros((1, layer.n_dimensions))),
+            self._known.__getitem__,
             layer.digest.encode(),
-        )  # fmt: skip
+        )
         self._n_rows = 0
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:

@@ -331,8 +331,11 @@ class Shard:
     @property
     def _searched(self) -> tuple[NDArray[Any], ...]:
         return (
-            *self.tokens, self.suffixes.words, self.pairs.buckets.words, self.pairs.entries.words
-        )  # fmt: skip
+            *self.tokens,
+            self.suffixes.words,
+            self.pairs.buckets.words,
+            self.pairs.entries.words,
+        )
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:

@@ -41,9 +41,18 @@ def match_shard(
         stop = min(begin + _BLOCK, n)
         n_before = blocks_read() if shard.is_on_disk else 0
         longest_matches(
-            shard.tokens, shard.suffixes, shard.pairs, query, ends, known, begin, stop, lengths,
-            witnesses, ahead=shard.asks_ahead,
-        )  # fmt: skip
+            shard.tokens,
+            shard.suffixes,
+            shard.pairs,
+            query,
+            ends,
+            known,
+            begin,
+            stop,
+            lengths,
+            witnesses,
+            ahead=shard.asks_ahead,
+        )
         if shard.is_on_disk:
             # To ask for pages that are in memory takes several times as long as the search.
             shard.asks_ahead = blocks_read() > n_before

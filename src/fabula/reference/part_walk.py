@@ -104,10 +104,11 @@ class LocalWalks:
         self._shards = list(shards)
         self._excluded = excluded
         self.vocabularies = [
-            ShardWords([shard.vocabulary[k] for k in range(len(shard.vocabulary))],
-                       shard.token_counts[1:])
+            ShardWords(
+                [shard.vocabulary[k] for k in range(len(shard.vocabulary))], shard.token_counts[1:]
+            )
             for shard in shards
-        ]  # fmt: skip
+        ]
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
         found, first = [], 0
@@ -142,9 +143,18 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
     tokens, suffixes = shard.tokens, shard.suffixes
     ends = walk.starts[:-1] + walk.n_anchors
     anchors = find_anchors(
-        *tokens, suffixes.words, suffixes.n_bits, shard.first_suffixes, walk.units,
-        walk.is_content, walk.starts[:-1], ends, walk.ids, walk.rarities, walk.enough,
-    )  # fmt: skip
+        *tokens,
+        suffixes.words,
+        suffixes.n_bits,
+        shard.first_suffixes,
+        walk.units,
+        walk.is_content,
+        walk.starts[:-1],
+        ends,
+        walk.ids,
+        walk.rarities,
+        walk.enough,
+    )
     distinct, of = np.unique(walk.ids, return_inverse=True)
     rows = np.zeros(shard.info.n_vocabulary + 1, np.int32)
     rows[distinct] = np.arange(1, len(distinct) + 1)
@@ -155,16 +165,36 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
     note_blocks(walk.units, walk.is_content, walk.starts, of + 1, blocks)
     out = np.empty(0, np.bool_) if excluded is None else excluded
     pieces = align(
-        *tokens, suffixes.words, suffixes.n_bits, shard.starts, out, anchors, rows,
-        walk.costs_there, gains, blocks, walk.units, walk.is_content, walk.costs_here, walk.width,
-        walk.drop, walk.exchange, walk.reach, walk.company, walk.least,
-    )  # fmt: skip
+        *tokens,
+        suffixes.words,
+        suffixes.n_bits,
+        shard.starts,
+        out,
+        anchors,
+        rows,
+        walk.costs_there,
+        gains,
+        blocks,
+        walk.units,
+        walk.is_content,
+        walk.costs_here,
+        walk.width,
+        walk.drop,
+        walk.exchange,
+        walk.reach,
+        walk.company,
+        walk.least,
+    )
     # By place in the reference; many anchors lead to one alignment.
     pieces = np.unique(pieces[:, [2, 3, 0, 1, 4]], axis=0)[:, [2, 3, 0, 1, 4]]
     documents = np.searchsorted(shard.starts, pieces[:, 2], side="right") - 1
     found = chain(np.ascontiguousarray(pieces), documents, walk.gap, walk.join, walk.need)
     begins = shard.starts[found[:, 5]]
     return Stretches(
-        found[:, 0], found[:, 1], found[:, 5], found[:, 2] - begins, found[:, 3] - begins,
+        found[:, 0],
+        found[:, 1],
+        found[:, 5],
+        found[:, 2] - begins,
+        found[:, 3] - begins,
         found[:, 4],
-    )  # fmt: skip
+    )

@@ -153,9 +153,13 @@ class LocalPassages:
                 here = places[is_held[places]]
                 scores = np.zeros(len(shard.begins), np.float32)
                 score_terms(
-                    shard.data, shard.indices, shard.indptr, ids[here], queries.weights[here],
+                    shard.data,
+                    shard.indices,
+                    shard.indptr,
+                    ids[here],
+                    queries.weights[here],
                     scores,
-                )  # fmt: skip
+                )
                 if is_out is not None:
                     scores[is_out] = 0
                 passages = np.flatnonzero(scores > 0)

@@ -106,9 +106,12 @@ class FarDocuments:
         """Each piece, where it lies, how long its documents are, and how many bytes it was."""
         # A reader waits for most of the time; it must not keep a processor from those who work.
         read = self._cluster.task(
-            _read, num_cpus=0, num_returns="streaming", scheduling_strategy="SPREAD",
+            _read,
+            num_cpus=0,
+            num_returns="streaming",
+            scheduling_strategy="SPREAD",
             _generator_backpressure_num_objects=2 * _N_AHEAD,
-        )  # fmt: skip
+        )
         left = deque(files)
         reading: deque[Any] = deque()
         while left or reading:

@@ -95,8 +95,17 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
     """
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, OverflowError,
-            MemoryError, TokenError) as error:  # fmt: skip
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        SyntaxError,
+        TypeError,
+        KeyError,
+        OverflowError,
+        MemoryError,
+        TokenError,
+    ) as error:
         raise CorpusError(
             f"{path}: missing or damaged ({error}); run `fabula reference verify`"
         ) from error

@@ -131,10 +131,13 @@ class _Table:
         shared = np.any(given[given.sum(axis=1) >= _MIN_RATERS], axis=0)
         answered = np.any(given, axis=0)
         return [
-            None if is_shared
-            else "shares no subject with two other raters" if has_answers else "gave no answer"
+            None
+            if is_shared
+            else "shares no subject with two other raters"
+            if has_answers
+            else "gave no answer"
             for is_shared, has_answers in zip(shared, answered, strict=True)
-        ]  # fmt: skip
+        ]
 
     def by_group(self, groups: Sequence[object]) -> Floats:
         """How many subjects of each group have each pattern: shape (n_groups, n_patterns)."""
@@ -146,8 +149,10 @@ class _Table:
     def of_subjects(self, posteriors: Floats) -> tuple[tuple[float, ...] | None, ...]:
         """Probabilities by pattern, mapped to subjects; None for those nobody answered."""
         given = np.any(self.is_answered, axis=1)
-        rows = [tuple(row) if some else None for row, some in zip(posteriors.tolist(), given,
-                                                                  strict=True)]  # fmt: skip
+        rows = [
+            tuple(row) if some else None
+            for row, some in zip(posteriors.tolist(), given, strict=True)
+        ]
         return tuple(rows[pattern] for pattern in self.patterns)
 
 
@@ -170,14 +175,20 @@ def dawid_skene(
     counts = table.by_group(range(len(ratings)) if groups is None else groups)
     draws = _resampled_weights(counts, _N_RESAMPLES, seed)
     step = max(1, _BLOCK // table.answers.size)
-    resampled = np.concatenate([
-        _em(table, draws[start : start + step], _ROUGH_TOLERANCE).abilities()
-        for start in range(0, len(draws), step)
-    ])  # fmt: skip
+    resampled = np.concatenate(
+        [
+            _em(table, draws[start : start + step], _ROUGH_TOLERANCE).abilities()
+            for start in range(0, len(draws), step)
+        ]
+    )
     skills = _skills(
-        table, fit.abilities()[0], resampled, counts, signature,
+        table,
+        fit.abilities()[0],
+        resampled,
+        counts,
+        signature,
         "balanced accuracy by Dawid-Skene, percentile bootstrap over documents",
-    )  # fmt: skip
+    )
     return DawidSkene(
         categories=categories,
         probabilities=table.of_subjects(fit.posteriors[0]),
@@ -362,9 +373,13 @@ def glad(
     is_there = draws @ table.is_answered > 0
     resampled = np.where(is_there, np.array(fits)[:, : ratings.shape[1]], np.nan)
     skills = _skills(
-        table, abilities, resampled, counts, signature,
+        table,
+        abilities,
+        resampled,
+        counts,
+        signature,
         "alpha by GLAD, percentile bootstrap over documents",
-    )  # fmt: skip
+    )
     joint = _glad_joint(table, abilities, log_betas)
     posteriors, _ = _normalised(joint, table.weights)
     answered = np.any(table.is_answered, axis=1)

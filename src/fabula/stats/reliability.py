@@ -142,10 +142,15 @@ def alpha_interval(
     """
     sums, of_sums = _alpha_parts(ratings, level)
     return bootstrap_interval(
-        krippendorff_alpha(ratings, level), sums, of_sums, groups, seed=seed, signature=signature,
+        krippendorff_alpha(ratings, level),
+        sums,
+        of_sums,
+        groups,
+        seed=seed,
+        signature=signature,
         method=f"Krippendorff's alpha ({level}), percentile bootstrap over documents",
         n=int((sums[:, -1] > 0).sum()),
-    )  # fmt: skip
+    )
 
 
 def _alpha_parts(
@@ -428,9 +433,14 @@ def icc_interval(
     x = np.zeros(ratings.shape) if value is None else ratings - ratings.mean()
     sums = np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
     return bootstrap_interval(
-        value, sums, _icc_of_sums, groups, seed=seed, signature=signature,
+        value,
+        sums,
+        _icc_of_sums,
+        groups,
+        seed=seed,
+        signature=signature,
         method="ICC(2,1), percentile bootstrap over documents",
-    )  # fmt: skip
+    )
 
 
 def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:

@@ -138,10 +138,13 @@ def resolve(
     made = Resolution(value, words, now_ms())
     connection.execute(
         resolutions.insert().values(
-            document_id=asked.document_id, item=asked.item.id, value=value, note=words,
+            document_id=asked.document_id,
+            item=asked.item.id,
+            value=value,
+            note=words,
             at_ms=made.at_ms,
         )
-    )  # fmt: skip
+    )
     log(connection, who, "resolve", f"{asked.item.id} of {asked.document_id}")
     return made
 

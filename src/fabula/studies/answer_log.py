@@ -59,9 +59,11 @@ def save_answers(
     facts = assignment.unit.facts
     current, shown, newest = _now_and_then(connection, assignment.id, revision)
     locked = {
-        key for page in locked_pages(pages, assignment) for q in page.questions
+        key
+        for page in locked_pages(pages, assignment)
+        for q in page.questions
         for key in (q.key, q.why)
-    }  # fmt: skip
+    }
     reached = _reached(pages, assignment)
     questions = {key: q for page in reached for q in page.questions for key in (q.key, q.why)}
     problems: list[tuple[Key, str]] = []

@@ -143,12 +143,26 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
         # What was sent stays on the page: nobody types an answer twice.
         paragraphs = [text, say("kept_on_page")]
-        html = render("retry.html.j2", say, title=say("not_saved_yet"), base=base,
-                      paragraphs=paragraphs, action=path, fields=fields)  # fmt: skip
+        html = render(
+            "retry.html.j2",
+            say,
+            title=say("not_saved_yet"),
+            base=base,
+            paragraphs=paragraphs,
+            action=path,
+            fields=fields,
+        )
     else:
         home = f"{base}/organise" if is_organiser else f"{base}/"
-        html = render("message.html.j2", say, title="", base=base, heading=say("sorry"),
-                      paragraphs=[text], code="",
-                      back=home if label == "status_404" else "")  # fmt: skip
+        html = render(
+            "message.html.j2",
+            say,
+            title="",
+            base=base,
+            heading=say("sorry"),
+            paragraphs=[text],
+            code="",
+            back=home if label == "status_404" else "",
+        )
     headers = {"retry-after": "5"} if status == 503 else None
     return HTMLResponse(html, status, headers)

@@ -204,10 +204,15 @@ def _give(
     )
     connection.execute(
         assignments.insert().values(
-            participant_id=participant.id, unit=unit.key, order=",".join(map(str, order)),
-            state="open", page="", given_ms=now, seen_ms=now,
+            participant_id=participant.id,
+            unit=unit.key,
+            order=",".join(map(str, order)),
+            state="open",
+            page="",
+            given_ms=now,
+            seen_ms=now,
         )
-    )  # fmt: skip
+    )
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)

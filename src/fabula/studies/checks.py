@@ -44,7 +44,10 @@ def checks_of_all(
     first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
     query = (
         select(
-            assignments.c.participant_id, answers.c.assignment_id, answers.c.part, answers.c.item,
+            assignments.c.participant_id,
+            answers.c.assignment_id,
+            answers.c.part,
+            answers.c.item,
             answers.c.value,
         )
         .join(assignments, assignments.c.id == answers.c.assignment_id)
@@ -54,7 +57,7 @@ def checks_of_all(
             answers.c.item.in_((*right, *people.repeat)),
         )
         .order_by(answers.c.assignment_id, answers.c.id)
-    )  # fmt: skip
+    )
     if participant is not None:
         query = query.where(assignments.c.participant_id == participant)
     given: dict[int, dict[int, dict[_Asked, str]]] = {}

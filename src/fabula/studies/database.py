@@ -60,7 +60,8 @@ ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of keys: SQLite numbers rows by itself only where a key is an integer."""
 
 participants = Table(
-    "participants", metadata,
+    "participants",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     # Of the token in the invitation: who reads the database cannot answer as somebody else.
     Column("token_hash", Text, nullable=False, unique=True),
@@ -71,17 +72,19 @@ participants = Table(
     Column("consented_ms", BigInteger),
     Column("quiz_ms", BigInteger),
     Column("n_right", Integer),
-)  # fmt: skip
+)
 
 # Who is sent by a platform again, by another browser or a second click, has several.
 tokens = Table(
-    "tokens", metadata,
+    "tokens",
+    metadata,
     Column("token_hash", Text, primary_key=True),
     Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
-)  # fmt: skip
+)
 
 assignments = Table(
-    "assignments", metadata,
+    "assignments",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
     Column("unit", Text, nullable=False),
@@ -94,10 +97,11 @@ assignments = Table(
     Column("done_ms", BigInteger),
     UniqueConstraint("participant_id", "unit"),
     Index("assignments_by_unit", "unit", "state"),
-)  # fmt: skip
+)
 
 answers = Table(
-    "answers", metadata,
+    "answers",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("part", Text, nullable=False),
@@ -106,10 +110,11 @@ answers = Table(
     Column("value", Text),
     Column("saved_ms", BigInteger, nullable=False),
     Index("answers_by_assignment", "assignment_id", "id"),
-)  # fmt: skip
+)
 
 page_views = Table(
-    "page_views", metadata,
+    "page_views",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("page", Text, nullable=False),
@@ -117,28 +122,31 @@ page_views = Table(
     # Of what was shown; NULL from before there were versions.
     Column("version", Integer),
     Index("page_views_by_assignment", "assignment_id", "id"),
-)  # fmt: skip
+)
 
 sessions = Table(
-    "sessions", metadata,
+    "sessions",
+    metadata,
     Column("token_hash", Text, primary_key=True),
     Column("ends_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 audit = Table(
-    "audit", metadata,
+    "audit",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("at_ms", BigInteger, nullable=False),
     Column("who", Text, nullable=False),
     Column("what", Text, nullable=False),
     Column("detail", Text, nullable=False, default=""),
-)  # fmt: skip
+)
 
 settings = Table(
-    "settings", metadata,
+    "settings",
+    metadata,
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
-)  # fmt: skip
+)
 
 
 def now_ms() -> int:
@@ -332,9 +340,13 @@ def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
 
 def _postgres_engine(url: Any) -> Engine:
     engine = create_engine(
-        url, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True,
+        url,
+        pool_size=20,
+        max_overflow=20,
+        pool_pre_ping=True,
+        hide_parameters=True,
         connect_args={"connect_timeout": 10},
-    )  # fmt: skip
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:

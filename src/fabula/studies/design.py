@@ -135,12 +135,21 @@ class StudyDesign:
 
         How many read what may be raised while a study runs.
         """
-        shown = repr((
-            self.id, self.kind, self.rubric.digest,
-            self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
-            self.texts, self.quiz, self.quiz_pass, *([self.ties] if self.kind == "pairs" else []),
-            *([self.at_once] if self.at_once > 2 else []),
-        ))  # fmt: skip
+        shown = repr(
+            (
+                self.id,
+                self.kind,
+                self.rubric.digest,
+                self.group_rubric and self.group_rubric.digest,
+                self.reason_words,
+                self.seed,
+                self.texts,
+                self.quiz,
+                self.quiz_pass,
+                *([self.ties] if self.kind == "pairs" else []),
+                *([self.at_once] if self.at_once > 2 else []),
+            )
+        )
         language = (self.labels.language, self.labels.digest)
         shown += "" if language == ("en", "") else repr(language)
         return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
@@ -253,8 +262,11 @@ def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
             )
     if file.design == "ttcw":
         return
-    late = [f"attention {k}: at" for k, one in enumerate(file.attention, 1)
-            if one.at > file.per_participant]  # fmt: skip
+    late = [
+        f"attention {k}: at"
+        for k, one in enumerate(file.attention, 1)
+        if one.at > file.per_participant
+    ]
     late += ["repeat_at"] if file.repeat and file.repeat_at > file.per_participant else []
     if late:
         raise InputError(

@@ -82,11 +82,17 @@ def _listed(
         for one in shown[first : first + _N_AT_ONCE]
     ]
     html = render(
-        "disagreements.html.j2", title="Disagreements", base=request.scope.get("root_path", ""),
-        csrf=csrf_of(token), rows=rows, number=number, n_pages=n_pages, is_all=is_all,
+        "disagreements.html.j2",
+        title="Disagreements",
+        base=request.scope.get("root_path", ""),
+        csrf=csrf_of(token),
+        rows=rows,
+        number=number,
+        n_pages=n_pages,
+        is_all=is_all,
         n_all=len(every),
         n_open=sum((one.document_id, one.item.id) not in decided for one in every),
-    )  # fmt: skip
+    )
     return HTMLResponse(html)
 
 

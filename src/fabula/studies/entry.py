@@ -110,9 +110,10 @@ def check_arrival(
         except ValueError as error:
             raise NotAdmitted("not_verified") from error
         wanted = {
-            "PROLIFIC_PID": arrival.worker, "STUDY_ID": arrival.study,
+            "PROLIFIC_PID": arrival.worker,
+            "STUDY_ID": arrival.study,
             "SESSION_ID": arrival.session,
-        }  # fmt: skip
+        }
         if {name: claims.get(name) for name in wanted} != wanted:
             raise not_yours
     if entry.allow:
@@ -199,10 +200,14 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     if same is None and n < MAX_VISITS:
         connection.execute(
             insert(visits).values(
-                participant_id=id_, platform=arrival.platform, study=arrival.study,
-                session=arrival.session, address=came_from, at_ms=now_ms(),
+                participant_id=id_,
+                platform=arrival.platform,
+                study=arrival.study,
+                session=arrival.session,
+                address=came_from,
+                at_ms=now_ms(),
             )
-        )  # fmt: skip
+        )
     return token
 
 

@@ -27,8 +27,16 @@ __all__ = [
 ]
 
 _COLUMNS = (
-    "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
-)  # fmt: skip
+    "id",
+    "rubric",
+    "item",
+    "rater",
+    "value",
+    "missing_reason",
+    "rationale",
+    "details",
+    "signature",
+)
 _NOT_OWN = ("id", "name", "facts")
 Row = dict[str, Any]
 
@@ -56,9 +64,14 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
         details = one.details
         row = rows.setdefault(
             (one.rater, str(details["unit"]), one.document_id),
-            {"rater": one.rater, "unit": details["unit"], "id": one.document_id,
-             "place": details.get("place"), "state": details["state"]},
-        )  # fmt: skip
+            {
+                "rater": one.rater,
+                "unit": details["unit"],
+                "id": one.document_id,
+                "place": details.get("place"),
+                "state": details["state"],
+            },
+        )
         items[one.item] = None
         row[one.item] = one.value if format_ == "xlsx" else _text(one.value)
         if one.rationale is not None:

@@ -52,9 +52,13 @@ def export(
     viewed = versions_viewed(connection)
     for row in rows:
         held = Assignment(
-            row.id, row.participant_id, units[row.unit],
-            tuple(int(place) for place in row.order.split(",")), row.page, row.state == "open",
-        )  # fmt: skip
+            row.id,
+            row.participant_id,
+            units[row.unit],
+            tuple(int(place) for place in row.order.split(",")),
+            row.page,
+            row.state == "open",
+        )
         said = _of_pairs if design.kind == "pairs" else _of_assignment
         for page, one in said(design, digest, held, given.get(row.id, {}), row.state):
             yield _with_version(one, viewed.get((row.id, page), ()))
@@ -119,8 +123,10 @@ def _of_assignment(
             part = question.part if question.part.isdecimal() else "1"
             document = held.unit.documents[held.document(part)]
             details: dict[str, object] = {
-                "unit": held.unit.key, "place": int(part), "state": state,
-            }  # fmt: skip
+                "unit": held.unit.key,
+                "place": int(part),
+                "state": state,
+            }
             read = None if value is None else question.item.scale.read(value)
             if rubric is None:
                 # What whoever labels it has to know of the story that it is about.
@@ -166,12 +172,16 @@ def _of_pairs(
             missing_reason="no_answer",
             evidence=(),
             rationale=next(
-                (kept[part, item.id + WHY][0] for part in ("unit", BEST)
-                 if (part, item.id + WHY) in kept), None,
+                (
+                    kept[part, item.id + WHY][0]
+                    for part in ("unit", BEST)
+                    if (part, item.id + WHY) in kept
+                ),
+                None,
             ),
             signature=str(_signature(design, digest, design.rubric)),
             details={"unit": held.unit.key, "state": state},
-        )  # fmt: skip
+        )
         given = [kept[part, item.id] for part in ("unit", BEST, WORST) if (part, item.id) in kept]
         saved = time_of(max((at_ms for _, at_ms in given), default=None))
         is_whole, compared = _compared(design, item.id, kept, held.order)

@@ -165,9 +165,11 @@ def pages_of(
     else:
         pages = list(_story_pages(design, n_documents))
     pages = [_with_attention(design, page, n_documents, number) for page in pages]
-    is_due = n_documents > 1 if design.kind == "ttcw" else (
-        has_first and number in (None, design.people.repeat_at)
-    )  # fmt: skip
+    is_due = (
+        n_documents > 1
+        if design.kind == "ttcw"
+        else (has_first and number in (None, design.people.repeat_at))
+    )
     if design.people.repeat and is_due:
         place = n_documents if design.kind == "ttcw" else len(pages)
         pages.insert(place, _page_again(design, pages))

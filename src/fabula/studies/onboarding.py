@@ -26,10 +26,14 @@ _YEAR_S = 365 * 24 * 3600
 def _with_cookie(request: Request, token: str) -> RedirectResponse:
     response = RedirectResponse(str(request.scope.get("root_path", "")) + "/", 303)
     response.set_cookie(
-        cookie_of(request.app.state.study.design.id), token,
-        max_age=_YEAR_S, httponly=True, samesite="lax",
-        secure=request.url.scheme == "https", path=str(request.scope.get("root_path", "")) or "/",
-    )  # fmt: skip
+        cookie_of(request.app.state.study.design.id),
+        token,
+        max_age=_YEAR_S,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+        path=str(request.scope.get("root_path", "")) or "/",
+    )
     return response
 
 
@@ -69,8 +73,15 @@ def join_study(request: Request) -> Response:
     except NotAdmitted as error:
         base = str(request.scope.get("root_path", ""))
         say = study.design.labels
-        html = render("message.html.j2", say, title="", base=base, heading=say("sorry"), code="",
-                      paragraphs=[say(error.label)])  # fmt: skip
+        html = render(
+            "message.html.j2",
+            say,
+            title="",
+            base=base,
+            heading=say("sorry"),
+            code="",
+            paragraphs=[say(error.label)],
+        )
         return HTMLResponse(html, 403)
     return _with_cookie(request, token)
 
@@ -115,9 +126,11 @@ def _reading(visitor: Visitor) -> Response:
     is_new = not (n_mine or n_done or assignment.page)
     if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
-            "instructions.html.j2", title=design.labels("before_you_begin"),
-            first=pages[0].name, note=visitor.note(after),
+            "instructions.html.j2",
+            title=design.labels("before_you_begin"),
+            first=pages[0].name,
+            note=visitor.note(after),
             instructions=told(design.texts.instructions),
-        )  # fmt: skip
+        )
     here = assignment.page if assignment.page in names else names[0]
     return visitor.go(f"/page/{here}" + (f"?after={after}" if after in NOTES else ""))

@@ -61,8 +61,9 @@ def ask_password(request: Request) -> HTMLResponse:
 
 
 def _login(request: Request, problem: str) -> HTMLResponse:
-    html = render("login.html.j2", title="Organiser", problem=problem,
-                  base=request.scope.get("root_path", ""))  # fmt: skip
+    html = render(
+        "login.html.j2", title="Organiser", problem=problem, base=request.scope.get("root_path", "")
+    )
     return HTMLResponse(html, 401 if problem else 200)
 
 
@@ -93,9 +94,14 @@ def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -
     base = str(request.scope.get("root_path", ""))
     response = RedirectResponse(f"{base}/organise", 303)
     response.set_cookie(
-        _cookie(request), token, max_age=_HOURS * 3600, httponly=True, samesite="strict",
-        secure=request.url.scheme == "https", path=f"{base}/organise",
-    )  # fmt: skip
+        _cookie(request),
+        token,
+        max_age=_HOURS * 3600,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+        path=f"{base}/organise",
+    )
     return response
 
 
@@ -118,9 +124,15 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
         logged = connection.execute(select(audit).order_by(audit.c.id.desc()).limit(20)).all()
     fetched = study.statuses and study.statuses.fetched_ms
     html = render(
-        "organise.html.j2", title=study.design.title, base=request.scope.get("root_path", ""),
-        csrf=csrf_of(token), design=study.design, units=units, people=people,
-        invitations=invitations, address=str(request.base_url).rstrip("/"),
+        "organise.html.j2",
+        title=study.design.title,
+        base=request.scope.get("root_path", ""),
+        csrf=csrf_of(token),
+        design=study.design,
+        units=units,
+        people=people,
+        invitations=invitations,
+        address=str(request.base_url).rstrip("/"),
         statuses=study.statuses,
         checked=bool(study.design.people.attention or study.design.people.repeat),
         fetched=fetched and _shown_time(fetched),
@@ -129,7 +141,7 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
         agreement=agreement,
         n_done=sum(min(unit.n_done, unit.n_wanted) for unit in units),
         n_wanted=sum(unit.n_wanted for unit in units),
-    )  # fmt: skip
+    )
     return HTMLResponse(html)
 
 
@@ -152,9 +164,10 @@ def download(request: Request, token: Organiser) -> Response:
         rows = [measurement_row(one) for one in export(connection, study.design, study.units)]
     lines = "".join(dump_json(row) + "\n" for row in rows)
     return Response(
-        lines.encode(errors="replace"), media_type="application/x-ndjson",
+        lines.encode(errors="replace"),
+        media_type="application/x-ndjson",
         headers={"content-disposition": f'attachment; filename="{study.design.id}.jsonl"'},
-    )  # fmt: skip
+    )
 
 
 @router.post("/logout")

@@ -41,8 +41,11 @@ def invite_more(request: Request, token: Organiser, form: Asked) -> Response:
         return overview_page(request, token, invitations)
     data = invitations_csv(invitations, str(request.base_url).rstrip("/"))
     name = f"{request.app.state.study.design.id}-invitations.csv"
-    return Response(data, media_type="text/csv",
-                    headers={"content-disposition": f'attachment; filename="{name}"'})  # fmt: skip
+    return Response(
+        data,
+        media_type="text/csv",
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
 
 
 @router.post("/reissue")
@@ -107,9 +110,11 @@ def _of_each(
 
 def _chosen(form: Mapping[str, str]) -> list[int]:
     """Whom a button stands beside, or all that are ticked."""
-    given = [form["id"]] if form.get("id") else [
-        name.removeprefix("chosen_") for name in form if name.startswith("chosen_")
-    ]  # fmt: skip
+    given = (
+        [form["id"]]
+        if form.get("id")
+        else [name.removeprefix("chosen_") for name in form if name.startswith("chosen_")]
+    )
     if not all(map(_NUMBER.fullmatch, given)):
         raise HTTPException(422)
     return sorted(map(int, given))
@@ -121,10 +126,16 @@ def _ask_again(
     if not ids:
         return _back(request)
     html = render(
-        "sure.html.j2", title=heading, base=request.scope.get("root_path", ""),
-        csrf=csrf_of(token), action=action, heading=heading, what=what, ids=ids,
+        "sure.html.j2",
+        title=heading,
+        base=request.scope.get("root_path", ""),
+        csrf=csrf_of(token),
+        action=action,
+        heading=heading,
+        what=what,
+        ids=ids,
         names=[pseudonym(id_) for id_ in ids],
-    )  # fmt: skip
+    )
     return HTMLResponse(html)
 
 

@@ -11,7 +11,8 @@ __all__ = ["TABLES", "contents", "resolutions", "versions"]
 
 # Never overwritten: the newest about a question counts.
 resolutions = Table(
-    "resolutions", metadata,
+    "resolutions",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("document_id", Text, nullable=False),
     Column("item", Text, nullable=False),
@@ -20,26 +21,28 @@ resolutions = Table(
     Column("note", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Index("resolutions_by_question", "document_id", "item"),
-)  # fmt: skip
+)
 
 # What is shown. Numbered by hand: until somebody has a text there is one, and each change gives it
 # a new number.
 versions = Table(
-    "versions", metadata,
+    "versions",
+    metadata,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("at_ms", BigInteger, nullable=False),
     Column("why", Text, nullable=False),
     Column("digest", Text, nullable=False),
     # JSON, with digests in place of words.
     Column("content", Text, nullable=False),
-)  # fmt: skip
+)
 
 # Words that were shown, each once, as a string of JSON: no database minds what is in them.
 contents = Table(
-    "contents", metadata,
+    "contents",
+    metadata,
     Column("digest", Text, primary_key=True),
     Column("words", Text, nullable=False),
-)  # fmt: skip
+)
 
 TABLES = (*EARLIER, resolutions, versions, contents)
 """All tables of a study; those that others refer to come first."""

@@ -69,9 +69,15 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         html = render(
-            template, self.say, base=self.base, csrf=csrf_of(self.token), design=self.study.design,
-            me=self.participant.name, may_stop=self.participant.may_stop, **values,
-        )  # fmt: skip
+            template,
+            self.say,
+            base=self.base,
+            csrf=csrf_of(self.token),
+            design=self.study.design,
+            me=self.participant.name,
+            may_stop=self.participant.may_stop,
+            **values,
+        )
         return HTMLResponse(html, status)
 
     def note(self, after: str) -> str:
@@ -123,9 +129,18 @@ def read(visitor: Visitor, name: str) -> Response:
         note_view(connection, held.id, page.name, visitor.study.store.version)
         held = _held(visitor, connection)
     asked = visitor.request.query_params
-    return _shown(visitor, held, pages, page, answers, revision, {}, opened | {page.name},
-                  note=visitor.note(asked.get("after", "")),
-                  is_filling=asked.get("from") == "open")  # fmt: skip
+    return _shown(
+        visitor,
+        held,
+        pages,
+        page,
+        answers,
+        revision,
+        {},
+        opened | {page.name},
+        note=visitor.note(asked.get("after", "")),
+        is_filling=asked.get("from") == "open",
+    )
 
 
 @router.post("/page/{name}")
@@ -170,9 +185,19 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
     said = [] if saved.problems or (problems and go in ("finish", "next")) else ["saved"]
     if problems and go in following:
         said.append("press_again")
-    return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems, opened,
-                  note=" ".join(map(visitor.say, said)), was_told=go in following,
-                  is_filling=form.get("from") == "open")  # fmt: skip
+    return _shown(
+        visitor,
+        held,
+        pages,
+        page,
+        saved.answers,
+        saved.revision,
+        problems,
+        opened,
+        note=" ".join(map(visitor.say, said)),
+        was_told=go in following,
+        is_filling=form.get("from") == "open",
+    )
 
 
 @router.get("/open")
@@ -244,9 +269,12 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
     if held is None and form is not None and visitor.participant.state == "ready":
         # Who read for longer than the study's hours has what they answered all the same.
         held = take_up_again(
-            connection, visitor.participant, visitor.study.design, visitor.study.units,
+            connection,
+            visitor.participant,
+            visitor.study.design,
+            visitor.study.units,
             form.get("unit", ""),
-        )  # fmt: skip
+        )
     # A tab that was left open may send answers to what was handed in meanwhile.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, visitor.base + "/")
@@ -318,9 +346,16 @@ def _shown(
     view = page_view(design, held, pages, page, answers, problems, opened)
     where = where_they_are(design, held, pages, page, answers, visitor.study.n_for_one)
     return visitor.page(
-        "page.html.j2", title=page.title, unit=held.number, revision=revision, note=note,
-        where=where, was_told=was_told, is_filling=is_filling, **view,
-    )  # fmt: skip
+        "page.html.j2",
+        title=page.title,
+        unit=held.number,
+        revision=revision,
+        note=note,
+        where=where,
+        was_told=was_told,
+        is_filling=is_filling,
+        **view,
+    )
 
 
 def _open_list(
@@ -333,6 +368,10 @@ def _open_list(
 ) -> HTMLResponse:
     """What is still to be answered before the unit can be handed in on its last page."""
     return visitor.page(
-        "open.html.j2", title=visitor.say("nearly_done"), last=last, unit=unit, revision=revision,
+        "open.html.j2",
+        title=visitor.say("nearly_done"),
+        last=last,
+        unit=unit,
+        revision=revision,
         still=[(page, found) for page, found in still if found],
-    )  # fmt: skip
+    )

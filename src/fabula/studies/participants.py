@@ -45,9 +45,16 @@ __all__ = [
 ]
 
 State = Literal[
-    "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",
+    "invited",
+    "declined",
+    "consented",
+    "ready",
+    "failed",
+    "withdrawn",
+    "left",
+    "removed",
     "forgotten",
-]  # fmt: skip
+]
 _TOKEN_BYTES = 24
 MAX_WAITING = 10_000
 """People whom a platform sent and who have not agreed: anybody can invent more."""
@@ -164,10 +171,13 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
             with connection.begin_nested():
                 connection.execute(
                     participants.insert().values(
-                        token_hash=hash_of(token), platform_id=platform_id, state="invited",
-                        note="", made_ms=now_ms(),
+                        token_hash=hash_of(token),
+                        platform_id=platform_id,
+                        state="invited",
+                        note="",
+                        made_ms=now_ms(),
                     )
-                )  # fmt: skip
+                )
         except IntegrityError:
             # A click at the same moment was first.
             found = connection.execute(known).scalar_one()
@@ -275,10 +285,15 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         participants.update()
         .where(participants.c.id == id_)
         .values(
-            state="forgotten", platform_id=None, note="", token_hash=f"forgotten-{id_}",
-            n_right=None, quiz_ms=None, consented_ms=None,
+            state="forgotten",
+            platform_id=None,
+            note="",
+            token_hash=f"forgotten-{id_}",
+            n_right=None,
+            quiz_ms=None,
+            consented_ms=None,
         )
-    )  # fmt: skip
+    )
     log(connection, who, "forget", pseudonym(id_))
     return int(n)
 

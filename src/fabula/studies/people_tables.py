@@ -26,49 +26,55 @@ def _of_participant() -> Column[int]:
 
 # What somebody was asked to agree to, and what they said: agreed, declined, withdrawn.
 consents = Table(
-    "consents", metadata,
+    "consents",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("what", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 consent_texts = Table(
-    "consent_texts", metadata,
+    "consent_texts",
+    metadata,
     Column("version", Text, primary_key=True),
     Column("text", Text, nullable=False),
-)  # fmt: skip
+)
 
 quiz_tries = Table(
-    "quiz_tries", metadata,
+    "quiz_tries",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("n_right", Integer, nullable=False),
     # The answers in the order of the questions, as a list of JSON.
     Column("given", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 # Pages before the first unit that were passed: tutorial, about.
 steps = Table(
-    "steps", metadata,
+    "steps",
+    metadata,
     Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
     Column("step", Text, primary_key=True),
     Column("at_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 about_answers = Table(
-    "about_answers", metadata,
+    "about_answers",
+    metadata,
     Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
     Column("item", Text, primary_key=True),
     Column("value", Text, nullable=False),
     Column("saved_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 # From a platform: one a submission there, and how it stands as far as the platform has said.
 visits = Table(
-    "visits", metadata,
+    "visits",
+    metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("platform", Text, nullable=False),
@@ -83,11 +89,12 @@ visits = Table(
     Column("state_before", Text),
     UniqueConstraint("participant_id", "session"),
     Index("visits_by_address", "address", "at_ms"),
-)  # fmt: skip
+)
 
 # What was done in a field since a page was loaded, in numbers only.
 signs = Table(
-    "signs", metadata,
+    "signs",
+    metadata,
     Column("assignment_id", ID, ForeignKey("assignments.id"), primary_key=True),
     Column("part", Text, primary_key=True),
     Column("item", Text, primary_key=True),
@@ -96,15 +103,16 @@ signs = Table(
     Column("n_leaves", Integer, nullable=False),
     Column("n_keys", Integer, nullable=False),
     Column("saved_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 # Of which version somebody was shown what stands outside the units: welcome, instructions, thanks.
 texts_shown = Table(
-    "texts_shown", metadata,
+    "texts_shown",
+    metadata,
     Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("at_ms", BigInteger, nullable=False),
-)  # fmt: skip
+)
 
 OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits, texts_shown)
 """Those that hold something of a participant, which goes when they are to be forgotten."""

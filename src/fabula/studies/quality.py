@@ -114,15 +114,23 @@ def standings(
         mine, n = agreement.get(name, (None, 0))
         found.append(
             Standing(
-                id=row.id, name=name, state=row.state, platform_id=row.platform_id, note=row.note,
-                n_done=counts[row.id, "done"], n_open=counts[row.id, "open"],
+                id=row.id,
+                name=name,
+                state=row.state,
+                platform_id=row.platform_id,
+                note=row.note,
+                n_done=counts[row.id, "done"],
+                n_open=counts[row.id, "open"],
                 median_s=statistics.median(spent) if spent else None,
                 spread_s=statistics.stdev(spent) if len(spent) > 1 else None,
-                n_right=row.n_right, invited=time_of(row.made_ms),
-                consented=time_of(row.consented_ms), agreement=mine, n_compared=n,
+                n_right=row.n_right,
+                invited=time_of(row.made_ms),
+                consented=time_of(row.consented_ms),
+                agreement=mine,
+                n_compared=n,
                 facts=facts.get(row.id) or PersonFacts(),
             )
-        )  # fmt: skip
+        )
     return found
 
 

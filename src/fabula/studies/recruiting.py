@@ -149,9 +149,11 @@ class Recruiting(Strict):
     def questions_digest(self) -> str:
         """What of it decides the answers; empty where there is nothing, as in older studies."""
         asked = {
-            "tutorial": self.tutorial, "about": self.about, "attention": self.attention,
+            "tutorial": self.tutorial,
+            "about": self.about,
+            "attention": self.attention,
             "repeat": (self.repeat, self.repeat_at) if self.repeat else (),
-        }  # fmt: skip
+        }
         given = {name: value for name, value in asked.items() if value}
         return repr(given) if given else ""
 

@@ -170,10 +170,12 @@ def take_quiz(
         state = "failed"
     connection.execute(
         insert(quiz_tries).values(
-            participant_id=participant.id, n_right=n_right, at_ms=now,
+            participant_id=participant.id,
+            n_right=n_right,
+            at_ms=now,
             given=json.dumps(list(given), ensure_ascii=False),
         )
-    )  # fmt: skip
+    )
     connection.execute(
         participants.update()
         .where(participants.c.id == participant.id)

@@ -50,8 +50,9 @@ def ending(
     heading: a label.
     """
     code = "" if outcome is None else visitor.study.design.code(outcome)
-    return visitor.page("message.html.j2", title="", heading=visitor.say(heading),
-                        paragraphs=paragraphs, code=code)  # fmt: skip
+    return visitor.page(
+        "message.html.j2", title="", heading=visitor.say(heading), paragraphs=paragraphs, code=code
+    )
 
 
 def before_reading(visitor: Visit) -> Response:
@@ -64,15 +65,23 @@ def before_reading(visitor: Visit) -> Response:
         if not is_left:
             return nothing_left(visitor)
         return visitor.page(
-            "welcome.html.j2", title=design.title, welcome=told(design.texts.welcome),
-            consent=told(design.texts.consent), version=consent_version(design),
-        )  # fmt: skip
+            "welcome.html.j2",
+            title=design.title,
+            welcome=told(design.texts.welcome),
+            consent=told(design.texts.consent),
+            version=consent_version(design),
+        )
     if state == "consented":
         waiting = next_step(visitor)
         return _quiz(visitor) if waiting is None else waiting
     if state == "declined":
-        return visitor.page("declined.html.j2", title="", heading=say("you_do_not_take_part"),
-                            paragraphs=[say("declined")], code=design.code("declined"))  # fmt: skip
+        return visitor.page(
+            "declined.html.j2",
+            title="",
+            heading=say("you_do_not_take_part"),
+            paragraphs=[say("declined")],
+            code=design.code("declined"),
+        )
     if state == "failed":
         return ending(visitor, "thank_you", [say("quiz_failed")], "failed")
     if state == "withdrawn":
@@ -97,8 +106,12 @@ def _left(visitor: Visit) -> Response:
         n_done = count_done(connection, visitor.participant)
     said = ["platform_says", *(["handed_in_is_kept"] if n_done else [])]
     contact = visitor.say("questions_to", contact=visitor.study.design.texts.contact)
-    return ending(visitor, "place_given_back", [" ".join(map(visitor.say, said)), contact],
-                  "done" if n_done else None)  # fmt: skip
+    return ending(
+        visitor,
+        "place_given_back",
+        [" ".join(map(visitor.say, said)), contact],
+        "done" if n_done else None,
+    )
 
 
 def next_step(visitor: Visit) -> Response | None:
@@ -151,10 +164,11 @@ def tutorial(visitor: Visitor) -> Response:
     if not design.people.tutorial or visitor.participant.state not in ("consented", "ready"):
         return visitor.go("/")
     return visitor.page(
-        "tutorial.html.j2", title=visitor.say("before_you_begin"),
+        "tutorial.html.j2",
+        title=visitor.say("before_you_begin"),
         instructions=told(design.texts.instructions),
         examples=[(one, told(one.text), told(one.why)) for one in design.people.tutorial],
-    )  # fmt: skip
+    )
 
 
 @router.post("/tutorial")
@@ -173,12 +187,15 @@ def _quiz(visitor: Visit) -> Response:
         n_before = count_tries(connection, visitor.participant)
         n_right = last_score(connection, visitor.participant)
     return visitor.page(
-        "quiz.html.j2", title=visitor.say("before_you_begin"),
+        "quiz.html.j2",
+        title=visitor.say("before_you_begin"),
         instructions=told(design.texts.instructions),
         quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
-        number=n_before + 1, n_tries=design.people.quiz_tries, n_right=n_right,
+        number=n_before + 1,
+        n_tries=design.people.quiz_tries,
+        n_right=n_right,
         n_needed=design.quiz_pass,
-    )  # fmt: skip
+    )
 
 
 @router.post("/quiz")
@@ -192,9 +209,12 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
     with visitor.study.store.writing() as connection:
         note_texts(connection, visitor.participant.id, visitor.study.store.version)
         state = take_quiz(
-            connection, visitor.participant, design, given,
+            connection,
+            visitor.participant,
+            design,
+            given,
             int(number) if number.isdecimal() and len(number) < 6 else None,
-        )  # fmt: skip
+        )
         if state == "ready":
             begin_now(connection, visitor.participant)
         elif state == "failed":
@@ -202,10 +222,13 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
     if state != "ready":
         return visitor.go("/")
     return visitor.page(
-        "passed.html.j2", title=visitor.say("thank_you"),
-        quiz=[(q, told(q.text), answer == q.answer)
-              for q, answer in zip(design.quiz, given, strict=True)],
-    )  # fmt: skip
+        "passed.html.j2",
+        title=visitor.say("thank_you"),
+        quiz=[
+            (q, told(q.text), answer == q.answer)
+            for q, answer in zip(design.quiz, given, strict=True)
+        ],
+    )
 
 
 def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
@@ -213,16 +236,24 @@ def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]
     asked = visitor.study.design.people.about
     fields = [
         Field(
-            question=question, name=field_name(question.key), why="", reason="",
-            value=given.get(one.id, ""), problem=problems.get(question.key, ""), is_locked=False,
+            question=question,
+            name=field_name(question.key),
+            why="",
+            reason="",
+            value=given.get(one.id, ""),
+            problem=problems.get(question.key, ""),
+            is_locked=False,
         )
         for one in asked
         for question in (Question("about", one.item, labels=visitor.say),)
-    ]  # fmt: skip
+    ]
     return visitor.page(
-        "about.html.j2", title=visitor.say("about_you"), fields=fields, is_group=False,
+        "about.html.j2",
+        title=visitor.say("about_you"),
+        fields=fields,
+        is_group=False,
         has_optional=not all(one.required for one in asked),
-    )  # fmt: skip
+    )
 
 
 @router.post("/about")

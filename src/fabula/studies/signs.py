@@ -126,7 +126,10 @@ def signs_of_all(connection: Connection, design: StudyDesign) -> dict[int, Signs
     owners: dict[int, int] = {}
     rows = connection.execute(
         select(
-            assignments.c.participant_id, answers.c.assignment_id, answers.c.part, answers.c.item,
+            assignments.c.participant_id,
+            answers.c.assignment_id,
+            answers.c.part,
+            answers.c.item,
             answers.c.value,
         )
         .join(assignments, assignments.c.id == answers.c.assignment_id)
@@ -136,7 +139,7 @@ def signs_of_all(connection: Connection, design: StudyDesign) -> dict[int, Signs
             participants.c.state.not_in(("removed", "forgotten")),
         )
         .order_by(answers.c.id)
-    )  # fmt: skip
+    )
     for owner, assignment_id, part, item, value in rows:
         if not _is_text(item, prose):
             continue

@@ -90,10 +90,14 @@ def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> l
                 n_saved = sum(one.is_save for one in mine)
                 found.append(
                     PageTime(
-                        pseudonym(row.participant_id), row.unit, page.name,
-                        spent.get(page.name, 0) / 1000, len(mine) - n_saved, n_saved,
+                        pseudonym(row.participant_id),
+                        row.unit,
+                        page.name,
+                        spent.get(page.name, 0) / 1000,
+                        len(mine) - n_saved,
+                        n_saved,
                     )
-                )  # fmt: skip
+                )
     return found
 
 

@@ -141,11 +141,13 @@ def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, An
     for number in range(1, len(assignment.order) + 1):
         part = str(number)
         words = " ".join(assignment.unit.documents[assignment.document(part)].text.split())
-        found.append({
-            "number": number,
-            "begins": visible(words[:140]) + ("…" if len(words) > 140 else ""),
-            "fields": [field for field in fields if field.question.part == part],
-        })  # fmt: skip
+        found.append(
+            {
+                "number": number,
+                "begins": visible(words[:140]) + ("…" if len(words) > 140 else ""),
+                "fields": [field for field in fields if field.question.part == part],
+            }
+        )
     return found
 
 
@@ -161,9 +163,12 @@ def _step(page: Page, here: Page, answers: Answers, facts: Mapping[str, object])
     n = len(page.applicable(answers, facts))
     n_open = len({key for key, _ in page.open(answers, facts)})
     return {
-        "name": page.name, "title": page.title, "is_here": page is here,
-        "n": n, "n_done": max(0, n - n_open),
-    }  # fmt: skip
+        "name": page.name,
+        "title": page.title,
+        "is_here": page is here,
+        "n": n,
+        "n_done": max(0, n - n_open),
+    }
 
 
 def _beside(pages: Sequence[Page], page: Page, step: int) -> Page | None:

@@ -18,9 +18,12 @@ __all__ = ["agreement"]
 @click.command(cls=Command, short_help="Measure how far judges agree with experts.")
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
-    "--experts", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    "--experts",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="People's labels: a table of document, item, rater, value, a study's export, or TTCW's.",
-)  # fmt: skip
+)
 @settings_options(AgreementSettings)
 @settings_options(TableFiles, "files")
 @json_option

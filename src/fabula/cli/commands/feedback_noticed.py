@@ -35,6 +35,9 @@ def noticed(corrupted: Path, settings: NoticeSettings, files: TableFiles, as_jso
     with progress_bar("reading answers", None) as bar:
         found = record_noticed(corrupted, settings, progress=bar)
     print_result(
-        found.tables(), found.to_json(), files, as_json=as_json,
+        found.tables(),
+        found.to_json(),
+        files,
+        as_json=as_json,
         written=[settings.out, settings.study],
-    )  # fmt: skip
+    )

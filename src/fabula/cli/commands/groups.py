@@ -33,17 +33,22 @@ def groups() -> None:
 @settings_options(GroupSettings)
 @click.option("--name", required=True, help="A short name, such as my-students.")
 @click.option(
-    "--kind", type=click.Choice(["people", "models", "other"]), required=True,
+    "--kind",
+    type=click.Choice(["people", "models", "other"]),
+    required=True,
     help="Who wrote the texts.",
-)  # fmt: skip
+)
 @click.option(
     "--title", help="Title shown on the page.  [default: the number of texts, and the name]"
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
     help="Write the numbers here, one line per group (.jsonl); groups with other names in the "
-         "file are kept.",
-)  # fmt: skip
+    "file are kept.",
+)
 @json_option
 @settings_options(Reading, "how_to_read")
 def measure(
@@ -116,9 +121,11 @@ def show(files: tuple[Path, ...], as_json: str | None) -> None:
 @texts_argument("texts")
 @settings_options(PhraseSettings)
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Write the phrases here, one per line (.jsonl), for `fabula report --phrases`.",
-)  # fmt: skip
+)
 @settings_options(TableFiles, "files")
 @json_option
 @settings_options(Reading, "how_to_read")
@@ -148,9 +155,12 @@ def phrases(
     if out is not None:
         write_key_phrases(out, found)
     print_result(
-        phrase_tables(found, settings.n_listed), found.to_json(), files, as_json=as_json,
+        phrase_tables(found, settings.n_listed),
+        found.to_json(),
+        files,
+        as_json=as_json,
         written=[out],
-    )  # fmt: skip
+    )
 
 
 def _two_groups(

@@ -21,9 +21,11 @@ __all__ = ["compare"]
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @settings_options(JudgeComparisonSettings)
 @click.option(
-    "--stories", multiple=True, metavar="STORIES",
+    "--stories",
+    multiple=True,
+    metavar="STORIES",
     help="The texts that were judged; needed to measure length bias.",
-)  # fmt: skip
+)
 @settings_options(TableFiles, "files")
 @rows_option
 @settings_options(Reading, "how_to_read")

@@ -20,10 +20,15 @@ __all__ = ["write"]
 
 @click.command(cls=Command, short_help="Have models write texts, and build a corpus of them.")
 @click.option(
-    "--beginnings", cls=Option, setting="beginnings", formerly=("prompts",), required=True,
-    type=click.Path(path_type=Path), metavar="FILE",
+    "--beginnings",
+    cls=Option,
+    setting="beginnings",
+    formerly=("prompts",),
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Sentences to continue: a .txt file with one per line, or rows of a table.",
-)  # fmt: skip
+)
 @settings_options(WriteSettings)
 @yes_option
 @json_option

@@ -168,10 +168,14 @@ def expand(source: str, settings: ExpansionSettings, yes: bool, as_json: bool) -
     out = settings.out
     lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
     print_done(
-        {"out": str(out), "key": found.rubric.key, "n_written": found.n_written,
-         "missing": found.missing},
+        {
+            "out": str(out),
+            "key": found.rubric.key,
+            "n_written": found.n_written,
+            "missing": found.missing,
+        },
         f"written: {out} ({found.n_written} texts for {len(found.rubric.items)} "
         f"items{f'; missing: {lacking}' if lacking else ''}); verify it, then run",
         f"  fabula rubric check {out}",
         as_json=as_json,
-    )  # fmt: skip
+    )

@@ -55,9 +55,11 @@ def plot(
 @click.argument("plots", metavar="PLOTS", type=click.Path(path_type=Path))
 @settings_options(StorySettings)
 @click.option(
-    "--human", multiple=True, metavar="SOURCE",
+    "--human",
+    multiple=True,
+    metavar="SOURCE",
     help="Add the human story of each plot (same id) to its group.",
-)  # fmt: skip
+)
 @yes_option
 @json_option
 @settings_options(Reading, "how_to_read")

@@ -72,9 +72,13 @@ def reissue(
 @click.option("--yes", is_flag=True, help="Do not ask again.")
 @json_option
 def remove(
-    file: Path, place: StudyPlace, people: tuple[str, ...], settings: RemoveSettings, yes: bool,
+    file: Path,
+    place: StudyPlace,
+    people: tuple[str, ...],
+    settings: RemoveSettings,
+    yes: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Leave out the answers of each PARTICIPANT (such as p0007), and give their places to others.
 
     This cannot be undone; the answers stay in the database.

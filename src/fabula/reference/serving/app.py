@@ -158,9 +158,13 @@ def _router(service: Service, tokens: Tokens) -> APIRouter:
             holder = tokens.holder(request.headers.get("authorization", ""))
             problem = _PROBLEM if holder is None else problem
         return messages.Health(
-            is_ready=True, name=now.reference.name, fingerprint=now.reference.fingerprint,
-            state=now.key, n_reloads=states.n_reloads, problem=problem,
-        )  # fmt: skip
+            is_ready=True,
+            name=now.reference.name,
+            fingerprint=now.reference.fingerprint,
+            state=now.key,
+            n_reloads=states.n_reloads,
+            problem=problem,
+        )
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

@@ -41,9 +41,13 @@ def open_served(
     `LookupFailed` where nobody answers.
     """
     server = _server(
-        url, token, n_parallel=n_parallel, max_retries=max_retries, timeout_s=timeout_s,
+        url,
+        token,
+        n_parallel=n_parallel,
+        max_retries=max_retries,
+        timeout_s=timeout_s,
         backoff_s=backoff_s,
-    )  # fmt: skip
+    )
     try:
         told = _ask_about(server, url)
         return _about(told), ServedPart(server, told)

@@ -212,8 +212,12 @@ def _spans(
     if begin == end:
         return [["", None]]
     starts, ends = located.starts, located.ends
-    edges = [int(starts[begin]), int(starts[first]), int(ends[first + n_words - 1]),
-             int(ends[end - 1])]  # fmt: skip
+    edges = [
+        int(starts[begin]),
+        int(starts[first]),
+        int(ends[first + n_words - 1]),
+        int(ends[end - 1]),
+    ]
     if not n_words:
         return [[document.text[edges[0] : edges[3]], None]]
     parts = zip(edges, edges[1:], (None, "0", None), strict=False)

@@ -21,13 +21,18 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "fabula_requests", "Requests by endpoint and status.", ["endpoint", "status"],
+            "fabula_requests",
+            "Requests by endpoint and status.",
+            ["endpoint", "status"],
             registry=self.registry,
-        )  # fmt: skip
+        )
         self.seconds = Histogram(
-            "fabula_request_seconds", "Seconds from a request to the end of its answer.",
-            ["endpoint"], buckets=_BUCKETS_S, registry=self.registry,
-        )  # fmt: skip
+            "fabula_request_seconds",
+            "Seconds from a request to the end of its answer.",
+            ["endpoint"],
+            buckets=_BUCKETS_S,
+            registry=self.registry,
+        )
         self.words = Counter(
             "fabula_words_searched", "Words that were looked up.", registry=self.registry
         )

@@ -48,7 +48,10 @@ class Written:
 def estimate_texts(
     texts: Sequence[str], n_output: int, *, n_again: int = 0
 ) -> Callable[[Price | None], Estimate]:
-    """The estimated cost of a call per text at a model's price, if answers have `n_output` tokens."""
+    """The estimated cost of one call per text at a model's price, for a given answer length.
+
+    Answers have `n_output` tokens, and may be sent back `n_again` times.
+    """
     from fabula.models import Usage
     from fabula.models.cost import Estimate, estimate_tokens
 

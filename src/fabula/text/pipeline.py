@@ -24,8 +24,7 @@ _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "le
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """spaCy's thinc imports torch wherever it is installed, which takes seconds; this pipeline
-    has no use for it."""
+    """Keep thinc from importing torch, which takes seconds and is not used by this pipeline."""
     if "torch" in sys.modules:
         yield
         return
@@ -37,9 +36,9 @@ def _without_torch() -> Iterator[None]:
 
 
 def load_pipeline(parts: Sequence[str]) -> Any:
-    """spaCy's `Language` with these components only, such as ("tok2vec", "senter").
+    """Load spaCy's `Language` with these components only, such as ("tok2vec", "senter").
 
-    Raises `ModelError` where spaCy (extra `[nlp]`) or the pipeline is not installed.
+    Raises `ModelError` if spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
     try:
         with _without_torch():
@@ -47,7 +46,7 @@ def load_pipeline(parts: Sequence[str]) -> Any:
     except ImportError as error:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
     exclude = [part for part in _PARTS if part not in parts]
-    # Most of the time goes into words and vectors, which all pipelines may have in common.
+    # Most of the time goes into words and vectors, which all pipelines can share.
     nlp = _load(vocab=_vocabulary(), exclude=["vocab", *exclude])
     for part in parts:
         if part in nlp.disabled:
@@ -56,7 +55,7 @@ def load_pipeline(parts: Sequence[str]) -> Any:
 
 
 def installed_pipeline() -> Path | None:
-    """Where the pipeline lies that `load_pipeline` takes; None where there is none.
+    """The path of the pipeline that `load_pipeline` uses; None if there is none.
 
     Looks for it without spaCy, which need not be installed.
     """
@@ -69,12 +68,12 @@ def installed_pipeline() -> Path | None:
 
 @functools.cache
 def sentence_pipeline() -> Any:
-    """The pipeline that finds sentences, which all who look for them have in common."""
+    """The shared pipeline that finds sentences."""
     return load_pipeline(("tok2vec", "senter"))
 
 
 def pipeline_parts(nlp: Any) -> dict[str, str]:
-    """What decides all that a pipeline says, for signatures: its name and version, and spaCy's."""
+    """What determines a pipeline's results, for signatures: its name and version, and spaCy's."""
     meta = nlp.meta
     return {
         "pipe": f"{meta['lang']}_{meta['name']}-{meta['version']}",

@@ -139,7 +139,12 @@ def _books_of_items(items: Sequence[Document]) -> list[str]:
 
 
 def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
-    """Chapters of tokenised sentences, with headings at the start of a chapter's first sentence."""
+    """Chapters of tokenised sentences, with headings at the start of a chapter's first sentence.
+
+    The end of a heading cannot always be found, so a sentence with one is left out; it separates
+    the chapters. A name of three words at the start of a sentence is taken for a heading too. Worst
+    case: an extra chapter, never a passage spanning two.
+    """
     number, title, kept = 1, "", list[str]()
     for sentence in sentences:
         tokens = sentence.split()

@@ -144,7 +144,11 @@ class _Side:
 def score_edits(
     rows: Sequence[Mapping[str, Any]], edited: EditedTexts, *, seed: int = 0, signature: str = ""
 ) -> Iterator[EditScore]:
-    """Scores of each model's feedback, of each editor against the others, and of all editors."""
+    """Scores of each model's feedback, of each editor against the others, and of all editors.
+
+    rows: those of `feedback elicit`; feedback on other texts is ignored. Raises `InputError` if
+    none is about an edited text.
+    """
     models: dict[str, _Side] = defaultdict(_Side)
     stories: dict[str, PointedStory] = {}
     for row in rows:

@@ -119,7 +119,7 @@ class DetectorSettings(Settings):
 
 
 def calibrate_detectors(scores: Sequence[Path], settings: DetectorSettings) -> list[Calibration]:
-    """Measure how well scores of labelled texts separate human from machine, one score at a time.
+    """Return a calibration for each score: how well it separates human from machine texts.
 
     Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
     """

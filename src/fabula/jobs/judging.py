@@ -287,7 +287,7 @@ class Judged:
 
         if not self.labels:
             return {}
-        # Stories shown as examples are labelled too, and would be listed as unlabelled.
+        # Stories shown as examples are labelled too, so none are suggested for labelling.
         has_examples = len(self.people) > len(self.labels)
         settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
         return {

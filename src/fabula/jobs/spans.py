@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 RULE = "rule"
-"""The rule: a borrowed passage is a quotation, a commonplace is not."""
+"""Name of the rule as a reader: borrowed passages are quotations, commonplaces are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

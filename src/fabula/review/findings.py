@@ -131,7 +131,7 @@ def _is_same_place(one: Finding, other: Finding) -> bool:
 
 
 def _all_findings(text: TextReview, review: Review) -> Iterator[list[tuple[float, Finding]]]:
-    """Those of each kind, most important first."""
+    """The findings of each kind in order, with their weights."""
     passages = _passages(text)
     for kind in ("passage", "near"):
         yield [(_WEIGHTS[kind], one) for one in passages if one.kind == kind]

@@ -306,7 +306,7 @@ def _digest(rubric: Rubric) -> str:
     """Eight hexadecimal digits over everything that respondents see, and how it counts."""
     shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
     for item in shown["items"]:
-        # With paraphrases, their digest is in the signature.
+        # Runs that use paraphrases have their digest in the signature.
         del item["paraphrases"]
     # Fields that were added later count only if they are used, so that older digests stay valid.
     tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]

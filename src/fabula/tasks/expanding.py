@@ -116,5 +116,5 @@ def _read(item: Item, field: str, text: str, n_paraphrases: int) -> str | tuple[
         question = re.sub(r"^\W*(?:\d+\s*[.):]\s*)?", "", line).strip(' *"”')
         if question.endswith("?") and question not in (item.question, *found):
             found.append(question)
-    # All items of a run are asked in equally many wordings, so fewer would be useless.
+    # All items of a run are asked in the same number of wordings, so fewer would be useless.
     return tuple(found[:n_paraphrases]) if len(found) >= n_paraphrases else ()

@@ -75,7 +75,7 @@ def _parts(
     has_text = False
     for child in item.findall("Children/BinderItem"):
         included = child.findtext("MetaData/IncludeInCompile")
-        # Older versions have no such mark and include the item.
+        # Items without this mark are included by versions that lack the option.
         words = [] if included == "No" else _words(child, archive, paths, name)
         inner = list(_parts(child, archive, paths, name, level + 1))
         if not words and not inner:

@@ -38,7 +38,7 @@ class Network:
 
 
 def load_torch() -> Any:
-    """The module torch. Raises `ModelError` where it is not installed."""
+    """The module torch. Raises `ModelError` if it is not installed."""
     try:
         import torch
     except ImportError as error:

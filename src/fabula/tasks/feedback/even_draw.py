@@ -1,6 +1,6 @@
 """Draw pieces of feedback evenly for people to rate.
 
-Rashkin et al. 2025, section 6, had 1,920 pieces rated, equally many for each model, corruption,
+Rashkin et al. 2025, section 6, had 1,920 pieces rated, the same number for each model, corruption,
 prompt and number of examples. Here stories are used evenly too: nobody reads two pieces about one
 story, so a frequent story requires many people.
 """

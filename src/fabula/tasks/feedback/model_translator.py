@@ -1,6 +1,6 @@
 """A language model as the translator for round trips of a story.
 
-A model that is asked to translate may refuse, or stop half way: then the story's rounds end, with
+A model that is asked to translate may refuse, or stop halfway: then the story's rounds end, with
 the reason. Only a complete answer counts as a translation.
 """
 

@@ -111,7 +111,7 @@ def _is_doubtful(token: Any) -> bool:
     has_subject = any(c.dep_ in ("nsubj", "nsubjpass", "expl") for c in token.children)
     if token.tag_ == "VBD":
         if token.dep_ == "aux":
-            # Earlier events would need a past tense of their own.
+            # A past perfect would have to become a past tense.
             return bool(token.lower_ == "had")
         if token.dep_ == "ROOT" and any(c.dep_ == "mark" for c in token.lefts):
             # "As they sat, a sense of peace washed over them", whose main verb is not detected.

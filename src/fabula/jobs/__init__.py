@@ -1,6 +1,6 @@
-"""Everything that a user can ask for: a module a job, with its settings, its run and its result.
+"""Everything a user can ask for: one module per job, with its settings, its run and its result.
 
 A job's settings are a frozen dataclass (`fabula.settings`). Commands, the desk, Python and the
-workers of a cluster call the same job with the same settings. Modules here import what they need
-when they run, so that a command's help appears at once.
+workers of a cluster call the same job with the same settings. Modules here import lazily, so that a
+command's help appears at once.
 """

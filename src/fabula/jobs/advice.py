@@ -1,4 +1,4 @@
-"""Feedback on a writer's own draft, or book, and what became of that on an earlier one."""
+"""Feedback on a writer's own draft or book, and the status of points on an earlier one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AdviceSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """What a model would change in a draft, and what became of its points on an earlier one."""
+    """What a model would change in a draft, and the status of its points on an earlier one."""
 
     advice: Advice
     fates: Sequence[Earlier]
@@ -100,9 +100,9 @@ def advise(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Advised:
-    """Ask a model for feedback on a draft; what it says consistently comes first.
+    """Ask a model for feedback on a draft; its consistent points come first.
 
-    Writes what `out` and `html` name. Raises `InputError`, `ModelError`, `BusyError`.
+    Writes `out` and `html`. Raises `InputError`, `ModelError`, `BusyError`.
     """
     import asyncio
 
@@ -120,7 +120,7 @@ def advise(
         effort=settings.models.reasoning_effort,
         by_chapter=settings.by_chapter,
     )
-    # Of a book also a reading for notes on each chapter, and readings of all notes.
+    # For a book, also one reading of each chapter for notes, and readings of all notes.
     n_parts = len(chapters_to_read(story)) if settings.by_chapter else 0
     n_readings = settings.n_samples * (n_parts + 1) + n_parts
     progress.begin("reading the draft", n_readings + len(past[0]))
@@ -158,7 +158,7 @@ async def _advised(
     ask = advising_book.advise_book if is_book else advising.advise
     confirm(spec, estimate(story, plan, len(earlier), price))
     async with open_model(spec, terms) as opened:
-        # What is kept costs nothing, so the budget stands behind it.
+        # Cached answers are free, so the cache comes before the budget.
         model = CachedModel(opened, rows, effort=models.reasoning_effort)
         advice = await ask(story, model, plan, encoder, meter=progress.advance)
         if not earlier:
@@ -173,7 +173,7 @@ async def _advised(
 
 @contextmanager
 def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
-    """Where answers are kept as they come: beside the points, so that none is paid for twice."""
+    """Where answers are cached: beside the points, so that none is paid for twice."""
     from fabula.errors import ModelError
     from fabula.models.caching import CALLS
     from fabula.resume import kept_rows

@@ -1,4 +1,4 @@
-"""How far judges agree with people, and people with each other."""
+"""Agreement of judges with people, and of people with each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AgreementSettings", "Agreements", "agree", "agree_runs"]
 
 @dataclass(frozen=True, slots=True)
 class AgreementSettings(Settings):
-    """What agreement is shown for."""
+    """What agreement is computed for."""
 
     by: Literal["item", "dimension", "author"] = setting("item", help="What each row stands for.")
     seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
@@ -29,14 +29,14 @@ class AgreementSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Agreements:
-    """Judges with people, and people among themselves: on yes-no items, then on all others."""
+    """Judges with people, and people with each other: on yes-no items, then on all others."""
 
     rubric: Rubric
     judges: list[JudgeAgreement]
     experts: list[PanelRow]
     expert_correlation: float | None
     graded: GradedAgreement | None
-    """None where there are no answers on items that are not yes-no."""
+    """None if there are no answers on items other than yes-no."""
 
     def tables(self) -> list[Block]:
         from fabula.presentation.judging_tables import agreement_tables
@@ -87,7 +87,7 @@ def agree(
     settings: AgreementSettings,
     source: str,
 ) -> Agreements:
-    """The same of each judge's measurements, and labels, which are from `source`."""
+    """Agreement of each judge's measurements with labels, which are from `source`."""
     from fabula.measures.graded import graded_agreement
     from fabula.measures.rater_agreement import (
         expert_correlation,

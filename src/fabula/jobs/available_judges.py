@@ -1,4 +1,4 @@
-"""Who can judge here, how far each can be trusted, and what a story would cost."""
+"""Available judges, how far each can be trusted, and the cost of a story."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_KNOWN = "name a model to see"
 
 @dataclass(frozen=True, slots=True)
 class ModelsSettings(Pricing):
-    """What is asked of the models that there are."""
+    """What to find out about the available models."""
 
     rubric: str = setting("ttcw", help="Rubric that trust and cost refer to.", unit="NAME|FILE")
     words: int = setting(
@@ -35,21 +35,21 @@ class ModelsSettings(Pricing):
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A model that can be asked here."""
+    """A model that can be called here."""
 
     name: str
     where: str
     trust: Trust | None
-    """Over all items, in whichever style it was best checked; None where it never was."""
+    """Over all items, in the style in which it was best checked; None if it never was."""
     cost: float | None
-    """Dollars for the rubric on one story; 0 on this machine, None where the price is unknown."""
+    """Dollars for the rubric on one story; 0 on this machine, None if the price is unknown."""
     is_named: bool = True
-    """Whether it is one model, and not all of a provider."""
+    """Whether it is a single model, rather than all models of a provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvailableModels:
-    """The models of this machine and of the keys that are set."""
+    """The models on this machine and those of the API keys that are set."""
 
     judges: tuple[Judge, ...]
     n_items: int
@@ -85,7 +85,7 @@ class AvailableModels:
         ]
 
     def content(self) -> list[dict[str, Any]]:
-        """For JSON: a model an object."""
+        """For JSON: one object per model."""
         from dataclasses import asdict
 
         return [

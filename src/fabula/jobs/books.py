@@ -31,11 +31,11 @@ class BookSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredBooks:
-    """Texts by chapter, and what decided the numbers."""
+    """Texts by chapter, and what determined the numbers."""
 
     documents: Sequence[Document]
     books: Sequence[Book | None]
-    """None of a text without words."""
+    """None for a text without words."""
     n_people: int
     signature: str
 
@@ -45,7 +45,7 @@ class MeasuredBooks:
         return book_tables(self.documents, self.books, self.n_people, self.signature)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A row a text, with all of its chapters, people and repetitions."""
+        """One row per text, with all of its chapters, people and repetitions."""
         return [
             {
                 "id": document.id,
@@ -56,7 +56,7 @@ class MeasuredBooks:
         ]
 
     def chapter_rows(self) -> Iterator[dict[str, Any]]:
-        """A row a chapter, with numbers alone."""
+        """One row per chapter, with numbers only."""
         for row in self.to_json():
             for chapter in row.get("chapters", ()):
                 yield {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
@@ -65,7 +65,7 @@ class MeasuredBooks:
 def measure_books(
     documents: Sequence[Document], settings: BookSettings, *, progress: Progress = SILENT
 ) -> MeasuredBooks:
-    """Each document by chapter, however short. Raises `InputError`, `ModelError`."""
+    """Measure each document by chapter, however short. Raises `InputError`, `ModelError`."""
     from fabula.measures.book import BookInstrument, measure_book, pipelines
     from fabula.text import check_documents
 

@@ -1,4 +1,4 @@
-"""A judge measured on texts that people have judged, so that its verdicts carry their worth."""
+"""Measure a judge on texts that people have judged, so that its verdicts carry its trust."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CalibrateSettings(LabelledSettings):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Judges beside people on the same texts, and what was kept of it."""
+    """Judges compared with people on the same texts, and what was kept."""
 
     judged: Judged
     panel: Panel
@@ -60,7 +60,7 @@ class Calibration:
     graded_trusts: list[Trust]
     """On all other items."""
     book_path: Path | None
-    """Where the trust is kept; None where no judge is known by a name of its own."""
+    """Where the trust is kept; None if no judge has a name of its own."""
 
     def trusts(self) -> list[dict[str, Any]]:
         """For JSON: the trust of each judge in each item."""
@@ -101,10 +101,10 @@ def calibrate_judges(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Calibration:
-    """Ask each model about the documents that have labels, and keep how far it agrees with these.
+    """Ask each model about the documents with labels, and keep its agreement with them.
 
-    Writes what `html` names. Raises `InputError`, before anything is paid for, where labels and
-    documents do not meet.
+    Writes the page `html`. Raises `InputError`, before anything is paid for, if no labels match the
+    documents.
     """
     from fabula.judging.calibrate import calibrate, graded_trust
     from fabula.judging.trust import TrustBook

@@ -1,4 +1,4 @@
-"""Texts that are a reference of each other: a class, a group, the drafts of a workshop."""
+"""Texts that are each other's reference: a class, a group, the drafts of a workshop."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def open_class(
     *,
     n_threads: int = 1,
 ) -> Iterator[OriginalityMeasure]:
-    """The measure of each text against all others, and against the references of the options.
+    """Open the measure of each text against all others, and against the options' references.
 
-    A text never counts as its own source; those that share `exclude_same` with it do not either.
-    The reference is made for the time of the run. Raises `InputError` for fewer than two texts, or
-    where none of them holds a word.
+    A text never counts as its own source, nor do those that share `exclude_same` with it. The
+    reference exists only during the run. Raises `InputError` for fewer than two texts, or if none
+    of them contains a word.
     """
     from fabula.measures.exclusion import ExcludeSame
     from fabula.reference import Reference

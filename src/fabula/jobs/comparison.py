@@ -1,4 +1,4 @@
-"""Groups of scored texts beside each other."""
+"""Compare groups of scored texts."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ComparisonSettings(Settings):
 
 
 def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Comparison:
-    """Compare the originality of groups of texts, from files that `fabula originality` wrote.
+    """Compare the originality of groups of texts, from files written by `fabula originality`.
 
-    Draws what `plot` names. Raises `InputError`, and `MixError` for scores that were not measured
-    in the same way.
+    Draws `plot`. Raises `InputError`, and `MixError` for scores that were measured in different
+    ways.
     """
     from fabula.measures.group_comparison import compare_scores
 

@@ -1,4 +1,4 @@
-"""The next sentence of a story: passages of books, generators, and what continues them, scored."""
+"""Story continuation: passages of books, generators, and scores of their next sentences."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ClozeKind = Literal["CN", "NE", "V", "P"]
 Kind = Literal["random", "unigram", "case", "recurrent"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
 _SENTENCE_TOKENS = 40
-"""About what a continuation takes."""
+"""Approximate tokens of a continuation."""
 _N_ON_PAGE = 2
-"""Examples on a page, as in the paper's Table 1."""
+"""Number of examples on a page, as in the paper's Table 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutSettings(Settings):
-    """How books are cut into contexts and the sentences after them."""
+    """How books are split into contexts and the sentences after them."""
 
     out: Path = setting(
         help="Write a row for each passage here (.jsonl): context and gold.", unit="FILE"
@@ -77,10 +77,10 @@ class CutSettings(Settings):
 def cut_passages(
     books: Iterable[Document], settings: CutSettings, named: str = "the books"
 ) -> dict[str, Any]:
-    """Write the passages of the books to `out`; returns how many there are, of how many texts.
+    """Write the passages of the books to `out`; returns their number and the number of texts.
 
-    Raises `InputError` where no chapter is long enough, or two books have the same name; it calls
-    the books what they are `named`.
+    Raises `InputError` if no chapter is long enough, or two books have the same name; `named` is
+    how the error refers to the books.
     """
     from fabula.errors import InputError
     from fabula.store import write_rows
@@ -118,7 +118,7 @@ def cut_passages(
 
 
 def _cloze_rows(passages: Sequence[Passage], settings: CutSettings) -> list[Row]:
-    """The passages that are items of the test, a row for each class."""
+    """The passages that are items of the test, one row per class."""
     from fabula.tasks.continuation.cloze import cloze_items
     from fabula.text.pipeline import load_pipeline
 
@@ -154,7 +154,7 @@ class TrainSettings(Settings):
 def read_training_texts(
     documents: Iterable[Document], settings: TrainSettings, *, progress: Progress = SILENT
 ) -> None:
-    """Read the stories that `train_generators` learns from into the folder."""
+    """Read the stories that `train_generators` trains on into the folder."""
     from fabula.tasks.continuation.corpus import build_corpus
 
     n_jobs = settings.processes.n_processes
@@ -165,7 +165,7 @@ def read_training_texts(
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What generators have learnt from, and the course of the recurrent network's training."""
+    """What generators were trained on, and the losses of the recurrent network."""
 
     corpus: Corpus
     log: Sequence[dict[str, float]]
@@ -210,7 +210,7 @@ def train_generators(settings: TrainSettings, *, progress: Progress = SILENT) ->
 def _train_recurrent(
     corpus: Corpus, settings: TrainSettings, progress: Progress
 ) -> list[dict[str, float]]:
-    """Train the network; its losses."""
+    """Train the network; returns its losses."""
     from fabula.tasks.continuation.training import Training as Plan
     from fabula.tasks.continuation.training import train_recurrent
 
@@ -235,7 +235,7 @@ def _train_recurrent(
 
 @dataclass(frozen=True, slots=True)
 class GenerateSettings(Settings):
-    """Who continues the passages, and how."""
+    """What continues the passages, and how."""
 
     contexts: Path = setting(
         help="Passages to continue, as `continuation passages` writes them (.jsonl).",
@@ -266,7 +266,7 @@ class GenerateSettings(Settings):
 def continue_passages(
     settings: GenerateSettings, *, progress: Progress = SILENT, confirm: Confirm = agreed
 ) -> Written:
-    """Have generators and models write the next sentence of each passage, kept as they come.
+    """Have generators and models write the next sentence of each passage, saving each row.
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
@@ -383,13 +383,13 @@ class CompareSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All systems beside each other, and some passages with what each wrote."""
+    """All systems side by side, and some passages with what each wrote."""
 
     table: SystemTable
     examples: Sequence[Example]
 
     def write(self, settings: CompareSettings) -> list[Path]:
-        """Write the page and the tables that are asked for; returns the files."""
+        """Write the requested page and tables; returns the files."""
         from fabula.presentation.continuation_tables import (
             system_records,
             system_tables,
@@ -409,7 +409,7 @@ class Comparison:
 def compare_continuations(
     systems: Sequence[Path], settings: CompareSettings, *, progress: Progress = SILENT
 ) -> Comparison:
-    """Measure all systems in fifteen metrics, and test which differences are real.
+    """Measure all systems on fifteen metrics, and test which differences are significant.
 
     Raises `InputError` with the line. Source: Roemmele, Gordon and Swanson 2017.
     """
@@ -469,5 +469,5 @@ def compare_continuations(
 
 
 def controls_path(out: Path | None) -> Path | None:
-    """Where the metrics of the sentences as long are written, beside those of continuations."""
+    """The file for the metrics of sentences of equal length, beside those of continuations."""
     return None if out is None else out.with_name(f"{out.stem}.as-long{out.suffix or '.jsonl'}")

@@ -1,4 +1,4 @@
-"""A judge corrected by experts: what they would have said of every document."""
+"""Correct a judge by experts: what they would have said of every document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CorrectSettings", "CorrectedRun", "correct_measurements", "correct_r
 
 @dataclass(frozen=True, slots=True)
 class CorrectSettings(Settings):
-    """What a judge is corrected with, and what is asked of the result."""
+    """What a judge is corrected with, and what to compute."""
 
     labels: Path | None = setting(
         None,
@@ -76,7 +76,7 @@ class CorrectSettings(Settings):
             raise SettingsError("labels", "cannot be used with `sensitivity` and `specificity`")
 
     def rates(self) -> Rates | None:
-        """The judge's known rates; None where there are labels."""
+        """The judge's known rates; None if there are labels."""
         if self.sensitivity is None or self.specificity is None:
             return None
         return (
@@ -134,7 +134,7 @@ def correct_measurements(
     settings: CorrectSettings,
     documents: Sequence[Document] = (),
 ) -> CorrectedRun:
-    """The same of measurements and labels at hand; `documents` have the field `by`."""
+    """Correct given measurements by labels; `documents` have the field `by`."""
     from fabula.judging.run import RETEST
     from fabula.measures.corrected_means import correct
 

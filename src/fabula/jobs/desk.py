@@ -1,4 +1,4 @@
-"""Where the desk keeps drafts, and what it offers to compare them with."""
+"""Where the desk keeps drafts, and the references it offers for comparison."""
 
 from __future__ import annotations
 

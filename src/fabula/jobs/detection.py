@@ -1,4 +1,4 @@
-"""Telling human from machine: scores by a language model, detectors, and their verdicts."""
+"""Detect machine-written text: language-model scores, detectors, and their verdicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodSettings(Settings):
-    """The model that finds texts more or less probable, and where its scores are kept."""
+    """The model that scores the texts' probability, and where its scores are kept."""
 
     model: str = setting(
         "local",
@@ -50,7 +50,7 @@ def score_likelihood(
     *,
     each: Callable[[Row], None] = lambda _row: None,
 ) -> list[Block]:
-    """Score texts by how probable the model finds them; `each` is told a row once it is kept.
+    """Score texts by their probability under the model; `each` receives a row once it is kept.
 
     Returns the table. Raises `InputError`, `ModelError`.
     """
@@ -119,10 +119,9 @@ class DetectorSettings(Settings):
 
 
 def calibrate_detectors(scores: Sequence[Path], settings: DetectorSettings) -> list[Calibration]:
-    """How well scores of labelled texts tell human from machine; a calibration for each score.
+    """Return a calibration for each score: how well it separates human from machine texts.
 
-    Raises `InputError` where a row lacks a field, `MixError` where rows were measured in different
-    ways.
+    Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
     """
     from fabula.measures.detector_verdicts import Label, calibrate_files, write_detectors
 
@@ -146,7 +145,7 @@ def calibrate_detectors(scores: Sequence[Path], settings: DetectorSettings) -> l
 
 @dataclass(frozen=True, slots=True)
 class ApplySettings(Settings):
-    """How often a detector may be wrong about people, and where its verdicts are written."""
+    """The allowed rate of false alarms, and where verdicts are written."""
 
     fpr: float = setting(
         0.01,
@@ -160,7 +159,7 @@ class ApplySettings(Settings):
 def apply_detector(
     detector: Path, scores: Sequence[Path], settings: ApplySettings
 ) -> list[dict[str, Any]]:
-    """A row with the verdict on each text, or the reason why there is none. Raises `InputError`."""
+    """Return a row with the verdict on each text, or why there is none. Raises `InputError`."""
     from fabula.measures.detector_verdicts import apply_detectors, read_detectors
     from fabula.store import write_rows
 

@@ -1,4 +1,4 @@
-"""How alike texts are that should differ, group by group."""
+"""Similarity of texts that should differ, group by group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DiversitySettings", "EqualLength", "diversity"]
 
 @dataclass(frozen=True, kw_only=True)
 class EqualLength(Settings):
-    """How texts of groups are made equally long, and what their words are."""
+    """How texts of groups are cut to equal length, and what counts as their words."""
 
     n_words: int | None = setting(
         None,
@@ -38,7 +38,7 @@ class EqualLength(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiversitySettings(EqualLength):
-    """Which groups are compared, in what, and how often is drawn."""
+    """Which groups are compared, by what, and how many draws are made."""
 
     by: str | None = setting(
         None,
@@ -119,10 +119,10 @@ class DiversitySettings(EqualLength):
 def diversity(
     documents: Sequence[Document], settings: DiversitySettings, *, progress: Progress = SILENT
 ) -> Diversity:
-    """Measure how alike the texts of each group are, and test whether groups differ.
+    """Measure how similar the texts of each group are, and test whether groups differ.
 
-    Raises `InputError` where a text lacks a field, or no group has two texts that are long enough,
-    and where SciPy (extra `[stats]`) is not installed.
+    Raises `InputError` if a text lacks a field, if no group has two texts that are long enough, or
+    if SciPy (extra `[stats]`) is not installed.
     """
     from fabula.measures.diversity import Stages, measure_diversity
     from fabula.packages import check_scipy

@@ -1,4 +1,4 @@
-"""Where the work of a job is done: this machine's processes, or a Ray cluster."""
+"""Where a job runs: in this machine's processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ADDRESS_HELP = (
 )
 
 
-# Without slots, so that a class of settings can have two bases.
+# Without slots, so that a settings class can have two bases.
 @dataclass(frozen=True, kw_only=True)
 class Processes(Settings):
-    """How many processes of this machine work."""
+    """The number of worker processes on this machine."""
 
     n_jobs: int | None = setting(
         None,
@@ -36,7 +36,7 @@ class Processes(Settings):
 
     @property
     def n_processes(self) -> int:
-        """As set, or the processors that this process may use."""
+        """The setting, or the number of processors available to this process."""
         from fabula.workers import default_jobs
 
         return self.n_jobs or default_jobs()
@@ -60,7 +60,7 @@ class Engine(Processes):
 
 @contextmanager
 def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Cluster | None]:
-    """The cluster, or None where the work is done here. `stage` is what is done on it."""
+    """The cluster, or None to work on this machine. `stage` names the work for progress reports."""
     if engine.kind == "local":
         yield None
         return

@@ -1,4 +1,4 @@
-"""Feedback on stories: faults planted, models asked about them, and what they said measured."""
+"""Feedback on stories: plant faults, ask models about them, and measure their answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """The names of a list that is separated by commas, each once."""
+    """The names of a comma-separated list, without repeats."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
@@ -53,7 +53,7 @@ def _are_methods(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorruptSettings(Settings):
-    """What is done to stories."""
+    """How stories are corrupted."""
 
     methods: str = setting(
         "original,backtranslate,swap,delete",
@@ -107,13 +107,13 @@ class CorruptSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Corrupted:
-    """How many stories of each method there are now, and what was left out."""
+    """How many stories of each method exist now, and what was left out."""
 
     out: Path
     n: Mapping[str, int]
     left_out: Sequence[LeftOut]
     repeated: Sequence[str]
-    """Ids of stories that are there already, word for word."""
+    """Ids of stories whose text has already occurred, word for word."""
 
     def lines(self) -> list[str]:
         lines = [f"{method}: {n:,}" for method, n in self.n.items()]
@@ -139,7 +139,7 @@ def corrupt_stories(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Corrupted:
-    """Corrupt stories in known ways; the rows say what was changed.
+    """Corrupt stories in known ways; the rows record what was changed.
 
     Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
     """
@@ -178,7 +178,7 @@ def _corrupt(
     progress: Progress,
     confirm: Confirm,
 ) -> tuple[dict[str, int], list[LeftOut]]:
-    """How many rows of each method there are now, and what was left out."""
+    """How many rows of each method exist now, and what was left out."""
     from fabula.resume import kept_rows
     from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.written_faults import FaultWriter
@@ -187,7 +187,7 @@ def _corrupt(
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
     with ExitStack() as stack:
-        # What cannot be opened is said before the file is touched.
+        # Report what cannot be opened before the file is touched.
         opened = _translator(plan, translator, settings)
         model = None if opened is None else stack.enter_context(opened)
         writing = _writing_model(plan, settings)
@@ -213,7 +213,7 @@ def _corrupt(
 def _translator(
     plan: CorruptPlan, name: str, settings: CorruptSettings
 ) -> AbstractContextManager[Translator] | None:
-    """What translates stories, where any is translated."""
+    """The translator of stories, if any is translated."""
     from fabula.tasks.feedback.translating import open_translator
 
     if "backtranslate" not in plan.methods:
@@ -222,7 +222,7 @@ def _translator(
 
 
 def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None:
-    """The model that writes faults, where one does."""
+    """The model that writes faults, if any."""
     from fabula.models import open_model
     from fabula.tasks.feedback.written_faults import WRITABLE
 
@@ -239,7 +239,7 @@ def _confirm_costs(
     ids: Collection[str],
     confirm: Confirm,
 ) -> None:
-    """Confirm what each model will take before any is asked; rows `ids` are there already."""
+    """Confirm each model's cost before any is called; rows `ids` already exist."""
     from fabula.tasks.feedback.model_translator import estimate_round_trips
     from fabula.tasks.feedback.translating import is_model
     from fabula.tasks.feedback.written_faults import WRITABLE, estimate_faults
@@ -295,7 +295,7 @@ def elicit_feedback(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Written:
-    """Ask models for feedback on each story, under every prompt, with and without examples.
+    """Ask models for feedback on each story, with every prompt, with and without examples.
 
     Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
     """
@@ -410,9 +410,9 @@ class ScoredFeedback:
     subsets: Sequence[Subset]
     answers: Answers
     crosses: Sequence[tuple[str, ...]]
-    """The dimensions that its tables are about."""
+    """The dimensions of its tables."""
     validation: Mapping[str, Estimate]
-    """By item, how a measure goes together with what people said; empty without people."""
+    """By item, the correlation of a measure with people's answers; empty without people."""
     edited: tuple[EditedTexts, Sequence[EditScore]] | None = None
     """What editors changed, and how feedback agrees with it."""
 
@@ -448,7 +448,7 @@ def score_feedback(
 ) -> ScoredFeedback:
     """Measure the rows of `feedback elicit`: length, repetition, precision of "perfect as-is".
 
-    Raises `InputError` where a row lacks a field. Source: Rashkin et al. 2025, section 5.
+    Raises `InputError` if a row lacks a field. Source: Rashkin et al. 2025, section 5.
     """
     from fabula.jobs.feedback_reading import people_means
     from fabula.rubrics import load_rubric
@@ -495,7 +495,7 @@ def score_feedback(
 
 
 def open_encoder(name: str | None) -> Encoder | None:
-    """The encoder that BERTScore is measured by: `packaged`, that of a folder, or none."""
+    """The encoder for BERTScore: `packaged`, the one in a folder, or none."""
     if name is None:
         return None
     from fabula.models.encoder import Encoder

@@ -1,4 +1,4 @@
-"""What feedback is worth, and what it is about, by a model."""
+"""Have models rate feedback, and say what it is about."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["LabelSettings", "RateSettings", "label_feedback", "rate_feedback"]
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSettings(Settings):
-    """How feedback is put to a model."""
+    """How a model is asked about feedback."""
 
     rubric: str = setting(
         "feedback",
@@ -50,14 +50,14 @@ class FeedbackSettings(Settings):
     restart: bool = setting(False, help=RESTART_HELP)
 
     def judging(self) -> JudgingSettings:
-        """The same as the settings of any judge."""
+        """The same settings in the form that all judges use."""
         judging = Judging(Questions(self.rubric), self.asking, self.models)
         return JudgingSettings(judging, self.out, self.restart)
 
 
 @dataclass(frozen=True, slots=True)
 class RateSettings(FeedbackSettings):
-    """The same, of a rater, and people to compare it with."""
+    """Settings of a rater, and the people to compare it with."""
 
     people: tuple[Path, ...] = setting(
         (),
@@ -69,7 +69,7 @@ class RateSettings(FeedbackSettings):
 
 @dataclass(frozen=True, slots=True)
 class LabelSettings(FeedbackSettings):
-    """The same, of a labeller."""
+    """Settings of a labeller, and the people to compare it with."""
 
     rubric: str = setting(
         "feedback_category",
@@ -90,13 +90,13 @@ class LabelSettings(FeedbackSettings):
 
 @dataclass(frozen=True, slots=True)
 class RatedFeedback:
-    """What each rater answers, and how far that is what people say."""
+    """Each rater's answers, and their agreement with people."""
 
     judged: Judged
     agreements: Mapping[str, Mapping[str, RaterAgreement]]
     """By rater and item; without people there are no items."""
     left_out: Mapping[str, int]
-    """Rows that hold no feedback, by reason; nobody was asked about them."""
+    """Rows without feedback, by reason; raters were not asked about them."""
 
     def tables(self) -> list[Block]:
         from fabula.measures.ratings import group_estimates, mean_scores, score_table
@@ -151,9 +151,9 @@ class LabelledFeedback:
 
     judged: Judged
     found: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]]
-    """By labeller: shares by writer and corruption, and accuracy where people's labels are."""
+    """By labeller: shares by writer and corruption, and accuracy if people labelled."""
     left_out: Mapping[str, int]
-    """Rows that hold no feedback, by reason."""
+    """Rows without feedback, by reason."""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -213,8 +213,8 @@ def label_feedback(
 ) -> LabelledFeedback:
     """Have models say what each piece of feedback is about: one of nine categories.
 
-    Draws what `plot` names of the first of them. Raises `InputError`, `ModelError`, `BusyError`.
-    Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
+    Draws `plot` for the first of them. Raises `InputError`, `ModelError`, `BusyError`. Source:
+    Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
     from fabula.measures.categories import category_shares, label_accuracy, read_gold
     from fabula.presentation.rating_tables import save_categories
@@ -243,7 +243,7 @@ def label_feedback(
 def _plan(
     files: Sequence[Path], settings: FeedbackSettings, shipped: str, *, with_story: bool
 ) -> tuple[list[Document], JudgePlan, dict[str, int]]:
-    """The pieces, how they are asked about, and how many rows hold none, by reason."""
+    """The pieces, how they are asked about, and how many rows have no feedback, by reason."""
     from fabula.errors import InputError
     from fabula.jobs.judging import plan_of
     from fabula.judging.feedback_rater import feedback_template

@@ -1,4 +1,4 @@
-"""Reading feedback, and people's answers on it: this project's files, or the released ones."""
+"""Read feedback, and people's answers on it: this project's files, or the released ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ __all__ = ["check_overlap", "feedback_rows", "people_means"]
 
 
 def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
-    """Rows of `feedback elicit`; the files released with the paper are known by their names. Of
-    what `study export` writes, people's own feedback.
+    """Read rows of `feedback elicit`, or files released with the paper, recognised by name.
 
-    `whole` asks for every field of such a row, and that no piece comes twice. Raises `InputError`
-    with the line.
+    From files of `study export`, these are people's own feedback. `whole` requires every field of
+    such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
     from fabula.errors import InputError
     from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
@@ -49,8 +48,8 @@ def people_means(
 ) -> dict[str, dict[str, float]]:
     """People's means by item and piece of feedback, from measurements or the released ratings.
 
-    Raises `InputError` for answers of a model, to another rubric, in other words, or to none of
-    the pieces `ids`.
+    Raises `InputError` for answers of a model, on another rubric, with another wording, or about
+    none of the pieces `ids`.
     """
     from fabula.errors import InputError
     from fabula.measures.ratings import mean_scores, score_table
@@ -85,7 +84,7 @@ def people_means(
 
 
 def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> None:
-    """Raise `InputError` where these are not people's answers to this rubric."""
+    """Raise `InputError` unless these are people's answers to this rubric."""
     from fabula.errors import InputError
     from fabula.text.feedback_pieces import OWN_FEEDBACK
 
@@ -97,7 +96,7 @@ def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> N
 
 
 def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
-    """Raise `InputError` where answers or labels are of no piece that is there."""
+    """Raise `InputError` if answers or labels are about none of the pieces."""
     from fabula.errors import InputError
 
     if given and not any(id_ in given for id_ in ids):

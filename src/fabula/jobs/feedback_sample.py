@@ -1,4 +1,4 @@
-"""Which pieces of feedback people are given to rate."""
+"""Select the pieces of feedback that people rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SampleSettings", "Sampled", "sample_feedback"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSettings(Settings):
-    """How many pieces are drawn, and over what evenly."""
+    """How many pieces are drawn, and over which fields evenly."""
 
     n_pieces: int = setting(
         help="Number of pieces to draw (1,920 in the paper).", unit="N", check=Between(1)
@@ -34,7 +34,7 @@ class SampleSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What was drawn, and where it was written."""
+    """The sample, and where it was written."""
 
     out: Path
     by: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How documents of a reference score against the rest of it: leave one out."""
+"""Score documents of a reference against the rest of it (leave one out)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"
-"""Of a passage: the number of its document, which is left out for it."""
+"""For a passage, the number of its document, which is excluded for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class HeldOut:
     """A file, or an address in an object store."""
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Lines for display."""
         lines = [f"{self.group.title}, measured by {self.group.signature}"]
         for item, one in self.group.items.items():
             ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
@@ -89,12 +89,12 @@ class HeldOut:
 def measure_held_out(
     corpus: str, settings: HeldOutSettings, *, progress: Progress = SILENT
 ) -> HeldOut:
-    """Score documents of a corpus against all others of it, and keep the distribution beside it.
+    """Score documents of a corpus against all others of it, and save the distribution beside it.
 
-    The numbers have the signature of a text from outside, for which nothing need be left out. What
-    was scored before an interruption is used again.
+    The numbers have the signature of a text from outside, for which nothing need be excluded.
+    Scores from an interrupted run are reused.
 
-    Raises `InputError` where there are too few documents, or too few have a score.
+    Raises `InputError` if there are too few documents, or too few have a score.
     """
     from fabula.errors import InputError
     from fabula.measures.exclusion import ExcludeSame
@@ -166,10 +166,10 @@ def measure_held_out(
 
 
 def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
-    """The files of numbers that lie beside these references.
+    """The files of held-out scores stored with these references.
 
-    What a store holds, or a service tells, is copied. Raises `CorpusError` where a store does not
-    answer, and `LookupFailed` where a service does not.
+    Files in an object store or on a server are copied. Raises `CorpusError` if a store does not
+    respond, and `LookupFailed` if a server does not.
     """
     from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
 
@@ -180,7 +180,7 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _kept_file(corpus: str) -> Path:
-    """Where a corpus's numbers are on this machine, as new as in the store or service it is in."""
+    """The local file of a corpus's scores, updated from its store or server."""
     from fabula.reference.layout import HELD_OUT
     from fabula.reference.local_copies import folder_of
     from fabula.reference.reference_spec import is_served
@@ -204,7 +204,7 @@ def _kept_file(corpus: str) -> Path:
 
 
 def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
-    """Of files of numbers the Creativity Index of a reference's own documents, so measured."""
+    """The Creativity Index of a reference's own documents with this signature, if a file has it."""
     from fabula.measures.groups import GroupBook, read_groups
 
     book = GroupBook(one for path in files for one in read_groups(path))
@@ -213,7 +213,7 @@ def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
 
 
 def _passages(reference: Reference, settings: HeldOutSettings) -> Iterator[Document]:
-    """A passage of each document that is drawn; those without a word give none."""
+    """A passage of each sampled document; documents without words are skipped."""
     from fabula.types import Document
 
     numbers = reference.numbers()

@@ -1,4 +1,4 @@
-"""Which judge to trust: several judges on the same documents, their panels, and what they cost."""
+"""Which judge to trust: several judges on the same documents, their panels, and their costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparisonSettings(Pricing):
-    """What judges are measured by."""
+    """What judges are measured against."""
 
     labels: Path | None = setting(
         None,
@@ -45,10 +45,10 @@ class JudgeComparisonSettings(Pricing):
 
 @dataclass(frozen=True, slots=True)
 class JudgeRun:
-    """What the judges of one run said, and what each took."""
+    """What the judges of one run said, and the cost of each."""
 
     name: str
-    """Added to a judge's name where it has several runs."""
+    """Added to a judge's name if it has several runs."""
     rubric: Rubric
     measurements: Sequence[Measurement]
     costs: Mapping[str, JudgeCost] = field(default_factory=dict)
@@ -56,15 +56,15 @@ class JudgeRun:
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
-    """Judges, then their panels, each measured in the same way; and each two beside each other."""
+    """Judges, then their panels, each measured in the same way; and compared in pairs."""
 
     judges: Sequence[JudgeFigures]
     pairs: Sequence[JudgePair]
     costs: Mapping[str, JudgeCost]
     corrected: Mapping[str, CorrectedRow]
-    """By judge, what experts would have said of all that it judged; empty without labels."""
+    """By judge, what experts would have said of everything it judged; empty without labels."""
     graded: GradedAgreement | None = None
-    """On items that are not yes-no; None where the rubric has none."""
+    """On items other than yes-no; None if the rubric has none."""
     graded_pairs: Sequence[JudgesOnItem] = ()
     has_tests: bool = True
     """Whether the rubric has yes-no items."""
@@ -78,7 +78,7 @@ class JudgeComparison:
         )  # fmt: skip
 
     def to_json(self) -> list[dict[str, Any]]:
-        """An entry for each judge and panel."""
+        """One entry per judge and panel."""
         return [self._entry(one) for one in self.judges]
 
     def _entry(self, one: JudgeFigures) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class JudgeComparison:
 def _seen_from(
     rater: str, pairs: Sequence[JudgePair] | Sequence[JudgesOnItem]
 ) -> dict[str, dict[str, Any]]:
-    """By other judge, by how much this one is better, and how far the two agree."""
+    """By other judge: how much better this one is, and how far the two agree."""
     found: dict[str, dict[str, Any]] = {}
     for pair in pairs:
         if rater not in (pair.first, pair.second):
@@ -176,9 +176,9 @@ def compare_judges(
     settings: JudgeComparisonSettings,
     stories: Sequence[Document] = (),
 ) -> JudgeComparison:
-    """The judges of finished runs beside each other.
+    """Compare the judges of finished runs.
 
-    `stories` are the texts that were judged; with them, the bias for length is measured. Raises
+    `stories` are the texts that were judged; with them, length bias is measured. Raises
     `InputError`, `MixError`.
     """
     from fabula.measures.labels import read_labels
@@ -191,7 +191,7 @@ def compare_judges(
 
 
 def read_judge_run(folder: Path, prices: Prices | None = None) -> JudgeRun:
-    """A finished run, with what its answers took. Raises `InputError`."""
+    """Read a finished run, with the cost of its answers. Raises `InputError`."""
     from fabula.judging.folder import read_run
     from fabula.measures.labels import sides
     from fabula.models.cost import Prices
@@ -211,7 +211,7 @@ def compare_runs(
     *,
     seed: int = 0,
 ) -> JudgeComparison:
-    """The same of runs and of people's labels, from `source`, that are read already.
+    """Compare runs and people's labels, from `source`, that are already read.
 
     Raises `InputError`, `MixError`.
     """
@@ -241,7 +241,7 @@ def compare_runs(
         name: row for name, mine in said.items() if (row := _corrected(mine, labels, rubric))
     }
     first = {
-        # Answers about pairs, and second ones, are on no document that people have labelled.
+        # Answers about pairs, and repeats, are not about documents that people have labelled.
         name: [
             replace(one, rater=name)
             for one in mine
@@ -261,7 +261,7 @@ def compare_runs(
 def _corrected(
     said: Sequence[Measurement], labels: Sequence[Measurement], rubric: Rubric
 ) -> CorrectedRow | None:
-    """The mean that experts would have given, over the items that can be averaged, if any can."""
+    """The mean that experts would have given, over the items that can be averaged, if any."""
     from fabula.errors import InputError
     from fabula.jobs.correction import CorrectSettings, correct_measurements
     from fabula.measures.corrected_means import averaged_items
@@ -283,7 +283,7 @@ def _corrected(
 def _said_in(
     runs: Sequence[JudgeRun],
 ) -> tuple[dict[str, list[Measurement]], dict[str, JudgeCost]]:
-    """What each judge of the runs said, by a name of its own, and what it took."""
+    """What each judge of the runs said, under a unique name, and its cost."""
     from fabula.errors import InputError, MixError
 
     first = runs[0]
@@ -310,7 +310,7 @@ def _said_in(
 
 
 def _cost(path: Path, model: str, prices: Prices) -> JudgeCost:
-    """What a model's answers of a run took."""
+    """The cost of a model's answers in a run."""
     from fabula.judging.judges import JudgeCost
     from fabula.models import Usage
     from fabula.models.replay import recorded
@@ -321,7 +321,7 @@ def _cost(path: Path, model: str, prices: Prices) -> JudgeCost:
     for row in mine:
         if not row.get("failed"):
             usage += recorded(row).usage
-    # After `@` stands what the server told.
+    # After `@` comes what the server reported.
     price = prices.of(model) or prices.of(model.rpartition("@")[0])
     return JudgeCost(
         len(mine), usage.n_input, usage.n_output, None if price is None else price.of(usage)

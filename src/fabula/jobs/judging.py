@@ -1,4 +1,4 @@
-"""A rubric put to language models: what is asked, how, and what comes of it."""
+"""Ask language models the questions of a rubric: what is asked, how, and the results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ANSWERED = (
     "no_answer", "no_verdict", "truncated", "refusal", "blocked", "too_long", "contradictory",
     "out_of_scale",
 )  # fmt: skip
-"""Why an answer may hold no verdict; a call that failed is made again in any case."""
+"""Why an answer may have no verdict; failed calls are repeated in any case."""
 
 
 def _reasons(again: str | None) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Questions(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Asking(Settings):
-    """How often each question is asked, and how answers are drawn."""
+    """How often each question is asked, and how answers are sampled."""
 
     style: Literal["reason-first", "verdict-first"] = setting(
         "reason-first",
@@ -133,7 +133,7 @@ class Asking(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Judging(Settings):
-    """Who judges, what and how."""
+    """Who judges, what, and how."""
 
     questions: Questions = part(Questions)
     asking: Asking = part(Asking)
@@ -161,13 +161,13 @@ class JudgingSettings(Settings):
 
     @property
     def measurements_path(self) -> Path | None:
-        """Where the verdicts are written; None where nothing is kept."""
+        """Where the verdicts are written; None if nothing is kept."""
         return None if self.out is None else self.out / "measurements.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSettings(JudgingSettings):
-    """The same, of stories of which people judged some."""
+    """A run on stories of which people judged some."""
 
     labels: Path | None = setting(
         None,
@@ -192,7 +192,7 @@ class LabelledSettings(JudgingSettings):
 
 @dataclass(frozen=True, slots=True)
 class StoriesSettings(LabelledSettings):
-    """The same, for stories one by one or in pairs."""
+    """A run on single stories or on pairs."""
 
     n_retest: int = setting(
         0,
@@ -257,16 +257,16 @@ class StoriesSettings(LabelledSettings):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the judges said."""
+    """The judges' answers."""
 
     documents: Sequence[Document]
     plan: JudgePlan
     measurements: list[Measurement]
     spent: list[Spent]
     labels: Sequence[Measurement] = ()
-    """People's, of some of the documents, which correct the judges."""
+    """People's labels of some of the documents, used to correct the judges."""
     people: Sequence[Measurement] = ()
-    """All that people said of the documents, also of those that were shown as examples."""
+    """Everything people said about the documents, including those shown as examples."""
 
     def rows(self) -> list[Row]:
         """The measurements as rows."""
@@ -275,7 +275,7 @@ class Judged:
         return [measurement_row(one) for one in self.measurements]
 
     def summaries(self) -> list[JudgeSummary]:
-        """A summary of each judge beside its kept trust."""
+        """A summary of each judge with its kept trust."""
         from fabula.judging.summary import summarise
         from fabula.judging.trust import TrustBook
 
@@ -287,7 +287,7 @@ class Judged:
 
         if not self.labels:
             return {}
-        # Those that were shown as examples are labelled too, and would be named to be labelled.
+        # Stories shown as examples are labelled too, so none are suggested for labelling.
         has_examples = len(self.people) > len(self.labels)
         settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
         return {
@@ -329,9 +329,9 @@ def judge_stories(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Judged:
-    """Put the rubric to each model, story by story or pair by pair.
+    """Ask each model the rubric's questions, story by story or pair by pair.
 
-    Writes what `html` names. Raises `InputError`, `ModelError`, `BusyError`; what was answered is
+    Writes the page `html`. Raises `InputError`, `ModelError`, `BusyError`; finished answers are
     kept in `out`.
     """
     from fabula.errors import InputError
@@ -365,8 +365,8 @@ def with_examples(
 ) -> tuple[JudgePlan, list[Measurement]]:
     """The plan with labelled stories as examples, and the labels of those that are never shown.
 
-    Examples are drawn at random, so what is left of the labels is a random draw as well. Raises
-    `InputError` where there are too few.
+    Examples are drawn at random, so the remaining labels are a random sample as well. Raises
+    `InputError` if there are too few.
     """
     from fabula.judging.few_shot import example_template
 
@@ -384,7 +384,7 @@ def with_examples(
 def labels_of_some(
     documents: Sequence[Document], path: Path | None, rubric: Rubric
 ) -> list[Measurement]:
-    """The labels of a file. Raises `InputError` where they could not correct a judge."""
+    """The labels of a file. Raises `InputError` if they could not correct a judge."""
     from fabula.measures.labels import read_labels
 
     if path is None:
@@ -395,7 +395,7 @@ def labels_of_some(
 def check_labels(
     documents: Sequence[Document], labels: list[Measurement], rubric: Rubric, source: str
 ) -> list[Measurement]:
-    """The labels. Raises `InputError` where they could not correct a judge of these documents."""
+    """The labels. Raises `InputError` if they could not correct a judge of these documents."""
     from fabula.errors import InputError
     from fabula.measures.corrected_means import averaged_items
 
@@ -408,7 +408,7 @@ def check_labels(
 def rank_judged(
     judged: Judged, settings: StoriesSettings, *, by_item: bool = False
 ) -> dict[str, list[PairRanking]]:
-    """What each judge's answers about pairs say of the stories, and of the groups they are of.
+    """Rank the stories, and their groups, by each judge's answers about pairs.
 
     Over all items; with `by_item` also for each.
     """
@@ -440,7 +440,7 @@ def ask_judges(
     n_retest: int = 0,
     functions: Sequence[FunctionModel] = (),
 ) -> Judged:
-    """Ask every model what the plan says, and the `functions` in place of the models if any.
+    """Ask every model the plan's questions, or `functions` in place of the models, if given.
 
     Answers are kept in the settings' folder, if there is one.
     """
@@ -471,7 +471,7 @@ def ask_judges(
 def plan_of(
     judging: Judging, *, is_pairwise: bool = False, template: Template | None = None
 ) -> JudgePlan:
-    """What is asked; `template` takes the place of the one that the settings name."""
+    """What is asked; `template` overrides the one in the settings."""
     from fabula.judging import JudgePlan, Template, read_template
     from fabula.judging.judging_plan import MAX_TOKENS
     from fabula.rubrics import load_rubric
@@ -508,7 +508,7 @@ def plan_of(
 
 
 def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) -> None:
-    """Raise where an item is not in the rubric, or cannot be asked like this."""
+    """Raise if an item is not in the rubric, or cannot be asked this way."""
     from fabula.errors import InputError
     from fabula.rubrics import Condition
 

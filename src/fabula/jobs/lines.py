@@ -1,4 +1,4 @@
-"""Drafts read line by line: which places their writer may want to look at, and why."""
+"""Read drafts line by line: which places the writer may want to look at, and why."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LineSettings(Processes):
 
 @dataclass(frozen=True, slots=True)
 class ReadLines:
-    """Drafts with the notes on each."""
+    """Drafts with their notes."""
 
     documents: Sequence[Document]
     reviews: Sequence[LineReview]
@@ -69,7 +69,7 @@ class ReadLines:
         return line_tables(self.documents, self.reviews, self.per_thousand)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A row a document: its notes that are shown, and how many there are of each kind."""
+        """One row per document: the notes that are shown, and the number of each kind."""
         return [
             review.to_row(document, self.per_thousand)
             for document, review in zip(self.documents, self.reviews, strict=True)
@@ -79,7 +79,7 @@ class ReadLines:
 def read_lines(
     documents: Sequence[Document], settings: LineSettings, *, progress: Progress = SILENT
 ) -> ReadLines:
-    """The notes on each document. Raises `InputError`, `ModelError` where something is missing."""
+    """The notes on each document. Raises `InputError`, `ModelError` if something is missing."""
     from fabula.measures.draft_reading import read_drafts
     from fabula.text import check_documents
 

@@ -1,4 +1,4 @@
-"""Which language models a job asks, and on what terms."""
+"""Which language models a job calls, and with what limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _is_price(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Pricing(Settings):
-    """What models cost, where it is not known."""
+    """Prices of models whose price is unknown."""
 
     price: str | None = setting(
         None,
@@ -39,7 +39,7 @@ class Pricing(Settings):
     )
 
     def prices(self) -> Prices:
-        """What was said that models cost."""
+        """The prices given in the settings."""
         from fabula.models.cost import Prices, parse_prices
 
         return Prices() if self.price is None else parse_prices(self.price)
@@ -47,7 +47,7 @@ class Pricing(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Spending(Pricing):
-    """What calls of models may cost."""
+    """The limit on the cost of model calls."""
 
     max_cost: float | None = setting(
         None,
@@ -57,7 +57,7 @@ class Spending(Pricing):
     )
 
     def options(self) -> ModelOptions:
-        """For `open_model`; all models opened with it share the limit."""
+        """Options for `open_model`; all models opened with them share the limit."""
         from fabula.models import ModelOptions
         from fabula.models.cost import SharedBudget
 
@@ -74,7 +74,7 @@ _MODEL_HELP = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings(Settings):
-    """The models, asked one after another, and how each is called."""
+    """The models, called in turn, and how each is called."""
 
     models: tuple[str, ...] = setting(("local",), help=_MODEL_HELP, unit="MODEL", option="model")
     n_parallel: int | None = setting(
@@ -130,11 +130,11 @@ class ModelSettings(Settings):
 
     @property
     def n_models(self) -> int:
-        """How many there are; one that is named twice is asked once."""
+        """Their number; duplicates count once."""
         return len(set(self.models))
 
     def options(self) -> ModelOptions:
-        """For `open_model`; all models opened with it share the limit of cost."""
+        """Options for `open_model`; all models opened with them share the cost limit."""
         from dataclasses import replace
 
         from fabula.models.cluster_models import ClusterTerms
@@ -155,6 +155,6 @@ class ModelSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class NoModelSettings(ModelSettings):
-    """The same, where no model is asked unless one is named."""
+    """Model settings whose default is no model."""
 
     models: tuple[str, ...] = setting((), help=_MODEL_HELP, unit="MODEL", option="model")

@@ -1,4 +1,4 @@
-"""Whether readers notice planted faults: their answers, on record with the stories."""
+"""Whether readers notice planted faults: their answers, recorded with the stories."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NoticeSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class NoticedFaults:
-    """The stories with the record, and what it says of each kind of fault."""
+    """The stories with the record, and what it says about each kind of fault."""
 
     rows: Sequence[Row]
     scores: Sequence[NoticeScore]
@@ -74,7 +74,8 @@ def record_noticed(
 ) -> NoticedFaults:
     """Record for each story of `feedback corrupt` which readers noticed its fault.
 
-    Writes what `out` and `study` name. Raises `InputError` for answers to none of the stories.
+    Writes what `out` and `study` name. Raises `InputError` if the answers are about none of the
+    stories.
     """
     from fabula.errors import InputError
     from fabula.store import write_rows
@@ -124,7 +125,7 @@ def _answers(path: Path) -> list[Measurement]:
 
 
 def _estimates(seed: int) -> Any:
-    """What makes an estimate of shares and the stories that they are about."""
+    """A function that makes an estimate from shares and the stories they are about."""
     import numpy as np
 
     from fabula.stats.reliability import bootstrap_interval

@@ -1,4 +1,4 @@
-"""How much of each text stands in a reference: the settings, the measure and the run."""
+"""How much of each text occurs in a reference: the settings, the measure and the run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NearOptions(Settings):
-    """What decides a near match, where it differs from the preset; for near matches only."""
+    """Overrides of the preset for near matches."""
 
     search: Literal["passages", "index"] | None = setting(
         None,
@@ -150,7 +150,7 @@ class NearOptions(Settings):
                 raise SettingsError(name, f"is only for `search` {kind}")
 
     def walk_settings(self) -> WalkSettings:
-        """Those of a walk over the index, with what is set here."""
+        """The settings of a walk over the index, with the overrides."""
         from fabula.measures.near_walk import WalkSettings
 
         names = ("threshold", "floor", "ratio", "meaning", "bits")
@@ -158,7 +158,7 @@ class NearOptions(Settings):
         return WalkSettings(**{k: v for k, v in given.items() if v is not None})
 
     def search_settings(self) -> NearSettings:
-        """The preset, with what is set here instead."""
+        """The preset with the overrides."""
         from fabula.measures.near import NEAR_PRESETS, NearSettings
 
         names = ("threshold", "floor", "ratio", "meaning", "n_passages", "window")
@@ -169,17 +169,17 @@ class NearOptions(Settings):
         )
 
     def passages(self) -> PassageSettings:
-        """How the reference is cut into passages."""
+        """How the reference is split into passages."""
         from fabula.reference.passages import PassageSettings
 
         given = {"n_words": self.passage_words, "overlap": self.passage_overlap}
         return PassageSettings(**{k: v for k, v in given.items() if v is not None})
 
 
-# Without slots, so that a class of settings can have two bases.
+# Without slots, so that a settings class can have two bases.
 @dataclass(frozen=True, kw_only=True)
 class Matching(Settings):
-    """Which runs of words count as found."""
+    """Which runs of words count as matches."""
 
     levels: str | None = setting(
         None,
@@ -194,7 +194,7 @@ class Matching(Settings):
 
 @dataclass(frozen=True, slots=True)
 class OriginalityOptions(Matching):
-    """What decides the originality of a text."""
+    """What determines the originality of a text."""
 
     references: tuple[str, ...] = setting(
         help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), "
@@ -252,7 +252,7 @@ class OriginalityOptions(Matching):
             raise SettingsError(unused, "is only for `match` near")
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
-        """The reference. `fresh` forgets what look-ups have answered before."""
+        """Open the reference. `fresh` ignores cached answers of look-ups."""
         from fabula.reference.reference_spec import is_looked_up, open_backend, pace_of
 
         def say(n_asked: int, n_remembered: int) -> None:
@@ -272,7 +272,7 @@ class OriginalityOptions(Matching):
 
 @dataclass(frozen=True, slots=True)
 class Marking(Settings):
-    """How much of what is borrowed a page marks."""
+    """How many borrowed passages a page marks."""
 
     n_marks: int | None = setting(
         None,
@@ -287,7 +287,7 @@ class Marking(Settings):
 
 @dataclass(frozen=True, slots=True)
 class OriginalitySettings(Settings):
-    """What decides the scores, and where they are computed and kept."""
+    """What determines the scores, and where they are computed and kept."""
 
     measure: OriginalityOptions = part(None)
     marking: Marking = part(Marking)
@@ -320,9 +320,9 @@ def run(
     keep_texts: bool = False,
     each: Callable[[dict[str, Any]], None] = lambda _row: None,
 ) -> OriginalityResult:
-    """Score documents in order; `each` is told a row as soon as it is kept.
+    """Score documents in order; `each` receives a row as soon as it is kept.
 
-    Writes what `html` names. Raises `InputError`, `CorpusError`, `ModelError`; what was scored is
+    Writes the page `html`. Raises `InputError`, `CorpusError`, `ModelError`; finished scores are
     kept in `out`.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
@@ -343,7 +343,7 @@ def run(
 
 
 def confirm_cost(settings: OriginalitySettings, confirm: Confirm) -> None:
-    """Ask about the cost of the model that decides doubtful exclusions, if there is one."""
+    """Confirm the cost of the model that decides doubtful exclusions, if there is one."""
     spec = settings.measure.exclude_model
     if spec is None:
         return
@@ -364,9 +364,9 @@ def open_measure(
     fresh: bool = False,
     same: ExcludeSame | None = None,
 ) -> Iterator[OriginalityMeasure]:
-    """The measure that the options describe; over `opened` where the reference is open already.
+    """Open the measure that the options describe; `opened` is the reference, if already open.
 
-    same: what each text leaves out, where `exclude_same` does not say it.
+    same: what to exclude for each text, if `exclude_same` does not say so.
     """
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.uniqueness import Levels
@@ -379,7 +379,7 @@ def open_measure(
         judge = _open_judge(stack, options.exclude_model, (spending or Spending()).options())
         levels = options.levels
         if levels is None:
-            # Passages that a model wrote are short: longer matches are too rare to compare.
+            # Passages written by a model are short: longer matches are too rare to compare.
             levels = "5-7" if corpus is not None and corpus.written_by else "5-12"
         yield OriginalityMeasure(
             backend,
@@ -431,7 +431,7 @@ def _excluded(exclude: str, corpus: Reference | None) -> CopyRule | ExcludeIds |
 def _open_near(
     options: OriginalityOptions, corpus: Reference | None, progress: Progress
 ) -> NearSearch | NearWalk:
-    """Near-verbatim search as the options say."""
+    """Near-verbatim search with these options."""
     from fabula.measures.near_opening import open_near, open_walk
 
     if corpus is None:
@@ -464,7 +464,7 @@ def _open_near(
 def open_rows(
     settings: OriginalitySettings, progress: Progress = SILENT
 ) -> Iterator[tuple[Rows, Backend]]:
-    """What gives rows of scores, in this process or on a cluster; and the reference."""
+    """Open the source of score rows, in this process or on a cluster, and the reference."""
     from fabula.measures.scores import ScoreRun, to_row
 
     options, engine = settings.measure, settings.engine
@@ -489,7 +489,7 @@ def open_rows(
 
 
 def _corpora(references: Sequence[str]) -> tuple[str, ...]:
-    """The references, which are corpora on disks or in object stores, by names for all nodes."""
+    """The references (corpora on disk or in object stores), by names valid on all nodes."""
     from fabula.reference.layout import Manifest
     from fabula.reference.reference_spec import is_elsewhere
     from fabula.reference.storage import open_home
@@ -497,7 +497,7 @@ def _corpora(references: Sequence[str]) -> tuple[str, ...]:
     if any(map(is_elsewhere, references)):
         raise SettingsError("kind", "ray needs a reference corpus built by Fabula")
     homes = [open_home(reference).everywhere() for reference in references]
-    # One that is named twice counts once.
+    # Duplicates count once.
     found: dict[str, str] = {}
     for home in homes:
         found.setdefault(Manifest.read(home).fingerprint, home.spec)
@@ -507,7 +507,7 @@ def _corpora(references: Sequence[str]) -> tuple[str, ...]:
 def _rows_on_cluster(
     stack: ExitStack, cluster: Cluster, settings: OriginalitySettings, progress: Progress
 ) -> tuple[Rows, Backend]:
-    """As `open_rows`. Where there are several nodes, none needs all of the reference."""
+    """Like `open_rows`. With several nodes, none needs the whole reference."""
     from functools import partial
 
     from fabula.measures.scores import ScoreRun, to_row
@@ -534,7 +534,7 @@ def _rows_on_cluster(
 
 
 def _build_passages(options: OriginalityOptions, progress: Progress, cluster: Cluster) -> None:
-    """Those that near matches are searched in; on the nodes."""
+    """Build the passages for near matches, on the nodes."""
     from fabula.reference.layout import Manifest
     from fabula.reference.passages import build_passages
     from fabula.text.stopwords import load_stop_words

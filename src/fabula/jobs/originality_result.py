@@ -1,4 +1,4 @@
-"""What a run of `fabula originality` gives: rows for a table, remarks, texts for a page."""
+"""The result of `fabula originality`: rows for a table, remarks, texts for a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["OriginalityResult", "younger_remark"]
 
 _UNFAMILIAR = 0.2
-"""Share of words that the reference does not know, above which a reader is told."""
+"""Share of words unknown to the reference above which a remark is made."""
 
 
 @dataclass(slots=True)
@@ -28,21 +28,21 @@ class OriginalityResult:
     n_marks: int | None = None
     """As in `Marking`."""
     texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
-    """The first texts with their rows, where they are kept."""
+    """The first texts with their rows, if they are kept."""
     table: list[tuple[str, int, float | None, float | None, str | None]] = field(
         default_factory=list
     )
     """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
     passages: list[RankedPassage] = field(default_factory=list)
-    """The least probable of all texts."""
+    """The least probable over all texts."""
     n_passages: int = 0
     n_commonplaces: int = 0
     size: str = ""
-    """How large the reference is and how old, for people."""
+    """The size and age of the reference, for display."""
     own: Distribution | None = None
-    """The Creativity Index of the reference's own documents, where it was measured."""
+    """The Creativity Index of the reference's own documents, if it was measured."""
     age: Age | None = None
-    """How old its documents are."""
+    """The age of its documents."""
     signature: str = ""
     levels: list[str] = field(default_factory=list)
     n_rows: int = 0
@@ -121,7 +121,7 @@ class OriginalityResult:
 
 
 def younger_remark(ids: Sequence[str], n_texts: int, age: Age) -> str:
-    """What a reference cannot hold, since it is older."""
+    """What a reference cannot contain, since it is older than the texts."""
     return (
         f"{len(ids):,} of {n_texts:,} texts were written after {age.youngest}, later than every "
         f"document of the reference: they cannot be in it (the first: {ids[0]})"

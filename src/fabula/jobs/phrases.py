@@ -130,7 +130,7 @@ class PhraseSettings(EqualLength):
 def split_texts(
     documents: Sequence[Document], settings: PhraseSettings
 ) -> tuple[NamedTexts, NamedTexts]:
-    """The groups A and B of the field `by`. Raises `InputError` where it does not name two."""
+    """The groups A and B of the field `by`. Raises `InputError` unless it has exactly two."""
     from fabula.errors import InputError
     from fabula.measures.diversity.grouped_texts import groups_by
 
@@ -159,11 +159,11 @@ def split_texts(
 def key_phrases(
     a: NamedTexts, b: NamedTexts, settings: PhraseSettings, *, progress: Progress = SILENT
 ) -> KeyPhrases:
-    """What each of two groups uses more than the other, tested by text.
+    """Phrases that each of two groups uses more than the other, tested by text.
 
-    Raises `InputError` where a text lacks its prompt, or a group has no two texts long enough,
-    `CorpusError` for a background that cannot be opened, `LookupFailed` for one that is not
-    responding.
+    Raises `InputError` if a text lacks its prompt, or a group has fewer than two texts that are
+    long enough, `CorpusError` for a background that cannot be opened, `LookupFailed` for one that
+    is not responding.
     """
     from contextlib import ExitStack, closing
 

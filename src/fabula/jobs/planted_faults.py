@@ -1,4 +1,4 @@
-"""Planted faults: which answers of models find them."""
+"""Planted faults: which models' answers find them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["FindSettings", "FoundFaults", "find_faults", "label_votes"]
 
 @dataclass(frozen=True, slots=True)
 class FindSettings(Settings):
-    """How it is decided whether an answer finds the planted fault."""
+    """How to decide whether an answer finds the planted fault."""
 
     by: str = setting(
         "model",
@@ -70,7 +70,7 @@ class FindSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class FoundFaults:
-    """What the answers find, as quotations and each judge have it."""
+    """What the answers find, by quotation and by each judge."""
 
     readers: Sequence[Findings]
     """By quotation first, then by each judge."""
@@ -104,7 +104,7 @@ class FoundFaults:
         }
 
     def rows(self) -> list[Row]:
-        """A row for each answer: what it points at, and what each judge says of it."""
+        """One row per answer: what it points at, and what each judge says about it."""
         judged = [{one.id: one for one in reader.answers} for reader in self.readers[1:]]
         rows = []
         for one in self.readers[0].answers:
@@ -131,8 +131,8 @@ def find_faults(
 ) -> FoundFaults:
     """Score the rows of `feedback elicit`: recall by kind of fault, false alarms, precision, F1.
 
-    `labels` are people's, on items of the rubric, by which the readers are measured, in place of
-    those in the settings' file. Writes what `details` names. Raises `InputError`, `ModelError`,
+    `labels` are people's, on items of the rubric; the readers are measured against them, and they
+    replace those in the settings' file. Writes `details`. Raises `InputError`, `ModelError`,
     `BusyError`.
     """
     from fabula.errors import InputError
@@ -193,7 +193,7 @@ def _judged(
     confirm: Confirm,
     functions: Sequence[FunctionModel],
 ) -> tuple[list[Findings], list[Spent]]:
-    """The answers as each judge has them; those that make no point are not put to it."""
+    """The answers as each judge reads them; those without points are not given to it."""
     from fabula.errors import InputError
     from fabula.jobs.judging import ask_judges, plan_of
     from fabula.judging.feedback_rater import feedback_template
@@ -224,7 +224,7 @@ def _judged(
 
 
 def label_votes(labels: Sequence[Measurement]) -> dict[str, dict[str, bool]]:
-    """By item and answer, what most people say; where they are equally divided, nothing."""
+    """By item and answer, what the majority says; nothing for ties."""
     votes: dict[str, dict[str, Counter[bool]]] = {}
     for one in labels:
         if one.value is not None:

@@ -1,4 +1,4 @@
-"""How far judges can be talked to by a story: injections put into stories, and what they move."""
+"""Prompt injection: how far instructions put into stories shift judges' verdicts."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class ProbeSettings(JudgingSettings):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What injections moved, judge by judge."""
+    """The effect of injections, judge by judge."""
 
     rows: list[tuple[str, str, list[ProbeRow]]]
-    """Of each judge its name, its signature and a row for each kind."""
+    """For each judge, its name, its signature and a row for each kind."""
     measurements: list[Measurement]
     spent: list[Spent]
 
@@ -56,7 +56,7 @@ class Probe:
         return probe_tables(self.rows)
 
     def records(self) -> list[dict[str, Any]]:
-        """A record for each judge and kind."""
+        """One record per judge and kind."""
         return [{"judge": rater, **asdict(row)} for rater, _, rows in self.rows for row in rows]
 
 
@@ -69,7 +69,7 @@ def probe_judges(
 ) -> Probe:
     """Judge each story as it is and with each injection, and compare the verdicts.
 
-    Raises `InputError`, `ModelError`, `BusyError`; what was answered is kept in `out`.
+    Raises `InputError`, `ModelError`, `BusyError`; finished answers are kept in `out`.
     """
     from fabula.errors import InputError
     from fabula.judging.injections import probed_stories, summarise_probe
@@ -104,7 +104,7 @@ def _kinds(text: str | None) -> list[str]:
 
 
 def _tests_only(judging: Judging) -> Judging:
-    """The same, asking only the yes-no items: what an injection asks for must be an answer."""
+    """Keep only the yes-no items: what an injection asks for must be a possible answer."""
     from fabula.errors import InputError
     from fabula.rubrics import load_rubric
 

@@ -1,4 +1,4 @@
-"""What whole texts are like: rhythm, dialogue, rarity of words, grammar, repetition."""
+"""Profiles of whole texts: rhythm, dialogue, rarity of words, grammar, repetition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ProfileSettings", "profile"]
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings(Settings):
-    """How texts are profiled, and what is written of it."""
+    """How texts are profiled, and what is written."""
 
     out: Path | None = setting(None, help="Write a row for each text here (.jsonl).", unit="FILE")
     html: Path | None = page_setting("Write a page here: rhythm, rare words, repeated phrases.")
@@ -45,9 +45,9 @@ def profile(
     progress: Progress = SILENT,
     each: Callable[[Row], None] = lambda _row: None,
 ) -> list[Profile]:
-    """Profile texts; `each` is told a row at once. Writes what `out`, `html` and `plot` name.
+    """Profile texts; `each` receives each row at once. Writes `out`, `html` and `plot`.
 
-    Raises `ModelError` where the language pipeline is not installed.
+    Raises `ModelError` if the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.presentation.charts import save_profiles

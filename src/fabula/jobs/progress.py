@@ -1,4 +1,4 @@
-"""What a long job tells, and asks, whoever started it."""
+"""How a long job reports its progress and asks for confirmation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["SILENT", "Confirm", "Progress", "agreed"]
 
 
 class Progress(Protocol):
-    """How far a job is: a bar, lines of a log, a page, or nothing."""
+    """Receives the progress of a job: a bar, log lines, a page, or nothing."""
 
     def begin(self, stage: str, total: int | None) -> None:
-        """A new stage of `total` steps; None where their number is unknown."""
+        """Start a stage of `total` steps; None if their number is unknown."""
 
     def advance(self, n: int) -> None:
-        """`n` more steps are done."""
+        """Mark `n` more steps as done."""
 
     def say(self, stage: str) -> None:
-        """Another name for the stage."""
+        """Rename the current stage."""
 
     def tell(self, sentence: str) -> None:
-        """A notice that stays to be read."""
+        """Show a notice that stays visible."""
 
 
 class _Silent:
@@ -42,11 +42,11 @@ class _Silent:
 
 
 SILENT: Progress = _Silent()
-"""For a job that nobody watches."""
+"""Ignores all progress."""
 
 Confirm = Callable[[str, "Estimate"], None]
-"""Told which model will be asked and what it will take before its first call; raises to stop."""
+"""Called with a model and its estimated cost before its first call; raises to stop."""
 
 
 def agreed(model: str, estimate: Estimate) -> None:
-    """A `Confirm` that agrees to everything; a limit of cost still holds."""
+    """A `Confirm` that accepts everything; cost limits still apply."""

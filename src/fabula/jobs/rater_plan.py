@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class WidthSettings(Settings):
-    """Which intervals are wanted."""
+    """The intervals to aim for."""
 
     mean_width: float = setting(
         0.1,
@@ -59,7 +59,7 @@ class WidthSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class RaterPlanSettings(WidthSettings):
-    """Which intervals are wanted, of which rubric."""
+    """The intervals to aim for, and the rubric."""
 
     rubric: str = setting(
         "ttcw",
@@ -70,17 +70,17 @@ class RaterPlanSettings(WidthSettings):
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
-    """What a study of one statistic needs, and how well the model that says so fits the pilot."""
+    """What a study of one statistic needs, and how well the underlying model fits the pilot."""
 
     pilot: PilotFigures
     rows: Sequence[PlanRow]
     mean_width: float
-    """In the scale's own units."""
+    """In the units of the scale."""
     stories_per_person: float | None = None
-    """How many stories one person reads, where that is known."""
+    """The number of stories one person reads, if known."""
 
     def people(self, readings: int | None) -> int | None:
-        """How many people so many readings take."""
+        """The number of people needed for this many readings."""
         if readings is None or self.stories_per_person is None:
             return None
         return math.ceil(readings / self.stories_per_person)
@@ -106,14 +106,14 @@ class PlannedItem:
 
 @dataclass(frozen=True, slots=True)
 class RaterPlan:
-    """What a study needs: for the yes-no items together, and for each item of numbers."""
+    """What a study needs: for the yes-no items together, and for each numeric item."""
 
     settings: WidthSettings
     tests: PlannedItem | None
     """None without yes-no verdicts."""
     items: Mapping[str, PlannedItem]
     why_missing: Mapping[str, str]
-    """Items with answers that cannot be planned, and `tests`."""
+    """Items whose answers cannot be planned for, and `tests`."""
 
     def tables(self) -> list[Block]:
         from fabula.presentation.rater_plan_tables import rater_plan_tables
@@ -148,9 +148,9 @@ class RaterPlan:
 
 
 def plan_raters(labels: Path, settings: RaterPlanSettings) -> RaterPlan:
-    """From a pilot's verdicts, how many stories each number of raters takes.
+    """From a pilot's verdicts, compute how many stories each number of raters requires.
 
-    Raises `InputError`, also where the pilot is too small or too uniform to plan from.
+    Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
     from fabula.measures.labels import read_labels
     from fabula.rubrics import load_rubric
@@ -165,9 +165,9 @@ def plan_study(
     found: Sequence[Measurement],
     settings: WidthSettings,
 ) -> RaterPlan:
-    """The same from a study's own answers so far, with how many people each plan takes.
+    """Plan from a study's own answers so far, with the number of people each plan requires.
 
-    Raises `InputError`, also where it is too early to plan from them.
+    Raises `InputError`, also if it is too early to plan from them.
     """
     from fabula.errors import InputError
     from fabula.studies.workload import workload_of
@@ -195,7 +195,7 @@ def plan_from(
     *,
     where: str = "",
 ) -> RaterPlan:
-    """The same from verdicts that are read already; `where` they are from, for errors."""
+    """Plan from verdicts that are already read; `where` is their origin, for errors."""
     from fabula.errors import InputError
     from fabula.measures.graded import graded_agreement
     from fabula.measures.rater_agreement import panel_of_labels
@@ -225,7 +225,7 @@ def plan_from(
 
 
 def _plan_tests(panel: Panel, rubric: Rubric, settings: WidthSettings) -> PlannedItem | str:
-    """The plan of all yes-no items together, or why there is none."""
+    """The plan for all yes-no items together, or why there is none."""
     import numpy as np
 
     from fabula.measures.rater_agreement import panel_agreement
@@ -248,7 +248,7 @@ def _plan_item(
     settings: WidthSettings,
     source: str,
 ) -> PlannedItem | str:
-    """The plan of one item's numbers, or why there is none."""
+    """The plan for one numeric item, or why there is none."""
     import numpy as np
 
     from fabula.measures.graded import numbers_said
@@ -274,7 +274,7 @@ def _planned(
     mean_width: float,
     source: str,
 ) -> PlannedItem:
-    """means, n_raters: of each story of the pilot; kappa: the pilot's own."""
+    """means, n_raters: per story of the pilot; kappa: that of the pilot."""
     from fabula.stats.compare import mean_estimate
     from fabula.stats.planning import PilotFigures, PlanRow, StoryPool
 

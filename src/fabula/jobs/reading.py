@@ -1,4 +1,4 @@
-"""How the texts that a job is given are read."""
+"""How the input texts of a job are read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A language model that reads texts in a thread of its own, while other instruments look at them.
+"""A language model that reads texts in a separate thread, while other instruments run.
 
-Reading takes longer than all the rest of a report, and most of it holds no lock of Python's.
+Reading takes longer than the rest of a report, and mostly without holding Python's GIL.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["ReadingAhead"]
 
 
 class ReadingAhead:
-    """Begins to read at once: `with ReadingAhead(open_model, documents) as reading`.
+    """Starts reading at once: `with ReadingAhead(open_model, documents) as reading`.
 
-    `open_model` is called in the thread. On leaving, what is not read yet is given up.
+    `open_model` is called in the thread. On exit, unread texts are dropped.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class ReadingAhead:
         self._limits.__exit__(None, None, None)
 
     def model(self) -> SurprisalModel:
-        """The model, when it is open. Raises what opening it raised."""
+        """Wait for the model. Raises what opening it raised."""
         return self._model.result()
 
     def tokens(self, k: int) -> TokenSurprisal | None:
-        """What was read of the `k`-th document, when it is. Raises what reading it raised."""
+        """Wait for the tokens of the `k`-th document. Raises what reading it raised."""
         return self._read[k].result()
 
     def _read_one(self, document: Document) -> TokenSurprisal | None:
@@ -63,10 +63,10 @@ class ReadingAhead:
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
-    """One thread for each product of matrices until all is read.
+    """Use one thread for matrix products until everything is read.
 
-    The output layer asks for that while it works, which holds for the whole process: what others
-    multiply meanwhile must not depend on when.
+    The output layer sets this while it works, for the whole process: other products must not depend
+    on the timing.
     """
     try:
         from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""Reference corpora: built of texts, added to, and built of what language models write."""
+"""Reference corpora: built from texts, extended, and built from texts by language models."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def is_served(place: str) -> str | None:
-    """What is wrong with a place that a corpus cannot be written to; None for another."""
+    """Why a corpus cannot be written to a place; None if it can."""
     if not place.startswith(("http://", "https://")):
         return None
     return (
@@ -68,7 +68,7 @@ def is_served(place: str) -> str | None:
 
 
 def place_of(corpus: str) -> str | Path:
-    """Where a corpus lies: a folder, or an address of an object store such as `s3://...`."""
+    """Where a corpus is: a folder, or an address of an object store such as `s3://...`."""
     return corpus.rstrip("/") if "://" in corpus else Path(corpus)
 
 
@@ -76,7 +76,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 
 
 def is_size(text: str) -> str | None:
-    """What is wrong with an amount of memory; None for one such as `4GB`."""
+    """What is wrong with an amount of memory; None for a valid one such as `4GB`."""
     is_one = _SIZE.fullmatch(text.strip()) is not None
     return None if is_one else f"{text!r} is not an amount of memory; write 4GB or 800MB"
 
@@ -92,7 +92,7 @@ _WORDS = re.compile(r"(\d+(?:\.\d+)?)([KMB]?)", re.IGNORECASE)
 
 
 def is_number_of_words(text: str) -> str | None:
-    """What is wrong with a number of words; None for one such as `100M`, and for `all`."""
+    """What is wrong with a number of words; None for a valid one such as `100M`, and for `all`."""
     is_one = text == "all" or (_WORDS.fullmatch(text) is not None and n_words_of(text) > 0)
     return None if is_one else f"{text!r} is not a number of words; write 100M, 1.5B, 200000 or all"
 
@@ -110,14 +110,14 @@ _CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones
 
 @dataclass(frozen=True, slots=True)
 class CatalogueSettings(Settings):
-    """What is known besides the public corpora and indexes that ship."""
+    """Collections to list besides the built-in public corpora and indexes."""
 
     catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSettings(Settings):
-    """How much of a public corpus is read, where one is named instead of texts."""
+    """How much of a public corpus is read, if one is named instead of texts."""
 
     sample: str | None = setting(
         None,
@@ -155,7 +155,7 @@ class AddSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings(Settings):
-    """What a corpus is built to, and how."""
+    """Where a corpus is built, and how."""
 
     out: str = setting(
         help="Folder to build, or an address in an object store: s3://, gs://.",
@@ -193,7 +193,7 @@ class BuildSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class PassageOptions(Settings):
-    """The passages that near matches are looked for in."""
+    """The passages in which near matches are searched."""
 
     passage_words: int = setting(300, help="Words in a passage.", unit="N", check=Between(1))
     passage_overlap: int = setting(
@@ -206,7 +206,7 @@ class PassageOptions(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus as it is now."""
+    """The current state of a corpus."""
 
     place: str | Path
     manifest: Manifest
@@ -232,13 +232,13 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class InfoSettings(Settings):
-    """What is shown of a corpus."""
+    """What is shown about a corpus."""
 
     ids: bool = setting(False, help="List the documents' ids instead, one per line.")
 
 
 def info_lines(place: str | Path, settings: InfoSettings) -> Iterator[str]:
-    """What a corpus holds, how it was built and how old it is; or its documents' ids."""
+    """What a corpus contains, how it was built and how old it is; or its documents' ids."""
     from fabula.reference import Reference
     from fabula.reference.info import Age
     from fabula.reference.layout import Manifest
@@ -282,7 +282,7 @@ def verify_corpus(
 ) -> Corpus:
     """Check every file against its checksum, and that the corpus finds its own text.
 
-    Raises `CorpusError` at the first thing that is not right.
+    Raises `CorpusError` at the first problem.
     """
     from fabula.reference.verify import verify_reference
 
@@ -298,7 +298,7 @@ class RemoveSettings(Settings):
 
 
 def remove_from_corpus(place: str | Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
-    """Take documents out of a corpus by their ids; searches no longer find them.
+    """Remove documents from a corpus by id; searches no longer find them.
 
     Raises `CorpusError` for an id that the corpus does not have.
     """
@@ -326,10 +326,10 @@ def build_corpus(
     *,
     progress: Progress = SILENT,
 ) -> Corpus:
-    """Build a corpus of the documents, or finish one whose build was interrupted.
+    """Build a corpus from the documents, or resume an interrupted build.
 
-    `sources` names what the documents are read from, and how: the nodes of a cluster read it
-    themselves where they can. Raises `InputError`, `CorpusError`.
+    `sources` names the sources of the documents, and how they are read: the nodes of a cluster read
+    them directly if they can. Raises `InputError`, `CorpusError`.
     """
     write = _write_parameters(settings)
     place = place_of(settings.out)
@@ -337,7 +337,7 @@ def build_corpus(
 
 
 def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest]:
-    """What builds a corpus as the settings say."""
+    """The function that builds a corpus with these settings."""
     from fabula.reference.build import BuildParameters, build_reference
     from fabula.text import TextSettings
 
@@ -357,7 +357,7 @@ def add_to_corpus(
     *,
     progress: Progress = SILENT,
 ) -> Corpus:
-    """Add documents to a corpus, in new shards; the rest as `build_corpus`."""
+    """Add documents to a corpus, in new shards; otherwise like `build_corpus`."""
     from fabula.reference.build import add_documents
 
     return _written(add_documents, documents, place, settings, sources, progress)
@@ -370,9 +370,9 @@ def build_from_catalogue(
     *,
     progress: Progress = SILENT,
 ) -> Corpus:
-    """Build a corpus of a public one, or of a sample of it; resumes with the same bytes.
+    """Build a corpus from a public one, or from a sample of it; resumes with the same bytes.
 
-    Raises `InputError` where the network does not reach it, `CorpusError`.
+    Raises `InputError` if the network does not reach it, `CorpusError`.
     """
     from fabula.reference.catalogue import read_catalogue
     from fabula.reference.corpus_sample import SampleRule, choose_sample
@@ -391,7 +391,7 @@ def build_from_catalogue(
 
 
 def _how_large(collection: Collection) -> str:
-    """How much there is, and how to say how much is wanted."""
+    """The size of a collection, and how to request a part of it."""
     words = collection.about_words
     holds = (
         "its size is known once it is read" if words is None else f"it holds about {words:,} words"
@@ -434,7 +434,7 @@ def _written(
 def _read_there(
     cluster: Cluster | None, sources: Sources | None, progress: Progress
 ) -> FarDocuments | None:
-    """What the sources name, read by the nodes where all of them can."""
+    """The documents of the sources, read by the nodes if all of them can."""
     if cluster is None or sources is None:
         return None
     from fabula.reference.reading_cluster import FarDocuments, are_far
@@ -455,7 +455,7 @@ def index_passages(
     *,
     cluster: Cluster | None = None,
 ) -> int:
-    """Index what is not yet; returns how many passages there are. Raises `CorpusError`."""
+    """Index missing passages; returns the total number of passages. Raises `CorpusError`."""
     from fabula.reference.layout import Manifest
     from fabula.reference.passages import PassageSettings, build_passages
     from fabula.text.stopwords import load_stop_words
@@ -471,7 +471,7 @@ def index_passages(
 
 
 def filter_corpus(place: str | Path, progress: Progress = SILENT) -> Corpus:
-    """Add the search filter to each shard that has none. Raises `CorpusError`."""
+    """Add the search filter to each shard that lacks one. Raises `CorpusError`."""
     from fabula.reference.filters import add_filters
     from fabula.workers import default_jobs
 
@@ -510,7 +510,7 @@ class WriteSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class WrittenCorpus:
-    """A corpus of what models wrote, and the rows that it is built of."""
+    """A corpus of texts by models, and the rows it is built from."""
 
     corpus: Corpus
     rows: Sequence[Row]
@@ -521,7 +521,7 @@ class WrittenCorpus:
         return tuple(dict.fromkeys(row["model"] for row in self.rows))
 
     def lines(self) -> list[str]:
-        """What there is, and what is lacking, for people."""
+        """What there is, and what is missing, for display."""
         from fabula.tasks.written import without_prompt
 
         texts = [(row["text"], row["prompt"]) for row in self.rows if row["text"] is not None]
@@ -552,10 +552,10 @@ def write_corpus(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> WrittenCorpus:
-    """Have models continue each line of the beginnings, and build a corpus of what they write.
+    """Have models continue each line of the beginnings, and build a corpus from the results.
 
-    Raises `CallFailed` where a call failed: a corpus of some of the answers would be another one.
-    What was written is kept.
+    Raises `CallFailed` if a call failed: a corpus of only some of the answers would be a different
+    one. What was written is kept.
     """
     from fabula.errors import CallFailed
     from fabula.reference.build import build_reference

@@ -1,4 +1,4 @@
-"""A paper's tables again, beside the printed numbers."""
+"""A paper's tables reproduced beside the printed numbers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 _N_ON_PAGE = 2
-"""Passages that a page shows where nobody says how many."""
+"""Default number of passages on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """Tables with the printed numbers beside ours, and the same for machines."""
+    """Tables with the printed numbers beside ours, and the same as plain values."""
 
     tables: Sequence[Block]
     content: dict[str, Any]
@@ -44,7 +44,7 @@ class Replicated:
 
 @dataclass(frozen=True, slots=True)
 class TtcwSettings(Settings):
-    """Which judges stand beside the experts."""
+    """Which judges to show beside the experts."""
 
     judges: tuple[Path, ...] = setting(
         (),
@@ -77,7 +77,7 @@ def replicate_ttcw(folder: Path, settings: TtcwSettings) -> Replicated:
 
 @dataclass(frozen=True, slots=True)
 class LinguisticMetricsSettings(Settings):
-    """What is trained and measured, and how long."""
+    """What is trained and measured, and for how long."""
 
     out: Path = setting(
         help="Folder for generators, continuations and scores; interrupted runs resume.", unit="DIR"
@@ -124,7 +124,7 @@ class LinguisticMetricsSettings(Settings):
 def replicate_linguistic_metrics(
     data: Path | None, settings: LinguisticMetricsSettings, *, progress: Progress = SILENT
 ) -> Replicated:
-    """Table 2 of Roemmele et al. 2017; `data` is a folder that holds cbt/ and reference/.
+    """Table 2 of Roemmele et al. 2017; `data` is a folder with cbt/ and reference/.
 
     Raises `InputError`, `ModelError`.
     """
@@ -157,7 +157,7 @@ def replicate_linguistic_metrics(
 
 
 def _by_stage(progress: Progress) -> Callable[[str, int, int], None]:
-    """Tells the progress of a stage, how much of it is done and of how much."""
+    """Return a function that reports a stage's progress: its name, steps done, and total."""
     shown, done = "", 0
 
     def report(stage: str, n: int, total: int) -> None:
@@ -178,7 +178,7 @@ def _is_pair(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CreativityIndexSettings(Settings):
-    """What is compared with what. The defaults follow appendix B of Lu et al. 2024."""
+    """What is compared. The defaults follow appendix B of Lu et al. 2024."""
 
     out: Path = setting(
         help="Folder for references, scores and figures; interrupted runs resume.", unit="DIR"
@@ -255,11 +255,10 @@ class CreativityIndexSettings(Settings):
 def replicate_creativity_index(
     data: Path | None, settings: CreativityIndexSettings, *, progress: Progress = SILENT
 ) -> Replicated:
-    """Figures 3a to 3j and 3n of Lu et al. 2024, on the texts and references at hand.
+    """Figures 3a to 3j and 3n of Lu et al. 2024, for the available texts and references.
 
-    `data` is a copy of the authors' repository, or a folder that holds human_vs_machine/ and
-    reference/. Writes results.json and the figures into `out`. Raises `InputError`, `CorpusError`,
-    `ModelError`.
+    `data` is a copy of the authors' repository, or a folder with human_vs_machine/ and reference/.
+    Writes results.json and the figures to `out`. Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.presentation.charts import check_matplotlib
     from fabula.replicate.creativity_index import run_analyses
@@ -324,7 +323,7 @@ def _exclusion(asked: str | None, base: Plan | None) -> CopyRule | None:
 
 @dataclass(frozen=True, slots=True)
 class StoryFeedbackSettings(Settings):
-    """Which feedback of one's own is measured too, and how."""
+    """Which of the user's own feedback is measured too, and how."""
 
     runs: tuple[Path, ...] = setting(
         (),
@@ -359,7 +358,7 @@ class StoryFeedbackSettings(Settings):
 def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSettings) -> Replicated:
     """Tables 1 and 3 to 9 of Rashkin et al. 2025, from the released folder and from own feedback.
 
-    First the printed tables are held against each other. Raises `InputError`, `ModelError`.
+    First the printed tables are checked against each other. Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.feedback import open_encoder
     from fabula.replicate.story_feedback import NOTHING, Means, replicate_released, replicate_run

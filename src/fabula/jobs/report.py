@@ -1,4 +1,4 @@
-"""Every instrument on the same texts, on one page: what to run, and how."""
+"""All instruments on the same texts, on one page: which to run, and how."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _is_part(name: str) -> str | None:
 
 
 def _is_measured(name: str) -> str | None:
-    """What models say, what several texts have in common and notes on lines make no group."""
+    """Reject what models say, comparisons of several texts and line notes: they make no group."""
     return f"{name!r} is never part of a group" if name in _ungrouped() else _is_part(name)
 
 
 def _ungrouped() -> list[str]:
-    """What is left out where a group is measured."""
+    """The instruments that are skipped when a group is measured."""
     from fabula.review.report_parts import OWN_PARTS
 
     return [one.id for one in OWN_PARTS if not one.has_groups]
@@ -37,7 +37,7 @@ def _ungrouped() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class InstrumentSettings(Processes, Matching):
-    """What texts are measured against by the instruments that ask no model."""
+    """Settings of the instruments that do not call a model."""
 
     references: tuple[str, ...] = setting(
         (),
@@ -84,7 +84,7 @@ class InstrumentSettings(Processes, Matching):
     )
 
     def asks(self, instrument: str) -> bool:
-        """Whether an instrument is to run."""
+        """Whether an instrument should run."""
         return instrument not in self.without
 
 
@@ -134,7 +134,7 @@ class ReportSettings(InstrumentSettings):
     models: NoModelSettings = part(NoModelSettings)
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     keep: Path | None = None
-    """A folder where models' answers are kept as they come, so that none is paid for twice."""
+    """A folder where models' answers are cached, so that none is paid for twice."""
 
     def check_together(self) -> None:
         if self.against_each_other:
@@ -159,7 +159,7 @@ class ReportSettings(InstrumentSettings):
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles(TableFiles):
-    """What is written of a report."""
+    """The output files of a report."""
 
     out: Path | None = page_setting("Write the page here.", default_text="report.html")
     comments: Path | None = setting(
@@ -172,7 +172,7 @@ class ReportFiles(TableFiles):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings(InstrumentSettings):
-    """The instruments whose numbers make a reference group."""
+    """The instruments whose numbers make up a reference group."""
 
     without: tuple[str, ...] = setting(
         (),
@@ -183,7 +183,7 @@ class GroupSettings(InstrumentSettings):
     )
 
     def report(self) -> ReportSettings:
-        """A report without what models say."""
+        """A report without models' answers."""
         from dataclasses import fields
 
         shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}

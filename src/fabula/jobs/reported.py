@@ -1,4 +1,4 @@
-"""What `report` does, and what comes of it: a page, tables, comments and plain values."""
+"""What `report` does, and its results: a page, tables, comments and plain values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Reported", "report_texts"]
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What was found of some texts, and their groups compared."""
+    """The results for some texts, and comparisons of their groups."""
 
     review: Review
     by: str | None = None
@@ -37,7 +37,7 @@ class Reported:
         write_review_page(path, self.review, by=self.by, tests=self.tests, n_marks=self.n_marks)
 
     def write_comments(self, path: Path, source: Path | None) -> int:
-        """The findings as comments in a copy of `source`; how many found no place is returned."""
+        """Write the findings as comments in a copy of `source`; returns how many had no place."""
         from fabula.presentation.comments import write_comments
 
         return write_comments(path, self.review, source)
@@ -48,7 +48,7 @@ class Reported:
         return review_tables(self.review, self.tests)
 
     def sheets(self) -> list[Block]:
-        """The tables as files hold them: of all texts."""
+        """The tables for files, about all texts."""
         from fabula.presentation.review_tables import review_sheets
 
         return review_sheets(self.review, self.tests)
@@ -75,11 +75,11 @@ def report_texts(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Reported:
-    """Run every instrument that can run; correct what models say, and compare groups.
+    """Run every available instrument, correct models' verdicts, and compare groups.
 
-    `verdicts` are there already, of a rubric; `people` are labels, where `settings` names no file
-    of them. Raises `InputError` before anything is measured where a text lacks the field `by`, or a
-    limit of cost has no price; `CorpusError` for a reference that cannot be opened.
+    `verdicts` are existing ones, on a rubric; `people` are labels, used if `settings` names no file
+    of them. Before anything is measured, raises `InputError` if a text lacks the field `by`, or a
+    cost limit has no price, and `CorpusError` for a reference that cannot be opened.
     """
     if settings.by is not None:
         check_scipy("comparisons of groups")

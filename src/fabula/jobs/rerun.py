@@ -1,4 +1,4 @@
-"""A result made again: whether it is the same, and in what it differs."""
+"""Rerun a result: whether it is the same, and how it differs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Rerun", "RerunSettings", "compare_results"]
 
 _N_SHOWN = 5
 _LEFT_OUT = (".lock", "run.json", "answers.jsonl")
-"""Of a folder: what depends on when a model answered and not on what it said."""
+"""Files of a folder that depend on when a model answered and not on what it said."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerunSettings(Settings):
-    """What is made again."""
+    """What is rerun."""
 
     keep: Path | None = setting(
         None, help="Keep what was made again in this folder, which must not exist.", unit="DIR"
@@ -28,12 +28,12 @@ class RerunSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What became of a result that was made again."""
+    """The outcome of a rerun."""
 
     result: str
     command: str
     numbers: tuple[str, ...]
-    """In what the results differ; none where their bytes are equal."""
+    """How the results differ; empty if their bytes are equal."""
     causes: tuple[str, ...]
     """What else differs between then and now: inputs, versions, machine, models."""
 
@@ -51,7 +51,7 @@ class Rerun:
         }
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Lines for display."""
         if self.is_equal:
             but = " all the same" if self.causes else ""
             return [f"{self.result}: equal, byte for byte{but}", *self.causes]
@@ -62,7 +62,7 @@ class Rerun:
 
 
 def compare_results(before: Path, after: Path) -> list[str]:
-    """In what two results of one command differ, file by file, of rows also field by field."""
+    """How two results of one command differ, file by file; for rows, also field by field."""
     if not before.is_dir():
         return list(_of_files(before, after, after.name))
     found: list[str] = []
@@ -114,7 +114,7 @@ def _rows(data: bytes) -> list[Any] | None:
 
 
 def _first_difference(a: Any, b: Any, name: str = "") -> tuple[str, str, str]:
-    """The name of the first field that differs, and its two values, cut short."""
+    """The name of the first field that differs, and its two values, truncated."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys([*a, *b]):
             if a.get(key) != b.get(key):

@@ -1,4 +1,4 @@
-"""Where the tables of a result are written, its page and its pictures."""
+"""Output files of a result: its tables, its page and its pictures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _is_plot(path: Path) -> None:
 
 
 def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A002 (click's word)
-    """A field for the page of a result. An existing file that Fabula did not write is refused."""
+    """A field for the page of a result. It refuses to overwrite files not written by Fabula."""
     made: Path | None = setting(
         None, help=help, unit="PAGE", check=_is_page, default_text=default_text
     )
@@ -37,13 +37,13 @@ def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A00
 
 
 def plot_setting(help: str) -> Path | None:  # noqa: A002
-    """A field for a picture; an unknown ending raises `InputError`, and so does no matplotlib."""
+    """A field for a picture; an unknown suffix, or no matplotlib, raises `InputError`."""
     made: Path | None = setting(None, help=help, unit="FILE", check=_is_plot)
     return made
 
 
 def _ends_with(ending: str) -> Callable[[Path], str | None]:
-    """So that a slip of the keyboard does not put a table in a draft's place."""
+    """Check the suffix, so that a typo does not overwrite a draft with a table."""
 
     def check(path: Path) -> str | None:
         return None if path.suffix == ending else f"must end with {ending}, got {path.name!r}"
@@ -53,7 +53,7 @@ def _ends_with(ending: str) -> Callable[[Path], str | None]:
 
 @dataclass(frozen=True, slots=True)
 class TableFiles(Settings):
-    """The files that hold the tables which a command prints."""
+    """The files for the tables that a command prints."""
 
     csv: Path | None = setting(
         None,
@@ -67,7 +67,7 @@ class TableFiles(Settings):
     )
 
     def check_files(self) -> None:
-        """Raise `InputError` where the LaTeX file holds something that Fabula did not write."""
+        """Raise `InputError` if the LaTeX file was not written by Fabula."""
         from fabula.presentation.sheet import LATEX_BEGIN
 
         if self.latex is not None and self.latex.exists() and self.latex.stat().st_size:
@@ -78,9 +78,9 @@ class TableFiles(Settings):
                     )
 
     def write(self, parts: Sequence[Block], records: Sequence[Block] = ()) -> list[Path]:
-        """Write what is asked for; returns the files.
+        """Write the requested files; returns their paths.
 
-        `records` are what CSV holds, where that is not the tables as they are shown.
+        `records` are the contents of the CSV, if they differ from the tables as shown.
         """
         from fabula.presentation.sheet import csv_of, latex_of
         from fabula.store import write_whole

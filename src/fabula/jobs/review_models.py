@@ -1,4 +1,4 @@
-"""The parts of a review that ask a language model: verdicts by a rubric, and feedback."""
+"""The parts of a review that call a language model: verdicts on a rubric, and feedback."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["Said", "ask_model", "estimate_review", "judge_plan"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one model said of all texts."""
+    """What one model said about all texts."""
 
     verdicts: tuple[Measurement, ...]
     advice: tuple[Advice, ...]
     failures: tuple[str, ...]
-    """Why texts got no feedback."""
+    """Why texts have no feedback."""
 
 
 def judge_plan(plan: ReportSettings) -> JudgePlan:
-    """How the rubric is put. Raises `InputError`."""
+    """How the rubric is asked. Raises `InputError`."""
     return JudgePlan(
         rubric=load_rubric(plan.rubric),
         template=Template(plan.style),
@@ -56,7 +56,7 @@ async def ask_model(
     progress: Progress,
     confirm: Confirm,
 ) -> Said:
-    """Verdicts and feedback by one model. Raises `ModelError`, `InputError`."""
+    """Get verdicts and feedback from one model. Raises `ModelError`, `InputError`."""
     judging, advising = judge_plan(plan), _advice_plan(plan)
     wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
     # Before anything is paid for.
@@ -65,7 +65,7 @@ async def ask_model(
         path = None if plan.keep is None else plan.keep / _answers_name(plan)
         rows = stack.enter_context(kept_rows(path, CALLS))
         async with open_model(spec, options) as opened:
-            # What is kept costs nothing, so the budget stands behind it.
+            # Cached answers are free, so the cache comes before the budget.
             model = CachedModel(opened, rows, effort=options.effort)
             book = AnswerBook()
             confirm(spec, _expected(spec, documents, plan, options, model, book))
@@ -91,7 +91,7 @@ async def ask_model(
 
 
 def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
-    """What asking a model takes, before it is opened; kept answers are not known of yet."""
+    """Estimate the cost of a model before it is opened; cached answers are not considered."""
     options = plan.models.options()
     model = open_model(spec, options)
     return _expected(spec, documents, plan, options, model, AnswerBook())
@@ -121,7 +121,7 @@ def _advice_plan(plan: ReportSettings) -> AdvicePlan:
 
 
 def _answers_name(plan: ReportSettings) -> str:
-    """Where answers are kept: what was asked for in another form is another answer."""
+    """The file for answers: other settings give another answer."""
     held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
     return f"answers{held}.jsonl"
 

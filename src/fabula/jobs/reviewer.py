@@ -1,4 +1,4 @@
-"""Running a review: instruments are opened once, and each says its part of every text."""
+"""Run a review: open each instrument once, and apply it to every text."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ _OPENED = (
     "phrases", "norms",
 )  # fmt: skip
 _Reading = ReadingAhead | None
-"""None where fluency is left out."""
+"""None if fluency is left out."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
 
 class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """Whoever has to pay does not agree: raised by a `Confirm`."""
+    """The user does not agree to the cost: raised by a `Confirm`."""
 
 
 class Reviewer:
-    """The instruments of a plan, held open: `with Reviewer(plan) as reviewer`.
+    """The instruments of a plan, kept open: `with Reviewer(plan) as reviewer`.
 
-    A reference that is named and cannot be opened is an error; an instrument that is not installed
-    is left out, with its remedy.
+    A named reference that cannot be opened is an error; an instrument that is not installed is left
+    out, with instructions for installing it.
     """
 
     def __init__(self, plan: ReportSettings) -> None:
@@ -84,7 +84,7 @@ class Reviewer:
         self._stack.close()
 
     def can_do(self, plan: ReportSettings) -> bool:
-        """Whether what is open here serves another plan too."""
+        """Whether the open instruments serve another plan too."""
         mine = self.plan
         if _states_of(plan.references) != self._references:
             return False
@@ -96,7 +96,7 @@ class Reviewer:
         progress: Progress = SILENT,
         confirm: Confirm = agreed,
     ) -> Review:
-        """All parts. Raises `InputError`, `CorpusError` for what the user named wrongly."""
+        """Run all parts. Raises `InputError`, `CorpusError` for invalid settings."""
         *_, last = self.steps(documents, progress, confirm)
         return last
 
@@ -106,7 +106,7 @@ class Reviewer:
         progress: Progress = SILENT,
         confirm: Confirm = agreed,
     ) -> Iterator[Review]:
-        """The review as it grows, after each part; quick parts come first."""
+        """Yield the growing review after each part; fast parts come first."""
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
         if self.plan.models.models and self.plan.asks("verdicts"):
@@ -126,14 +126,14 @@ class Reviewer:
         yield self._models(review, progress, confirm)
 
     def _check_reference(self, progress: Progress) -> None:
-        """Refuse what is named wrongly before a model begins to read."""
+        """Reject invalid settings before a model starts reading."""
         plan = self.plan
         is_here = not any("://" in one for one in plan.references)
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             self._opened_measure(progress)
 
     def _reading(self, documents: Sequence[Document]) -> AbstractContextManager[_Reading]:
-        """The surprisals of texts, read from now on."""
+        """The surprisals of texts, computed in the background from now on."""
         if not self.plan.asks("fluency"):
             return nullcontext()
         return ReadingAhead(self._opened_model, documents)
@@ -176,7 +176,7 @@ class Reviewer:
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
         if self._measure is not None and any("://" in one for one in self.plan.references):
-            # It may have changed since, and is quick to open.
+            # It may have changed since, and is fast to open.
             self._measure.reference.close()
             self._measure = None
         if self._measure is None:
@@ -197,7 +197,7 @@ class Reviewer:
         )
 
     def _read(self, review: Review, progress: Progress) -> Review:
-        """The profile, and the notes on lines: both from one reading."""
+        """The profile and the notes on lines, from a single reading."""
         names: tuple[Wanted, ...] = ("profile", "lines")
         wanted = [part for part in names if self.plan.asks(part)]
         for part in names:
@@ -262,7 +262,7 @@ class Reviewer:
         return self._model
 
     def _others(self, review: Review, progress: Progress) -> Review:
-        """What registered instruments say, and lists of phrases and ratings of words."""
+        """Results of registered instruments, phrase lists and word ratings."""
         asked: list[Instrument] = [*instruments(), *self._listed]
         review = replace(review, instruments=tuple(asked))
         for one in asked:
@@ -286,7 +286,7 @@ class Reviewer:
         return review
 
     def _together(self, review: Review, progress: Progress) -> Review:
-        """What several texts have in common."""
+        """Results about several texts together."""
         if len(review.texts) < 2:
             return review
         if not (self.plan.asks(SET) or self.plan.against_each_other):
@@ -337,7 +337,7 @@ class Reviewer:
                     )  # fmt: skip
                 continue
             except ModelError as error:
-                # What the other instruments found is not lost for it.
+                # The results of the other instruments are kept.
                 for part in wanted:
                     review = _left_out(
                         review, part, str(error), "run the same command again", is_failure=True
@@ -359,9 +359,9 @@ class Reviewer:
 
 
 def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -> Review:
-    """The review with verdicts that are there already, on its texts by their ids.
+    """Add existing verdicts to the review, matched to its texts by id.
 
-    Raises `InputError` where none is about any of the texts.
+    Raises `InputError` if none is about any of the texts.
     """
     of_text: dict[str, list[Measurement]] = {}
     for one in said:
@@ -376,9 +376,9 @@ def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -
 
 
 def corrected(review: Review, by: str | None) -> Review:
-    """The review with what its people would have said of all texts, and of each group by a field.
+    """Add what the people who labelled would have said of all texts, and of each group by a field.
 
-    A judge that cannot be corrected is left as it is, and the reason is told.
+    A judge that cannot be corrected is left unchanged, and the reason is reported.
     """
     rubric = review.rubric
     if rubric is None or not review.people:
@@ -391,7 +391,7 @@ def corrected(review: Review, by: str | None) -> Review:
         try:
             run = correct_measurements(verdicts, review.people, rubric, settings, documents)
         except InputError as error:
-            # What was measured, and paid for, is not lost for it.
+            # What was measured, and paid for, is kept.
             name = judge.rater.partition("@")[0]
             reason, remedy = (
                 f"{name} is not corrected: {error}",
@@ -415,7 +415,7 @@ def _summarised(review: Review) -> Review:
 
 
 def _states_of(references: Sequence[str]) -> list[int]:
-    """When each corpus was changed last: one that was built anew is another."""
+    """When each corpus was last changed: a rebuilt corpus is a different one."""
     folders = [Path(reference) for reference in references]
     return [
         max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
@@ -425,7 +425,7 @@ def _states_of(references: Sequence[str]) -> list[int]:
 
 
 def _with_said(review: Review, said: Said) -> Review:
-    """Each text with what a model said of it, after what others said."""
+    """Add what a model said about each text, after what others said."""
     verdicts: dict[str, list[Measurement]] = {}
     for one in said.verdicts:
         verdicts.setdefault(one.document_id, []).append(one)

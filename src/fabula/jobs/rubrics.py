@@ -1,4 +1,4 @@
-"""Rubrics: shown, taken over from a release, drafted and expanded by a model."""
+"""Rubrics: show them, import them from a release, draft and expand them with a model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 _LINE_TOKENS = 60
-"""About what a name or a question takes."""
+"""Approximate tokens of a name or a question."""
 _MEANING_TOKENS = 150
-"""About what an explanation takes."""
+"""Approximate tokens of an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowSettings(Settings):
-    """In which form a rubric is shown."""
+    """The format in which a rubric is shown."""
 
     toml: bool = setting(False, help="Print the file itself, as a start for your own rubric.")
 
@@ -77,9 +77,9 @@ class ImportSettings(Settings):
 
 
 def import_rubric(name: str, file: Path, settings: ImportSettings) -> tuple[Rubric, Path]:
-    """Write the rubric `name` in its published wording, which the authors' `file` has.
+    """Write the rubric `name` in its published wording, which is in the authors' `file`.
 
-    Returns it and where it is. Raises `InputError`, also where another file would be replaced.
+    Returns it and its path. Raises `InputError`, also if another file would be overwritten.
     """
     from fabula.rubrics import released_rubric, rubric_toml
     from fabula.store import write_whole
@@ -122,9 +122,9 @@ class DraftSettings(Settings):
 def draft(
     measures: Path, settings: DraftSettings, *, confirm: Confirm = agreed
 ) -> tuple[Rubric, int]:
-    """Draft yes-no tests from experts' measures, to `out`; the model `none` asks none.
+    """Draft yes-no tests from experts' measures, to `out`; the model `none` asks no model.
 
-    Returns the rubric and of how many measures it is. Raises `InputError`, `ModelError`.
+    Returns the rubric and the number of measures. Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.writing import confirm_prompts
     from fabula.rubrics import rubric_toml
@@ -151,7 +151,7 @@ def draft(
 
 @dataclass(frozen=True, slots=True)
 class ExpansionSettings(Settings):
-    """What is written for each item, by which model."""
+    """What is written for each item, and by which model."""
 
     out: Path = setting(help="Write the expanded rubric here, a .toml file to verify.", unit="FILE")
     n_paraphrases: int = setting(

@@ -1,4 +1,4 @@
-"""Corpora served over HTTP, as one reference for a whole team."""
+"""Serve corpora over HTTP, as one reference for a whole team."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ServeSettings", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings(Settings):
-    """Where corpora are served, to whom, and what one client, and all together, may ask for."""
+    """Where corpora are served, to whom, and the limits per client and in total."""
 
     host: str = setting("127.0.0.1", help="Address to listen on.")
     port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
@@ -98,8 +98,8 @@ def serve(
 ) -> None:
     """Serve the corpora until the process is stopped.
 
-    `announce` is told what is served, at which address, and to how many tokens; `warn` is told what
-    goes wrong. Raises `InputError`, `CorpusError`.
+    `announce` receives what is served, the address, and the number of tokens; `warn` receives
+    problems. Raises `InputError`, `CorpusError`.
     """
     from fabula.errors import InputError
 
@@ -139,13 +139,14 @@ def serve(
 def _look_again(
     states: States, tokens: Tokens, token_file: Path | None, warn: Callable[[str], None]
 ) -> None:
-    """Have the corpora looked at, and read the tokens again."""
+    """Check the corpora for changes, and reload the tokens."""
     from fabula.errors import InputError
     from fabula.reference.serving.gate import read_tokens
 
     states.wake()
     try:
-        # Who may ask at all was decided at the start: none cannot become some, or some none.
+        # Whether tokens are required was decided at the start: none cannot become some, or some
+        # none.
         if tokens:
             tokens.replace(read_tokens(token_file))
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Fetch the files of models that instruments need: what, from where, how large, and where to."""
+"""Fetch the model files that instruments need: which, from where, their size, and destination."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SETS", "SetUp", "SetupSettings", "Step", "run_setup"]
 
 SETS = ("nlp", "local")
-"""What can be set up, each named as the extra whose code uses it."""
+"""What can be set up, each named after the extra whose code uses it."""
 _RUNTIMES = {"nlp": "spacy", "local": "xllamacpp"}
 
 
@@ -29,7 +29,7 @@ def _is_web(address: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SetupSettings(Settings):
-    """Where files are fetched from, if they are."""
+    """Where files are fetched from, if at all."""
 
     source: Literal["auto", "maker", "index"] = setting(
         "auto",
@@ -51,19 +51,19 @@ class SetupSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One model: where it lies, or where it is to be fetched from and kept."""
+    """One model: where it is, or where to fetch it from and keep it."""
 
     name: str
     title: str
     licence: str
     n_bytes: int
     origins: tuple[str, ...]
-    """In the order in which they are asked."""
+    """In the order in which they are tried."""
     folder: Path
     installed: Path | None
 
     def line(self) -> str:
-        """For people."""
+        """A line for display."""
         if self.installed is not None:
             return f"{self.title}: installed in {self.installed}"
         return (
@@ -94,7 +94,7 @@ class SetUp:
 
     @property
     def missing(self) -> tuple[Step, ...]:
-        """What is not here yet."""
+        """Models that are not on this machine yet."""
         return tuple(step for step in self.steps if step.installed is None)
 
     def lines(self) -> list[str]:
@@ -116,10 +116,10 @@ def run_setup(
     agree: Callable[[SetUp], None],
     progress: Progress = SILENT,
 ) -> SetUp:
-    """Fetch what is missing, once `agree` has not raised; nothing with `dry_run`.
+    """Fetch what is missing, unless `agree` raises; with `dry_run`, nothing.
 
-    Raises `ModelError` where no source has a file with the expected digest, `BusyError` where
-    another process fetches it. What was fetched of a file is kept for the next run.
+    Raises `ModelError` if no source has a file with the expected digest, `BusyError` if another
+    process is fetching it. Partial downloads are kept for the next run.
     """
     from fabula.models.fetching import KNOWN, fetch
 
@@ -183,7 +183,7 @@ def _step(files: ModelFiles, settings: SetupSettings) -> Step:
 
 
 def _installed(name: str) -> Path | None:
-    """Where a model is that Fabula would use, by the same order in which it looks."""
+    """The path of the model that Fabula would use, following its search order."""
     from fabula.errors import ModelError
     from fabula.model_files import LANGUAGE_MODEL, PIPELINE
     from fabula.models.encoder import packaged_encoder

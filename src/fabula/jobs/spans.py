@@ -1,4 +1,4 @@
-"""Borrowed spans that people label: drawing them, and how often the rule and models are right."""
+"""Borrowed spans for people to label: sampling, and the accuracy of the rule and of models."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 RULE = "rule"
-"""What calls a passage a quotation, and a commonplace not."""
+"""Name of the rule as a reader: borrowed passages are quotations, commonplaces are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanSampleSettings(Settings):
-    """Which borrowed spans are drawn, of which texts and against which reference."""
+    """Which borrowed spans are drawn, from which texts and against which reference."""
 
     references: tuple[str, ...] = setting(
         help="Corpus to compare with: its folder, its address in an object store, or the "
@@ -76,7 +76,7 @@ class SpanSampleSettings(Settings):
     engine: Processes = part(Processes)
 
     def options(self) -> OriginalityOptions:
-        """Those of the measure whose runs are drawn from."""
+        """The options of the measure whose runs are sampled."""
         return OriginalityOptions(
             references=self.references, exclude=self.exclude, exclude_same=self.exclude_same
         )
@@ -110,9 +110,9 @@ class DrawnSpans:
 def sample_spans(
     documents: Iterable[Document], settings: SpanSampleSettings, *, progress: Progress = SILENT
 ) -> DrawnSpans:
-    """Draw borrowed spans of the texts for people to label; write them.
+    """Draw borrowed spans of the texts for people to label, and write them.
 
-    Raises `InputError` where nothing is borrowed, and what `fabula originality` raises.
+    Raises `InputError` if nothing is borrowed, and what `fabula originality` raises.
     """
     from fabula.jobs.originality import open_measure
     from fabula.measures.span_sample import draw_spans
@@ -130,7 +130,7 @@ def sample_spans(
 
 
 def _form(spans: Sequence[DrawnSpan]) -> str:
-    """A row for each span, without what the rule says."""
+    """A row for each span, without the rule's verdict."""
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(["id", "rater", "kind", "words", "text"])
@@ -140,7 +140,7 @@ def _form(spans: Sequence[DrawnSpan]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanScoreSettings(Settings):
-    """Whose labels count, and who is held against them."""
+    """Whose labels count, and who is compared with them."""
 
     labels: Path = setting(
         help="People's labels: the table that `form` wrote, filled in, or any file with id, rater "
@@ -163,7 +163,7 @@ class ScoredSpans:
 
     spans: Sequence[DrawnSpan]
     kinds: Mapping[str, str]
-    """What people say, by id."""
+    """People's answers, by id."""
     shares: Sequence[KindShare]
     readers: Sequence[SpanReader]
     verdicts: Mapping[str, Mapping[str, bool | None]]
@@ -209,9 +209,9 @@ def score_spans(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> ScoredSpans:
-    """Hold the rule, and each model that decides about exclusions, against people's labels.
+    """Compare the rule, and each model that decides about exclusions, with people's labels.
 
-    `labels` are taken in place of those in the settings' file. Raises `InputError`, `ModelError`.
+    `labels` replace those in the settings' file. Raises `InputError`, `ModelError`.
     """
     from fabula.errors import InputError
     from fabula.measures.labels import read_labels
@@ -251,7 +251,7 @@ def _asked(
     progress: Progress,
     confirm: Confirm,
 ) -> dict[str, bool | None]:
-    """Whether each span is a quotation, as `exclude_model` asks it; None where nothing is said."""
+    """Whether each span is a quotation, as `exclude_model` asks it; None without an answer."""
     from fabula.errors import CallFailed
     from fabula.measures.quoting import QuoteJudge, estimate_quotes
     from fabula.models import open_model

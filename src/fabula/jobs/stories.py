@@ -1,4 +1,4 @@
-"""The stories of a study: plots, stories written to them, and texts from a first sentence."""
+"""The stories of a study: plots, stories written from them, and texts from a first sentence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PlotSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class StorySettings(Settings):
-    """How stories are written to plots. The defaults are those of Chakrabarty et al. 2024."""
+    """How stories are written from plots. The defaults are those of Chakrabarty et al. 2024."""
 
     out: Path = setting(
         help="Write the finished stories here (.jsonl); every round is kept beside it.", unit="FILE"
@@ -111,9 +111,9 @@ def plot_stories(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Written:
-    """A row with the plot of each story in a sentence, for a person to verify.
+    """Return a row with the one-sentence plot of each story, for a person to verify.
 
-    Raises `InputError`, `ModelError`, `BusyError`; what was written is kept in `out`.
+    Raises `InputError`, `ModelError`, `BusyError`; finished plots are kept in `out`.
     """
     from fabula.resume import kept_rows
     from fabula.tasks.story_writing import PLOTS, make_plots
@@ -141,10 +141,9 @@ def write_stories(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Written:
-    """Write a story to each plot of a file, near to its length; `out` holds those that are done.
+    """Write a story for each plot of a file, close to its length; `out` has the finished ones.
 
-    The `human` story of a plot has the plot's id, and stands in its group. Raises as
-    `plot_stories`.
+    The `human` story of a plot has the plot's id, and joins its group. Raises like `plot_stories`.
     """
     from fabula.store import write_rows
     from fabula.tasks.plots import check_output, read_plots
@@ -228,7 +227,7 @@ def write_openings(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Written:
-    """A text for each line of the beginnings, in each format. Raises as `plot_stories`."""
+    """A text for each line of the beginnings, in each format. Raises like `plot_stories`."""
     from fabula.models import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.openings import FORMATS, OPENINGS

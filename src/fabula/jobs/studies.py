@@ -1,4 +1,4 @@
-"""Studies with people: designed, opened, tried out, served, and their answers exported."""
+"""Studies with people: design, open, preview and serve them, and export their answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LEAST_PASSWORD = 10
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace(Settings):
-    """Where the answers are."""
+    """Where the answers are stored."""
 
     database: str | None = setting(
         None,
@@ -63,7 +63,7 @@ class OpenStudy(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """What it is made of, which nothing else may be written to."""
+        """Its files, which must not be overwritten."""
         design, file = self.design, self.store.file
         held = [
             design.path,
@@ -84,10 +84,10 @@ def open_study(
     amends: bool = False,
     warn: Callable[[str], None] = lambda _sentence: None,
 ) -> Iterator[OpenStudy]:
-    """A study and its answers; `create` makes the database where it is not there yet, `amends` lets
-    what is shown differ from what it holds.
+    """Open a study and its answers.
 
-    Raises `InputError`.
+    `create` creates the database if it does not exist; `amends` allows the displayed texts to
+    differ from those in it. Raises `InputError`.
     """
     from fabula.errors import InputError
 
@@ -137,7 +137,7 @@ _KINDS = {
     "feedback": ("piece of feedback", "pieces of feedback"),
     "pairs": ("pair", "pairs"),
 }
-"""What a unit of a design is called, and what several are."""
+"""The name of a design's unit, singular and plural."""
 
 
 def _with_noun(n: int, one: str, several: str) -> str:
@@ -152,7 +152,7 @@ def _counted(n: int, design: StudyDesign) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewStudySettings(Settings):
-    """What a study is of."""
+    """What a study is made of."""
 
     design: Literal["ttcw", "feedback", "pairs", "best-worst"] = setting(
         help="ttcw: groups of stories by a rubric, as in `Art or Artifice?`; feedback: writing "
@@ -186,7 +186,7 @@ class DesignedStudy:
         return len({one.id for unit in self.units for one in unit.documents})
 
     def lines(self) -> list[str]:
-        """How many people it takes, and what it cannot keep from them."""
+        """How many people it takes, and what it cannot hide from them."""
         import shlex
 
         work, file = self.work, self.design.path
@@ -222,7 +222,7 @@ class DesignedStudy:
         }
 
     def notes(self) -> list[str]:
-        """What an organiser should know before anybody is invited."""
+        """What an organiser should know before inviting people."""
         design, units, work = self.design, self.units, self.work
         found = []
         is_limited = work.n_for_one_person < min(len(units), design.per_participant)
@@ -265,7 +265,7 @@ def named(names: Sequence[str]) -> str:
 
 
 def design_study(file: Path, settings: NewStudySettings) -> DesignedStudy:
-    """Write the file of a study, ready to run and to be edited. Raises `InputError`."""
+    """Write the file of a study, ready to run and to edit. Raises `InputError`."""
     from fabula.errors import InputError
     from fabula.studies.design import load_study, new_study
     from fabula.studies.units import NoGroup, group_field_of, read_units
@@ -280,7 +280,7 @@ def design_study(file: Path, settings: NewStudySettings) -> DesignedStudy:
         design = load_study(file)
         units = read_units(design)
     except InputError as error:
-        # What cannot be run is not left behind.
+        # A study that cannot be run is not left behind.
         file.unlink()
         if isinstance(error, NoGroup):
             where = str(error).partition(";")[0]
@@ -315,7 +315,7 @@ def serve_study(
 ) -> None:
     """Serve a study's page until the process is stopped.
 
-    `announce` is told its address, and the organisers' password where none is set. Raises
+    `announce` receives its address, and the organisers' password if none is set. Raises
     `InputError`.
     """
     import secrets
@@ -357,7 +357,7 @@ def serve_study(
 
 @dataclass(frozen=True, slots=True)
 class PreviewSettings(Settings):
-    """Where a study is tried out."""
+    """Where a study is previewed."""
 
     port: int | None = setting(
         None, help="Port to listen on.", check=Between(0, 65535), default_text="free"
@@ -365,7 +365,7 @@ class PreviewSettings(Settings):
 
 
 class Preview(NamedTuple):
-    """Where a preview is looked at."""
+    """The addresses of a preview."""
 
     title: str
     link: str
@@ -376,7 +376,7 @@ class Preview(NamedTuple):
 def preview_study(
     file: Path, settings: PreviewSettings, *, announce: Callable[[Preview], None]
 ) -> None:
-    """Serve a study on this machine until the process is stopped, and keep nothing.
+    """Serve a study on this machine until the process is stopped, without keeping answers.
 
     Raises `InputError`.
     """
@@ -412,7 +412,7 @@ def preview_study(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings(Settings):
-    """Which answers are exported, and in what form."""
+    """Which answers are exported, and in what format."""
 
     format: Literal["jsonl", "csv", "xlsx", "parquet"] = setting(
         "jsonl", help="Format of the files."
@@ -438,12 +438,12 @@ class ExportSettings(Settings):
 
     @property
     def files(self) -> list[Path | None]:
-        """All that is written; None for what is not asked for."""
+        """All output files; None for those not requested."""
         return [self.out, self.people, self.times, self.adjudicated]
 
 
 class Exported(NamedTuple):
-    """How many answers of how many people were written, and how many disagreements are decided."""
+    """How many answers from how many people were written, and how many conflicts are resolved."""
 
     n: int
     n_people: int
@@ -451,7 +451,7 @@ class Exported(NamedTuple):
 
 
 def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
-    """Write all answers that count as measurements, each with when it was saved (UTC)."""
+    """Write all answers that count as measurements, each with the time it was saved (UTC)."""
     from fabula.studies.adjudicating import adjudicated as decided_answers
     from fabula.studies.adjudicating import read_resolutions
     from fabula.studies.export_files import (

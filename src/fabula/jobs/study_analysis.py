@@ -1,4 +1,4 @@
-"""What a study's answers say: the tables of the paper whose design it has."""
+"""Analyse a study's answers: the tables of the paper whose design it follows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["AnalysisSettings", "FeedbackAnalysis", "StoryAnalysis", "analyse_stu
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings(Settings):
-    """What is drawn of a study, and how intervals are."""
+    """What is drawn of a study, and how intervals are computed."""
 
     plot: Path | None = plot_setting(
         "Draw tests passed, ranks and supposed origins here (ttcw; .svg, .pdf or .png)."
@@ -34,11 +34,11 @@ class AnalysisSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class StoryAnalysis:
-    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of a study's answers."""
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from a study's answers."""
 
     design: StudyDesign
     rubric: Rubric
-    """Its yes-no items, which the tables are of."""
+    """Its yes-no items, which the tables cover."""
     panel: Panel
     preferred: Sequence[Measurement]
     authors: Mapping[str, str]
@@ -80,13 +80,13 @@ class StoryAnalysis:
         }
 
     def draw(self, path: Path) -> None:
-        """Figures 3 and 4. Raises `InputError` for an unknown ending."""
+        """Draw Figures 3 and 4. Raises `InputError` for an unknown suffix."""
         from fabula.presentation.study_plots import save_study
 
         save_study(*self._counts(), len(self.rubric.items), path)
 
     def _counts(self) -> tuple[Any, Any, Any]:
-        """Tests passed, places and supposed origins, by author."""
+        """Tests passed, ranks and supposed origins, by author."""
         from fabula.presentation.study_tables import tests_passed
         from fabula.replicate.ttcw import preferences_by_author
 
@@ -94,7 +94,7 @@ class StoryAnalysis:
         return passed, *preferences_by_author(self.preferred, self.authors)
 
     def _is_of_paper(self) -> bool:
-        """Whether these are the stories of the paper, so that its figures can stand beside."""
+        """Whether these are the stories of the paper, so that its figures can be shown beside."""
         from fabula.replicate.ttcw import AUTHORS
 
         expected = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
@@ -103,7 +103,7 @@ class StoryAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackAnalysis:
-    """Tables 2 to 5 of Rashkin et al. 2025, of a study's answers."""
+    """Tables 2 to 5 of Rashkin et al. 2025, from a study's answers."""
 
     items: Sequence[str]
     agreement: Mapping[str, ItemAgreement]
@@ -143,7 +143,7 @@ class FeedbackAnalysis:
 def analyse_study(
     study: OpenStudy, settings: AnalysisSettings
 ) -> StoryAnalysis | FeedbackAnalysis | PeoplesPairs:
-    """The tables of a study's answers so far; draws what `plot` names. Raises `InputError`."""
+    """The tables of a study's answers so far; draws `plot`. Raises `InputError`."""
     if study.design.kind == "ttcw":
         found = _of_stories(study, settings.seed)
         if settings.plot is not None:

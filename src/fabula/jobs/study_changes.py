@@ -1,4 +1,4 @@
-"""What was changed in a study after its start, shown and recorded as a version."""
+"""Changes to a study after its start, shown and recorded as a version."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class AmendSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """What a study shows now, against what it showed."""
+    """What a study shows now, compared with what it showed before."""
 
     file: Path
     changes: Sequence[Change]
-    """Since the newest version before."""
+    """Since the previous version."""
     versions: Sequence[Version]
     is_recorded: bool
     is_begun: bool
-    """Whether somebody has been given a text."""
+    """Whether any participant has been given a text."""
 
     def lines(self) -> list[str]:
         from fabula.studies.exporting import time_of
@@ -91,10 +91,10 @@ def _change(one: Change) -> dict[str, str | None]:
 
 
 def amend_study(file: Path, place: StudyPlace, settings: AmendSettings) -> Amended:
-    """Compare a study's file and documents with what participants were shown; with a reason, record
-    what differs as a new version.
+    """Compare a study's file and documents with what participants were shown.
 
-    Raises `InputError` where something was changed that decides the answers.
+    With a reason, record the differences as a new version. Raises `InputError` if a change would
+    affect the answers.
     """
     from fabula.studies.versions import amend, has_begun, read_versions
 

@@ -1,4 +1,4 @@
-"""What people said of pairs of stories: a ranking, as a judge's answers to pairs have it."""
+"""People's answers about pairs of stories: a ranking, like that from a judge's answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PEOPLE = "people"
 
 @dataclass(frozen=True, slots=True)
 class PeoplesPairs:
-    """Stories, and authors, ranked by people's preferences; and how far people agree."""
+    """Stories, and authors, ranked by people's preferences; and people's agreement."""
 
     by: str
     """The field that stories of a pair share."""
@@ -59,7 +59,7 @@ def analyse_pairs(
     """Rank stories, and their authors, by Bradley and Terry's model with a place effect.
 
     Each answer counts in the order in which the stories were shown. For stories, answers about one
-    pair, or one set of four, are taken as correlated; for authors, those about one group of
+    pair, or one set of four, are treated as correlated; for authors, those about one group of
     stories. `found` are a study's measurements. Raises `InputError` without answers.
     """
     from fabula.errors import InputError
@@ -71,7 +71,7 @@ def analyse_pairs(
     if not given:
         raise InputError(f"{design.path}: nobody has handed in anything yet")
     pairs = list(pairs_within([unit.documents for unit in units]).values())
-    # An answer about four stories says five things at once.
+    # An answer about four stories makes five comparisons at once.
     cluster = None if design.at_once == 2 else "unit"
     by = design.group_field
     rankings = rank_stories(given, pairs, by, seed=seed, by_item=True, cluster=cluster)

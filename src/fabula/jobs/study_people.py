@@ -1,4 +1,4 @@
-"""The people of a study: invited, sent a new link, left out; how they stand at a platform."""
+"""The people of a study: invite, reissue links, remove; their status on a platform."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_address(url: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class LinkSettings(Settings):
-    """Where an invitation leads."""
+    """The address in an invitation."""
 
     url: str | None = setting(
         None,
@@ -63,7 +63,7 @@ def _can_be_read(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class InviteSettings(LinkSettings):
-    """What is noted of those who are invited, and where their links are written."""
+    """Notes on those who are invited, and where their links are written."""
 
     note: str = setting("", help="A note on these people, for your own use.")
     notes: Path | None = setting(
@@ -77,7 +77,7 @@ class InviteSettings(LinkSettings):
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """Ways in, one a person. They are not kept and cannot be shown again."""
+    """Links, one per person. They are not stored and cannot be shown again."""
 
     invitations: Sequence[Invitation]
     address: str
@@ -114,7 +114,7 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
 
 
 def invite(study: OpenStudy, notes: Sequence[str], settings: InviteSettings) -> Invited:
-    """A number and a link for each person whose note this is."""
+    """A number and a link for each person, one per note."""
     from fabula.store import write_whole
     from fabula.studies.export_files import invitations_csv
     from fabula.studies.participants import invite_each
@@ -128,7 +128,7 @@ def invite(study: OpenStudy, notes: Sequence[str], settings: InviteSettings) -> 
 
 
 def reissue(study: OpenStudy, participant: str, settings: LinkSettings) -> Invited:
-    """A new link for a participant, such as `p0007`; the old one ends. Raises `InputError`."""
+    """A new link for a participant, such as `p0007`; the old one expires. Raises `InputError`."""
     from fabula.studies.participants import number_of
     from fabula.studies.participants import reissue as make_new_link
 
@@ -139,7 +139,7 @@ def reissue(study: OpenStudy, participant: str, settings: LinkSettings) -> Invit
 
 @dataclass(frozen=True, slots=True)
 class RemoveSettings(Settings):
-    """Who is left out, besides those who are named."""
+    """Who is removed, besides those who are named."""
 
     status: str | None = setting(
         None,
@@ -150,7 +150,7 @@ class RemoveSettings(Settings):
 
 
 class Removed(NamedTuple):
-    """Who was left out, and how many units were given to others."""
+    """Who was removed, and how many units were reassigned."""
 
     names: list[str]
     n_units: int
@@ -163,9 +163,9 @@ def remove(
     *,
     confirm: Callable[[Sequence[str]], None] = lambda _names: None,
 ) -> Removed:
-    """Leave out the answers of these participants, and give their places to others.
+    """Exclude the answers of these participants, and reassign their places.
 
-    `confirm` is told their names before, and raises to keep them. Raises `InputError`.
+    `confirm` receives their names first, and raises to keep them. Raises `InputError`.
     """
     from fabula.studies.participants import check_known, number_of, pseudonym
     from fabula.studies.participants import remove as remove_participant
@@ -191,7 +191,10 @@ def remove(
 
 
 def fetch_statuses(study: OpenStudy) -> Applied:
-    """How the study's submissions stand at Prolific. Raises `InputError`, also without a token."""
+    """Fetch the status of the study's submissions from Prolific.
+
+    Raises `InputError`, also without a token.
+    """
     from fabula.errors import InputError
     from fabula.studies.prolific import Prolific
     from fabula.studies.statuses import Statuses

@@ -63,9 +63,9 @@ def group_reasons(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> GroupedReasons:
-    """Group the reasons in runs of `fabula judge`, or of the experts' ttcw_annotations.json.
+    """Group the reasons in runs of `fabula judge`, or in the experts' ttcw_annotations.json.
 
-    Writes `out`. Raises `InputError`, also where a label edited there would be lost, `ModelError`.
+    Writes `out`. Raises `InputError`, also if a label edited there would be lost, and `ModelError`.
     """
     from fabula.jobs.writing import confirm_prompts
     from fabula.store import write_rows

@@ -1,4 +1,4 @@
-"""Texts that models write, a row each: every model asked in turn, once its cost is agreed to."""
+"""Texts written by models, one row each: models are asked in turn, once the cost is confirmed."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["Written", "ask_models", "confirm_prompts", "estimate_texts"]
 
 _PROMPT_TOKENS = 150
-"""About what a question takes besides the text it is about."""
+"""Approximate tokens of a prompt, besides the text it is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Texts that were asked for, a row each; what a model did not give has its reason."""
+    """Requested texts, one row each; a missing text has its reason."""
 
     rows: Sequence[Row]
     out: Path
 
     @property
     def missing(self) -> dict[str, int]:
-        """Why there is no text, and how often."""
+        """Why texts are missing, and how often."""
         reasons = Counter(str(row["missing_reason"]) for row in self.rows if row["missing_reason"])
         return dict(sorted(reasons.items()))
 
     @property
     def n(self) -> int:
-        """How many texts there are."""
+        """The number of texts."""
         return len(self.rows) - sum(self.missing.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -48,9 +48,9 @@ class Written:
 def estimate_texts(
     texts: Sequence[str], n_output: int, *, n_again: int = 0
 ) -> Callable[[Price | None], Estimate]:
-    """What a call on each text takes, by a model's price, where answers have `n_output` tokens.
+    """The estimated cost of one call per text at a model's price, for a given answer length.
 
-    An answer may be sent back `n_again` times.
+    Answers have `n_output` tokens, and may be sent back `n_again` times.
     """
     from fabula.models import Usage
     from fabula.models.cost import Estimate, estimate_tokens
@@ -72,7 +72,7 @@ def _confirm_all(
     estimate: Callable[[Price | None], Estimate],
     confirm: Confirm,
 ) -> None:
-    """Confirm what each model will take, before the first of them is asked anything."""
+    """Confirm the cost of all models before the first call."""
     for spec in dict.fromkeys(models):
         confirm(spec, estimate(prices.of(spec)))
 
@@ -80,7 +80,10 @@ def _confirm_all(
 def confirm_prompts(
     models: Sequence[str], prices: Prices, n_output: int, confirm: Confirm
 ) -> Callable[[Sequence[str]], None]:
-    """Confirms what a call on each prompt takes, answered in about `n_output` tokens."""
+    """Return a function that confirms the cost of one call per prompt.
+
+    Answers take about `n_output` tokens.
+    """
     return lambda prompts: _confirm_all(models, prices, estimate_texts(prompts, n_output), confirm)
 
 
@@ -90,7 +93,7 @@ def ask_models(
     estimate: Callable[[Price | None], Estimate],
     confirm: Confirm,
 ) -> list[Row]:
-    """What `ask` has of each model, one after the other; all costs are confirmed first.
+    """The rows that `ask` gets from each model in turn; all costs are confirmed first.
 
     Raises `ModelError`, and what `confirm` raises.
     """

@@ -1,4 +1,4 @@
-"""What all instruments say of the same texts, side by side."""
+"""The results of all instruments on the same texts, side by side."""
 
 from __future__ import annotations
 

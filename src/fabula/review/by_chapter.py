@@ -1,4 +1,4 @@
-"""What a report measured of a text as a whole, by its chapters: borrowed passages and surprise."""
+"""A report's results for a whole text, split by chapter: borrowed passages and surprise."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["by_chapter"]
 def by_chapter(
     text: TextReview, chapters: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, float | None]]:
-    """Of each chapter, as a row of a book has it: its number, the share of its words that stand in
-    borrowed passages, and its surprise, in bits a word.
+    """Return the numbers of each chapter, given as a row of a book.
 
-    What was not measured, or is missing, is None.
+    These are its number, the share of its words in borrowed passages, and its surprise in bits per
+    word. What was not measured, or is missing, is None.
     """
     places = [(int(one["start"]), int(one["end"])) for one in chapters]
     rows = zip(_borrowed(text.originality, places), _surprise(text.fluency, places), strict=True)

@@ -1,4 +1,4 @@
-"""BibTeX of the papers that the parts of a report follow."""
+"""BibTeX of the papers behind the parts of a report."""
 
 __all__ = ["FEEDBACK", "LINGUISTIC", "MTLD", "PPI", "SALIERI", "TTCW"]
 

@@ -1,4 +1,4 @@
-"""Texts in groups by a field of theirs: do their numbers differ?"""
+"""Compare groups of texts, given by a field: do their numbers differ?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GroupTest:
 def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]:
     """Each number's mean by group with its interval, and every pair by the Mann-Whitney test.
 
-    Raises `InputError` where a text lacks the field.
+    Raises `InputError` if a text lacks the field.
     """
     names = [group_of(text.document, by) for text in review.texts]
     numbers, rows = numbers_of_review(review)
@@ -61,7 +61,7 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
 
 
 def group_of(document: Document, by: str) -> str:
-    """The value of a field of a text. Raises `InputError` where it has none."""
+    """The value of a field of a text. Raises `InputError` if it has none."""
     own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
     value = own.get(by)
     if value is None:

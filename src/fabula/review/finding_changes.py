@@ -1,9 +1,9 @@
 """What became of the findings of one draft in the next: gone, new, or still there.
 
-Two findings are one where they say the same of the same place. A place is followed from draft to
-draft by a comparison of the texts, paragraph by paragraph and then word by word; what was moved
-elsewhere is found again by its words. All findings take part, not only those that are marked: one
-that was crowded out by others has not gone.
+Two findings are the same if they say the same about the same place. A place is tracked from draft
+to draft by comparing the texts, paragraph by paragraph and then word by word; text that was moved
+is found by its words. All findings are compared, not only those that are marked: one that was
+crowded out by others is not gone.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 
 _MAX_WORDS_CHARS = 300
 _N_NEAR = 60
-"""So many changed paragraphs before and after are looked through for one that was rewritten."""
+"""The number of changed paragraphs before and after that are searched for a rewritten one."""
 _MAX_PARAGRAPH_CHARS = 20_000
-"""Longer ones are not followed word by word: it would take long."""
+"""Longer ones are not compared word by word: it would be slow."""
 _MIN_SHARED = 0.4
-"""Of the words of the shorter one, the share from which two paragraphs are one, rewritten."""
+"""The share of the shorter one's words from which two paragraphs are the same, rewritten."""
 _BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "stock", "tag", "filter"))
-"""What is about certain words: where these change, it is another finding."""
+"""Findings about particular words: if these change, it is another finding."""
 _ALIKE = 0.25
 _paragraph = re.compile(r"[^\n]*\S[^\n]*")
 _word = re.compile(r"\w{3,}")
@@ -52,7 +52,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A finding as it is kept to be compared with those of the next draft."""
+    """A finding as it is kept for comparison with those of the next draft."""
 
     kind: str
     title: str
@@ -61,9 +61,9 @@ class Noted:
     line: int
     why: str
     words: str
-    """What stands there, cut where it is long."""
+    """The text at its place, truncated if it is long."""
     is_marked: bool = True
-    """Whether the page shows it; the others count in comparisons only."""
+    """Whether the page shows it; the others are used in comparisons only."""
 
     def to_row(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,7 +76,7 @@ class Changes:
     gone: tuple[Noted, ...] = ()
     new: tuple[Noted, ...] = ()
     still: tuple[Noted, ...] = ()
-    """As they stand in the later draft."""
+    """As they are in the later draft."""
     not_compared: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Instruments that cannot be compared, and why."""
 
@@ -101,7 +101,7 @@ def _noted(text: str, one: Finding) -> Noted:
 
 
 def noted_of_rows(rows: Any) -> list[Noted]:
-    """Findings as they were kept; what cannot be read is left out."""
+    """Read stored findings; those that cannot be parsed are skipped."""
     kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
     names = [one.name for one in fields(Noted)]
     return [
@@ -117,10 +117,11 @@ def compare_noted(
     after: tuple[str, Sequence[Noted], Mapping[str, str]],
     says_same: Callable[[str, str], bool] | None = None,
 ) -> Changes:
-    """What became of the findings of a draft: of both its text, findings, and signatures by part.
+    """Compare two drafts, each given by its text, findings, and signatures by part.
 
     Instruments that did not run on both, or not in the same way, are not compared. `says_same`
-    tells whether two points of feedback at one place say the same; without it, words in common do.
+    decides whether two points of feedback at one place say the same; without it, shared words
+    decide.
     """
     apart = _not_compared(before[2], after[2])
     old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
@@ -142,7 +143,7 @@ def compare_noted(
             gone.append(one)
         else:
             taken.add(match)
-            # Crowded out of the marks, or into them, it is what it was.
+            # Unchanged, even if it was crowded out of the marks or into them.
             still.append(replace(new[match], is_marked=one.is_marked or new[match].is_marked))
     fresh = [one for k, one in enumerate(new) if k not in taken]
     still.sort(key=lambda one: (one.start, one.end, one.kind))
@@ -174,7 +175,7 @@ def _is_same(
         return False
     is_worded_so = one.words.casefold() == other.words.casefold()
     if place is None:
-        # Its words are gone from there: moved, perhaps.
+        # Its words are gone from there: possibly moved.
         return is_worded_so and (one.kind != "point" or says_same(one.why, other.why))
     if not (place[0] < other.end and other.start < place[1]):
         return False
@@ -185,9 +186,9 @@ def _is_same(
 
 @functools.cache
 def says_same() -> Callable[[str, str], bool]:
-    """Whether two points of feedback say the same, by the encoder that groups them.
+    """Return a function that decides whether two points of feedback say the same.
 
-    Without the encoder's packages it is told by the words that they have in common.
+    It uses the encoder that groups them or, without the encoder's packages, their shared words.
     """
     from fabula.models.encoder import Encoder
 
@@ -209,10 +210,10 @@ def _share_words(one: str, other: str) -> bool:
 
 
 def followed(places: Sequence[Place], before: str, after: str) -> list[Place | None]:
-    """Where places of a text are in the next, half-open; None where what stood there is gone.
+    """Map places of a text to the next, half-open; None if the text there is gone.
 
-    Paragraphs that are as they were are followed wherever they moved; in others places are followed
-    word by word, into the paragraph that has most of their words.
+    Unchanged paragraphs are tracked wherever they moved; in others, places are tracked word by
+    word, into the paragraph that has most of their words.
     """
     old, new = ([(m.start(), m.end()) for m in _paragraph.finditer(t)] for t in (before, after))
     starts = [a for a, _ in old]
@@ -224,14 +225,14 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     found: list[Place | None] = []
     for (start, end), ends in zip(places, parts, strict=True):
         known = [there[part] for part in ends if part in there]
-        # Over paragraphs that were moved apart, it is where it began.
+        # If its paragraphs were moved apart, its beginning counts.
         is_one = len(known) == 2 and 0 <= known[1][0] - known[0][0] <= 2 * (end - start)
         found.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
     return found
 
 
 def _ends(place: Place, paragraphs: Sequence[Place], starts: Sequence[int]) -> list[Place]:
-    """What of a place stands in its first paragraph and in its last: once where they are one."""
+    """The parts of a place in its first and last paragraph: one part if they are the same."""
     first = max(0, bisect_right(starts, place[0]) - 1)
     last = bisect_left(starts, place[1])
     inside = [(max(place[0], a), min(place[1], b)) for a, b in paragraphs[first:last]]
@@ -244,7 +245,7 @@ def _followed_parts(
     before: tuple[str, Sequence[Place]],
     after: tuple[str, Sequence[Place]],
 ) -> dict[Place, Place]:
-    """Where places are that stand in one paragraph each: of the places by paragraph."""
+    """Map places that are within one paragraph each, given by paragraph."""
     (text, old), (later, new) = before, after
     same = _same_paragraphs([text[a:b] for a, b in old], [later[a:b] for a, b in new])
     left = sorted(set(range(len(new))) - set(same.values()))
@@ -277,7 +278,7 @@ def _words_of(paragraph: str) -> set[str]:
 
 
 def _same_paragraphs(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """By the number of each paragraph that is as it was, its number now; in order of the same."""
+    """Map the number of each unchanged paragraph to its new number; equal ones in order."""
     there: dict[str, deque[int]] = defaultdict(deque)
     for k, paragraph in enumerate(new):
         there[paragraph].append(k)

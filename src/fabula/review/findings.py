@@ -1,7 +1,7 @@
-"""What to look at first in a text: places from all instruments in one order, and a few sentences.
+"""What to look at first in a text: places from all instruments in one order, and a short summary.
 
-The order mixes kinds, so that one kind of finding never fills the list: what is found first of each
-kind comes before most of what is found second. It is an order of attention and no grade.
+The order mixes kinds, so that one kind of finding never fills the list: the first findings of each
+kind come before most of the second ones. It is a reading order, not a grade.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ __all__ = [
 ]
 
 NOTES_PER_1000 = 10
-"""Notes on lines that are marked per 1,000 words."""
+"""Marked notes on lines per 1,000 words."""
 ODD_QUANTILE = 0.97
-"""A sentence is unusual where it surprises more than this share of sentences by people."""
+"""A sentence is unusual if it is more surprising than this share of sentences by people."""
 _N_FIRST = 10
 _AGAIN = 0.55
-"""What each further finding of a kind weighs beside the one before it."""
+"""The weight of each further finding of a kind, relative to the one before it."""
 _WEIGHTS = {
     "passage": 1.1, "near": 1.05, "name": 1.0, "sentence": 0.95, "spelling": 0.9, "grammar": 0.85,
     "tense": 0.8, "echo": 0.75, "viewpoint": 0.72, "tag": 0.7, "stock": 0.65, "beginning": 0.6,
     "surprising": 0.58, "pet": 0.55, "long": 0.4, "filter": 0.3, "adverb": 0.25, "passive": 0.2,
 }  # fmt: skip
-"""Of the first finding of each kind. A point of feedback weighs what its share of answers says."""
+"""Weights of the first finding of each kind. A point of feedback is weighted by its share of
+answers.
+"""
 _POINT = 1.15
 _REPETITIONS = ("sentence", "beginning", "pet", "echo")
 _ERRORS = ("spelling", "grammar")
@@ -65,7 +67,7 @@ class Finding:
     line: int
     why: str
     number: int
-    """Its place among those of its instrument, from 1, as the page numbers them."""
+    """Its number among those of its instrument, from 1, as shown on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Said:
     sentence: str
     about: str
     first: Finding | None = None
-    """The first of what it counts."""
+    """The first of the findings that it counts."""
 
 
 def marked_notes(text: TextReview) -> list[LineNote]:
@@ -84,7 +86,7 @@ def marked_notes(text: TextReview) -> list[LineNote]:
 
 
 def surprise_limit(groups: Sequence[GroupNumbers]) -> float | None:
-    """How surprising a sentence is that is unusual; None where no group of people is known."""
+    """The surprise above which a sentence is unusual; None without a reference group of people."""
     for group in groups:
         if group.kind == "people" and SENTENCE_ITEM in group.items:
             return group.items[SENTENCE_ITEM].quantile(ODD_QUANTILE)
@@ -92,7 +94,7 @@ def surprise_limit(groups: Sequence[GroupNumbers]) -> float | None:
 
 
 def surprising(fluency: Fluency, limit: float | None) -> list[SpanSurprisal]:
-    """The sentences that surprise more than nearly all by people."""
+    """The sentences that are more surprising than nearly all by people."""
     return [
         one
         for one in fluency.sentences
@@ -104,7 +106,7 @@ def surprising(fluency: Fluency, limit: float | None) -> list[SpanSurprisal]:
 
 
 def findings_of(text: TextReview, review: Review) -> list[Finding]:
-    """The first places to look at, those that matter most first: ten at most."""
+    """The first places to look at, most important first: at most ten."""
     weighed: list[tuple[float, Finding]] = []
     for kind in _all_findings(text, review):
         for k, (weight, finding) in enumerate(kind):
@@ -112,7 +114,7 @@ def findings_of(text: TextReview, review: Review) -> list[Finding]:
     weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
     found: list[Finding] = []
     for _, one in weighed:
-        # One place is one finding, whoever names it.
+        # One place is one finding, whichever instrument reports it.
         if len(found) < _N_FIRST and not any(_is_same_place(one, other) for other in found):
             found.append(one)
     return found
@@ -129,7 +131,7 @@ def _is_same_place(one: Finding, other: Finding) -> bool:
 
 
 def _all_findings(text: TextReview, review: Review) -> Iterator[list[tuple[float, Finding]]]:
-    """Those of each kind, the first first."""
+    """The findings of each kind in order, with their weights."""
     passages = _passages(text)
     for kind in ("passage", "near"):
         yield [(_WEIGHTS[kind], one) for one in passages if one.kind == kind]
@@ -205,7 +207,7 @@ def _finding(
 
 
 def said_of(text: TextReview, review: Review) -> list[Said]:
-    """What was found, in sentences: `Three passages to check. Two repetitions.`"""
+    """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
     found = list(_originality(text))
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
     names = [one for one in notes if one.kind == "name"]
@@ -257,7 +259,7 @@ def _originality(text: TextReview) -> Iterator[Said]:
 
 
 def _of_others(text: TextReview) -> Iterator[Said]:
-    """The sentences that registered instruments have for the first screen."""
+    """The sentences of registered instruments for the first screen."""
     for name, measured in text.others.items():
         for one in measured:
             for sentence in _sentences(one.details.get("findings")):

@@ -1,4 +1,4 @@
-"""What a review found."""
+"""The results of a review."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["LeftOut", "Review", "TextReview"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An instrument that did not run, or not to its end."""
+    """An instrument that did not run, or did not finish."""
 
     part: str
     reason: str
     remedy: str
-    """What to do to have it; commands stand in backticks."""
+    """How to enable it; commands are in backticks."""
     is_failure: bool = False
-    """It was asked for, and broke."""
+    """It was requested and failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextReview:
-    """All that was found of one text; None and empty where an instrument did not run."""
+    """All results for one text; None and empty for instruments that did not run."""
 
     document: Document
     originality: Originality | None = None
@@ -47,7 +47,7 @@ class TextReview:
     others: Mapping[str, tuple[Measurement, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    """What registered instruments say, by their ids."""
+    """Results of registered instruments, by their ids."""
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import measured_lines, notebook_table
@@ -55,7 +55,7 @@ class TextReview:
         return notebook_table(self.document.id, measured_lines(self.measurements()))
 
     def measurements(self) -> list[Measurement]:
-        """Everything as what every instrument says."""
+        """All results as measurements."""
         found = [] if self.originality is None else self.originality.measurements()
         found += [] if self.fluency is None else self.fluency.measurements()
         found += [] if self.profile is None else self.profile.measurements()
@@ -70,13 +70,13 @@ class TextReview:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """All that was found of some texts."""
+    """All results for some texts."""
 
     texts: tuple[TextReview, ...]
     left_out: tuple[LeftOut, ...]
     groups: GroupBook
     size: str = ""
-    """How large the reference is and how old, for people."""
+    """The size and age of the reference, for display."""
     remarks: tuple[str, ...] = ()
     """What a reader of the numbers should know."""
     rubric: Rubric | None = None
@@ -84,18 +84,18 @@ class Review:
     people: tuple[Measurement, ...] = ()
     """People's labels of some of the texts."""
     corrected: Mapping[str, Correction] = field(default_factory=lambda: MappingProxyType({}))
-    """By judge, what these people would have said of all; empty without labels."""
+    """By judge, what these people would have said of all texts; empty without labels."""
     signatures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """What decided the numbers of each instrument, by its name."""
+    """What determined the numbers of each instrument, by its name."""
     together: Together | None = None
     """What several texts have in common."""
     instruments: tuple[Instrument, ...] = ()
-    """Those besides Fabula's own parts: what is registered, and what the settings name."""
+    """Those besides Fabula's own parts: registered ones, and those named in the settings."""
 
     def found_elsewhere(self) -> dict[str, float | None]:
-        """Of a class, by id, the share of a text's words that originality found elsewhere.
+        """For a class, by id, the share of a text's words that originality found in other sources.
 
-        None where it is missing; empty where the runs that texts share are all that was looked for.
+        None if it is missing; empty if only the runs shared between texts were searched.
         """
         signature = Signature.parse(self.signatures.get("originality", "originality"))
         parts = dict(signature.parts)
@@ -110,7 +110,7 @@ class Review:
         return found
 
     def instrument(self, name: str) -> Instrument | None:
-        """The one of this id."""
+        """The instrument with this id."""
         return next((one for one in self.instruments if one.id == name), None)
 
     def measurements(self) -> list[Measurement]:

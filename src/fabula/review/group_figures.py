@@ -11,13 +11,14 @@ from fabula.types import Measurement
 __all__ = ["MIN_SENTENCE_WORDS", "SENTENCE_ITEM", "group_numbers"]
 
 SENTENCE_ITEM = "sentence_bits_per_word"
-"""The surprisal of every sentence of the group, where other items have a value a text."""
+"""The surprisal of every sentence of the group; other items have one value per text."""
 MIN_SENTENCE_WORDS = 3
-"""Of so many words: one or two say little, as a cry surprises more than a strange sentence does."""
+"""Minimum length in words: one or two say little, as a cry surprises more than a strange sentence.
+"""
 
 
 def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
-    """The distribution of every number over the texts, an entry for each instrument."""
+    """The distribution of every number over the texts, one entry per instrument."""
     return measure_group(group, kind, title, [*review.measurements(), *_of_sentences(review)])
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a text, side by side: what a table shows and what groups are compared by."""
+"""The numbers of a text, side by side: for tables and for comparing groups."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Values = dict[str, float | None]
 
 
 def numbers_of_review(review: Review) -> tuple[list[Number], list[Values]]:
-    """The numbers that some text has, and each text's values; a judge's score is one of them.
+    """The numbers that at least one text has, and each text's values, including judges' scores.
 
-    What was asked for and is missing is None.
+    What was requested and is missing is None.
     """
     parts = sorted(parts_of(review), key=lambda one: one.asks_model)
     rows = [
@@ -29,15 +29,15 @@ def numbers_of_review(review: Review) -> tuple[list[Number], list[Values]]:
 
 
 _BY_LENGTH = frozenset(("type_token_ratio", "unique_trigram_ratio", "repeated_share"))
-"""What depends on how long a text is so much that only texts of like length compare."""
+"""Numbers that depend on length so much that only texts of similar length are comparable."""
 _LIKE = 2
-"""A text is like a group in length from half of its first decile to twice its last."""
+"""Range of similar length: from half of a group's first decile to twice its last."""
 
 
 def comparable(
     groups: Iterable[GroupNumbers], item: str, n_words: float | None
 ) -> tuple[GroupNumbers, ...]:
-    """The groups that say something of a number of a text with so many words."""
+    """The groups that a number of a text with `n_words` words can be compared with."""
     return tuple(
         group
         for group in groups
@@ -52,7 +52,7 @@ def _is_like(lengths: Distribution | None, n_words: float | None) -> bool:
 
 
 def share_below(review: Review, text: TextReview, part: str, item: str, value: float) -> Shares:
-    """Of each group that compares with a text, the share that lies below its value."""
+    """For each comparable group, the share that is below a text's value."""
     n_words = None if text.profile is None else text.profile.values["n_words"]
     found = review.groups.find(review.signatures[part]).groups
     return {

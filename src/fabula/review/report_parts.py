@@ -1,7 +1,7 @@
-"""The parts of a report: a class each, with all that is said of a part as a whole.
+"""The parts of a report: one class each, with everything about a part as a whole.
 
-Tables, pages, files, groups and the sentences for a paper walk `parts_of`. A registered instrument
-is a part like Fabula's own; `jobs/reviewer.py` runs them.
+Tables, pages, files, groups and the sentences for a paper iterate over `parts_of`. A registered
+instrument is a part like Fabula's own; `jobs/reviewer.py` runs them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that a text has. `item` is its name among measurements."""
+    """A number of a text. `item` is its name among measurements."""
 
     key: str
     title: str
@@ -47,27 +47,27 @@ class Number:
 
 
 class ReportPart(ABC):
-    """A part of a report. `id` names it in settings and signatures, `title` on pages."""
+    """A part of a report. `id` is its name in settings and signatures, `title` on pages."""
 
     id: str
     title: str
     has_groups = True
     """Whether its numbers can be those of a reference group."""
     asks_model = False
-    """Whether it is what language models say; it comes after what is measured."""
+    """Whether it comes from language models; these parts come after the measured ones."""
     findings: Sequence[str] = ()
     """The kinds of findings that it has."""
 
     def numbers(self, review: Review) -> Sequence[Number]:
-        """The numbers that it can have of a text."""
+        """The numbers that it can have for a text."""
         return ()
 
     def values(self, text: TextReview, review: Review) -> Values:
-        """By key, its numbers of a text: None where one is missing, absent where it did not run."""
+        """Its numbers for a text by key: None if missing, absent if it did not run."""
         return {}
 
     def content(self, text: TextReview) -> Mapping[str, Any]:
-        """Of a text, as JSON has it."""
+        """Its content for a text, as in JSON."""
         return {}
 
     @abstractmethod
@@ -75,11 +75,11 @@ class ReportPart(ABC):
         """What was done, for the methods section of a paper."""
 
     def references(self, review: Review) -> Sequence[str]:
-        """BibTeX of what `methods` follows."""
+        """BibTeX of the sources of `methods`."""
         return ()
 
     def _decided(self, review: Review) -> dict[str, str]:
-        """The parts of its signature; of its first where models have one each."""
+        """The parts of its signature; if models have one each, of the first."""
         return dict(Signature.parse(review.signatures[self.id].split("\n")[0]).parts)
 
 
@@ -263,7 +263,7 @@ class _Feedback(ReportPart):
 
 
 class _Diversity(ReportPart):
-    """Of several texts together: none of its numbers is one text's."""
+    """About several texts together: none of its numbers belongs to a single text."""
 
     id, title = SET, "Diversity"
     has_groups = False
@@ -277,7 +277,7 @@ class _Diversity(ReportPart):
 
 
 class _Registered(ReportPart):
-    """A registered instrument, a list of phrases or ratings of words, as a part."""
+    """A registered instrument, a phrase list or word ratings, as a part."""
 
     def __init__(self, instrument: Instrument) -> None:
         self.id, self.title = instrument.id, instrument.title
@@ -305,7 +305,7 @@ class _Registered(ReportPart):
 OWN_PARTS: tuple[ReportPart, ...] = (
     _Originality(), _Fluency(), _Profile(), _Lines(), _Verdicts(), _Feedback(), _Diversity(),
 )  # fmt: skip
-"""Fabula's own, in the order in which they are shown."""
+"""Fabula's own parts, in display order."""
 _OF_FINDING = {kind: part.id for part in OWN_PARTS for kind in part.findings}
 
 
@@ -315,7 +315,7 @@ def parts_of(review: Review) -> list[ReportPart]:
 
 
 def title_of(part: str, review: Review) -> str:
-    """The name of a part of the report, for people; its id where nobody knows it."""
+    """The title of a part of the report; its id if it is unknown."""
     return next((one.title for one in parts_of(review) if one.id == part), part)
 
 
@@ -325,7 +325,7 @@ def part_of_finding(kind: str) -> str:
 
 
 def _name(rater: str) -> str:
-    """A model without what tells its settings."""
+    """A model's name without its settings."""
     return rater.partition("@")[0]
 
 

@@ -1,4 +1,4 @@
-"""Rubrics: the items on which people and models judge a text, as data."""
+"""Rubrics: the items by which people and models judge a text, as data."""
 
 from fabula.rubrics.conditions import Condition
 from fabula.rubrics.load import (

@@ -2,8 +2,8 @@
 
     sanity == 'Yes' and (tone in ('suggestions', 'both') or not perfect == 'Yes')
 
-It is read by Python's own parser and allows nothing but names of items, constants, comparisons
-and and/or/not, so a rubric from a stranger cannot run code.
+It is parsed by Python's own parser and allows only item ids, constants, comparisons and and/or/not,
+so an untrusted rubric cannot run code.
 """
 
 from __future__ import annotations
@@ -66,24 +66,27 @@ class Condition:
         return cls(text, names)
 
     def faults(self, scales: Mapping[str, Scale]) -> list[str]:
-        """What can never be meant, a phrase each: answers that an item does not have, words
-        compared with numbers. Names without a scale are facts, of which nothing is known."""
+        """Mistakes in the condition, one phrase each.
+
+        These are answers that an item does not have, and words compared with numbers. Names without
+        a scale are facts, whose values are unknown.
+        """
         tree = ast.parse(self.text.strip(), mode="eval")
         return list(dict.fromkeys(_faults(tree.body, scales)))
 
     def holds(self, answers: Mapping[str, object]) -> bool:
-        """Whether it is so. An item without an answer is None, and compares with nothing."""
+        """Whether it is true. An item without an answer is None, and compares with nothing."""
         return bool(_value(_tree(self.text), answers))
 
 
 @functools.lru_cache(maxsize=1_000)
 def _tree(text: str) -> ast.expr:
-    """A study asks the same conditions with every answer that is saved."""
+    """Cached, since a study evaluates the same conditions for every saved answer."""
     return ast.parse(text.strip(), mode="eval").body
 
 
 def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
-    """The faults of a part of a condition that is to be true or false."""
+    """The mistakes in a part of a condition that must be true or false."""
     if isinstance(node, ast.BoolOp):
         for part in node.values:
             yield from _faults(part, scales)
@@ -106,7 +109,7 @@ def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
 def _pair_faults(
     left: ast.expr, op: ast.cmpop, right: ast.expr, scales: Mapping[str, Scale]
 ) -> Iterator[str]:
-    """The faults of one comparison."""
+    """The mistakes in one comparison."""
     is_in = isinstance(op, ast.In | ast.NotIn)
     if is_in and not isinstance(right, ast.Tuple | ast.List):
         holder = _scale_of(right, scales)
@@ -165,7 +168,7 @@ def _value(node: ast.expr, answers: Mapping[str, object]) -> object:
             return not value
         return -value if isinstance(value, int | float) else None
     if isinstance(node, ast.BoolOp):
-        # All of them, also where the first decides: how long it takes must not tell a fact that
+        # Evaluate all of them, even if the first decides: the time must not reveal a fact that
         # participants may not know.
         values = [bool(_value(part, answers)) for part in node.values]
         return all(values) if isinstance(node.op, ast.And) else any(values)
@@ -176,7 +179,7 @@ def _value(node: ast.expr, answers: Mapping[str, object]) -> object:
             if not _COMPARE[type(op)](left, right):
                 return False
         except TypeError:
-            # None < 3, 'Yes' in 3: what cannot be compared does not hold.
+            # None < 3, 'Yes' in 3: incomparable values give False.
             return False
         left = right
     return True

@@ -1,4 +1,4 @@
-"""Reading rubric files: `NAME.toml`, one that Fabula ships or one of the user's."""
+"""Read rubric files: `NAME.toml`, built-in or the user's own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MAX_BYTES = 1 << 20
 
 
 def builtin_rubrics() -> dict[str, Path]:
-    """The rubrics that Fabula ships, by name."""
+    """The built-in rubrics, by name."""
     return {path.stem: path for path in sorted(_HERE.glob("*.toml"))}
 
 
 def load_rubric(name: str | Path) -> Rubric:
-    """A rubric by the name of one that ships, or by the path of a file.
+    """Load a built-in rubric by name, or a file by path.
 
     Raises `InputError` naming the file, the item and the remedy.
     """
@@ -52,7 +52,7 @@ def load_rubric(name: str | Path) -> Rubric:
 
 
 def parse_rubric(data: bytes, where: str) -> Rubric:
-    """A rubric from the bytes of its file. Raises `InputError` as `load_rubric`."""
+    """Load a rubric from the bytes of its file. Raises `InputError` like `load_rubric`."""
     if len(data) > _MAX_BYTES:
         raise InputError(f"{where}: larger than a megabyte; is this a rubric?")
     try:
@@ -79,13 +79,13 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
 
 
 def rubric_toml(rubric: Rubric) -> str:
-    """The rubric as its file; reading it gives the same rubric."""
+    """The rubric as a file; reading it gives the same rubric."""
     table = _without_defaults(asdict(replace(rubric, digest="", items=())), asdict(_EMPTY))
     parts = [tomli_w.dumps(table, multiline_strings=True)]
     for item in rubric.items:
         fields = _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
         parts.append("[[items]]\n" + tomli_w.dumps(fields, multiline_strings=True))
-    # One table an item, with its scale as a table below it: so people can edit the file.
+    # One table per item, with its scale as a table below it, so that people can edit the file.
     return "\n".join(parts).replace("\n[scale]\n", "\n[items.scale]\n")
 
 
@@ -98,14 +98,14 @@ def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[s
     for key, value in table.items():
         if isinstance(value, dict):
             value = _without_defaults(value, defaults[key])
-        # A scale may have fields that the default one has not.
+        # A scale may have fields that the default one lacks.
         if value not in (defaults.get(key), None, {}):
             kept[key] = list(value) if isinstance(value, tuple) else value
     return kept
 
 
 class _FieldError(ValueError):
-    """Fields that are missing, misspelt or of the wrong type; a sentence for each."""
+    """Fields that are missing, misspelt or of the wrong type; one sentence each."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__(faults)
@@ -120,7 +120,7 @@ class _Fault:
 
 
 def _rubric_of(table: Mapping[str, Any]) -> Rubric:
-    """The rubric of a file's table, each scale read by the class of its kind.
+    """The rubric in a file's table, each scale parsed by the class of its kind.
 
     Raises `_FieldError`.
     """
@@ -131,7 +131,7 @@ def _rubric_of(table: Mapping[str, Any]) -> Rubric:
         table = {**table, "items": read}
     rubric = _validated(Rubric, table, [], found)
     if found:
-        # Fields that are misspelt first: they explain those that are missing.
+        # Misspelt fields first: they explain missing ones.
         found.sort(key=lambda fault: fault.kind != "unexpected_keyword_argument")
         raise _FieldError([_sentence(fault, items) for fault in found])
     assert isinstance(rubric, Rubric)
@@ -139,7 +139,7 @@ def _rubric_of(table: Mapping[str, Any]) -> Rubric:
 
 
 def _with_scale(item: Any, place: list[Any], found: list[_Fault]) -> Any:
-    """An item's table with its scale read; its faults are added to `found`."""
+    """An item's table with its scale parsed; errors are added to `found`."""
     if not (isinstance(item, dict) and isinstance(item.get("scale"), dict)):
         return item
     others = {key: value for key, value in item.items() if key != "scale"}
@@ -159,7 +159,7 @@ def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:
 
 
 def _validated(kind: type, table: Any, place: list[Any], found: list[_Fault]) -> object:
-    """A table as an object of its class; None, and its faults in `found`, where it has some."""
+    """A table as an object of its class; None, with errors in `found`, if it has any."""
     try:
         return _adapter(kind).validate_python(table)
     except ValidationError as error:
@@ -169,14 +169,14 @@ def _validated(kind: type, table: Any, place: list[Any], found: list[_Fault]) ->
 
 @cache
 def _adapter(kind: type) -> TypeAdapter[Any]:
-    # A misspelt field must be a fault, not a field that is silently ignored.
+    # A misspelt field must be an error, not silently ignored.
     for strict in (Scale, Item, Aggregate, Rubric, kind):
         with_config(ConfigDict(extra="forbid"))(strict)
     return TypeAdapter(kind)
 
 
 def rubric_faults(data: bytes, where: str) -> list[str]:
-    """Everything that is wrong with a rubric's file, a sentence each; empty where it is good."""
+    """All errors in a rubric's file, one sentence each; empty if it is valid."""
     try:
         table = tomllib.loads(data.decode("utf-8-sig"))
         table.pop("digest", None)
@@ -193,7 +193,7 @@ def rubric_faults(data: bytes, where: str) -> list[str]:
 
 
 def _all_condition_faults(data: bytes, where: str) -> list[str]:
-    """All faults of conditions, where nothing else is wrong."""
+    """All errors in conditions, if nothing else is wrong."""
     try:
         rubric = _rubric_of(tomllib.loads(data.decode("utf-8-sig")))
         _check(rubric, where)
@@ -215,7 +215,7 @@ _SAID = {
 
 
 def _sentence(fault: _Fault, items: Any) -> str:
-    """A fault as a sentence that names the item by its id."""
+    """An error as a sentence that names the item by its id."""
     name, place, message = "", fault.place, fault.message
     owner: type = Rubric
     if len(place) > 1 and place[0] == "items" and isinstance(place[1], int):
@@ -236,7 +236,7 @@ def _sentence(fault: _Fault, items: Any) -> str:
 
 
 def _check(rubric: Rubric, where: str) -> None:
-    """What types cannot say. Raises `InputError`."""
+    """Check what types cannot express. Raises `InputError`."""
     if not _ID.fullmatch(rubric.id):
         raise InputError(f"{where}: id: is made of small letters, digits and _, as in my_rubric")
     if not re.fullmatch(r"[\w.-]+", rubric.version) or not rubric.title.strip():
@@ -269,7 +269,7 @@ def _check(rubric: Rubric, where: str) -> None:
 
 
 def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
-    """What is wrong with the conditions, a sentence each that names file, line and item."""
+    """Errors in the conditions, one sentence each with file, line and item."""
     found = []
     scales: dict[str, Scale] = {}
     for place, item in enumerate(rubric.items):
@@ -293,7 +293,7 @@ def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
 
 
 def _line_of(data: bytes, item: int, field: str) -> int | None:
-    """The line of an item's field; None where items are not written as tables of their own."""
+    """The line of an item's field; None if items are not written as separate tables."""
     n_items = -1
     for number, line in enumerate(data.decode("utf-8-sig").split("\n"), 1):
         n_items += bool(re.match(r"\s*\[\[\s*items\s*\]\]", line))
@@ -303,12 +303,12 @@ def _line_of(data: bytes, item: int, field: str) -> int | None:
 
 
 def _digest(rubric: Rubric) -> str:
-    """Eight hexadecimal digits over all that somebody who answers is shown, and how it counts."""
+    """Eight hexadecimal digits over everything that respondents see, and how it counts."""
     shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
     for item in shown["items"]:
-        # Who asks for paraphrases has their digest in the signature.
+        # Runs that use paraphrases have their digest in the signature.
         del item["paraphrases"]
-    # Fields that came later count only where they are used, so that older digests stand.
+    # Fields that were added later count only if they are used, so that older digests stay valid.
     tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
     for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:
         if not table[name]:

@@ -1,8 +1,8 @@
 """The files that the authors of "Art or Artifice?" released, and their quirks.
 
 `ttcw_all_tests.json` (wording), `ttcw_annotations.json` (experts), `ttcw_short_stories.json` and
-`llm_judges/annotations_<judge>.jsonl`. A story's id is `<group>_<author>`, to be split at the
-first `_`; a judge's answer is of `story_<story_id>_test<index>`.
+`llm_judges/annotations_<judge>.jsonl`. A story's id is `<group>_<author>`, to be split at the first
+`_`; a judge's answer is about `story_<story_id>_test<index>`.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class ExpertVerdict:
 
 
 def split_story_id(story_id: str) -> tuple[str, str]:
-    """The group and the author: `3_GPT3.5` is a story of group 3 by GPT3.5."""
+    """Split an id into group and author: `3_GPT3.5` is a story of group 3 by GPT3.5."""
     group, _, author = story_id.partition("_")
     return group, author
 
 
 def released_rubric(name: str, path: Path) -> Rubric:
-    """The rubric `name` that ships, with the published wording of the file at `path`.
+    """The built-in rubric `name` with the published wording of the file at `path`.
 
     Ids, dimensions and the aggregate are ours, so that answers to both wordings can be compared;
-    the digest differs, so that they are not taken for the same. Raises `InputError`.
+    the digest differs, so that they are not confused. Raises `InputError`.
     """
     ours = load_rubric(name)
     tests = read_released_tests(path)
@@ -81,8 +81,8 @@ def released_rubric(name: str, path: Path) -> Rubric:
 def read_released_tests(path: Path) -> dict[int, Item]:
     """The published tests by index, from `ttcw_all_tests.json`.
 
-    A `full_prompt` is the background, an instruction ("Given the story ...") that says what to
-    list and how to answer, and the question after `Q)`.
+    A `full_prompt` is the background, an instruction ("Given the story ...") that says what to list
+    and how to answer, and the question after `Q)`.
     """
     items = {}
     for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
@@ -121,7 +121,7 @@ def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:
 
 
 def read_released_stories(path: Path) -> list[Document]:
-    """The stories of `ttcw_short_stories.json` that hold their text; the others hold an address."""
+    """The stories of `ttcw_short_stories.json` that include their text; the others have a URL."""
     documents = []
     for row, where in _rows(path, {"story_id", "content"}):
         content = row["content"]
@@ -149,7 +149,7 @@ def read_judge_answers(path: Path) -> dict[tuple[str, int], str]:
 
 
 def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The objects of a JSON array or of JSON lines, each with where it stands."""
+    """The objects of a JSON array or of JSON lines, each with its place."""
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; is this the file?")

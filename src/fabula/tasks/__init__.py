@@ -1,1 +1,1 @@
-"""Tasks that make documents, and work on what people and models wrote: plots, stories, themes."""
+"""Tasks that create documents or work on what people and models wrote: plots, stories, themes."""

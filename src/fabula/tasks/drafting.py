@@ -1,8 +1,9 @@
-"""From experts' free-form measures to draft binary tests, for a person to edit.
+"""Draft binary tests from experts' free-form measures, for a person to edit.
 
-Chakrabarty et al. 2024, section 4.1: measures are grouped by meaning, the fullest one (in words)
-stands for its group, a measure that is no question is made one, and the group gets a name. What
-people did there by discussion is done here by sentence vectors, so the draft is only a start.
+Chakrabarty et al. 2024, section 4.1: measures are grouped by meaning, the longest one (in words)
+represents its group, a measure that is not a question is turned into one, and the group gets a
+name. There people did this by discussion; here it is done with sentence embeddings, so the draft is
+only a starting point.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MAX_MEASURES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What an expert would measure, in the expert's words."""
+    """What an expert would measure, in the expert's own words."""
 
     text: str
     dimension: str = ""
@@ -76,11 +77,11 @@ def draft_rubric(
     options: ModelOptions | None = None,
     agree: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> tuple[Rubric, list[str]]:
-    """A rubric with a test for each group, and for each test the measures it stands for.
+    """Return a rubric with one test per group, and for each test the measures behind it.
 
-    Without a model a group is named by its most frequent words, and a measure that is no question
-    is put as one by a fixed phrase. `agree` is given the prompts before the model is asked the
-    first of them, and raises to stop. Raises `ModelError`.
+    Without a model, a group is named by its most frequent words, and a measure that is not a
+    question is turned into one with a fixed phrase. `agree` receives the prompts before the first
+    one is sent, and raises to stop. Raises `ModelError`.
     """
     vectors = Encoder().encode([measure.text for measure in measures])
     by_dimension: dict[str, list[int]] = defaultdict(list)
@@ -132,7 +133,7 @@ async def _worded(
 
 
 def _wording_prompts(group: Sequence[str]) -> tuple[str | None, str]:
-    """What is asked for a group's question, unless it is one already, and for its name."""
+    """The prompts for a group's question, None if it already is one, and for its name."""
     fullest = _fullest(group)
     question = (
         f"An expert measures the creativity of a story by this:\n\n{fullest}\n\nWrite it as one "
@@ -161,7 +162,7 @@ async def _made_name(model: Model, prompt: str) -> str | None:
 
 
 def _fullest(group: Sequence[str]) -> str:
-    """The best articulated measure: as in the paper, the one with most words."""
+    """The best articulated measure: the one with the most words, as in the paper."""
     return max(group, key=lambda text: len(text.split()))
 
 
@@ -170,7 +171,7 @@ def _as_question(measure: str) -> str:
 
 
 def _ids(titles: Sequence[str]) -> list[str]:
-    """An id for each title, with a number where two would be the same."""
+    """An id for each title, numbered where two would be the same."""
     taken: Counter[str] = Counter()
     ids = []
     for title in titles:

@@ -1,8 +1,8 @@
-"""From a draft test to one that others understand: what it means, what to list, other wordings.
+"""Expand draft tests so that others understand them: meaning, what to list, other wordings.
 
 Chakrabarty et al. 2024, section 5.2.1: an expert's question alone is ambiguous to other experts and
-to models, so a model writes out what is meant by it, and experts verify and edit that. What comes
-of this is a draft for them; nothing of an item that is there already is changed.
+to models, so a model writes out its meaning, and experts verify and edit that. The result is a
+draft for them; the existing fields of an item are not changed.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ a line, without numbers, and nothing else."""
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A rubric whose items say what they mean, and what the model did not give."""
+    """A rubric with expanded items, and what the model failed to give."""
 
     rubric: Rubric
     n_written: int
     missing: Mapping[str, int]
-    """Why there is nothing where something was asked for, and how often."""
+    """Why a requested field is missing, and how often."""
 
 
 def expansion_prompts(item: Item, n_paraphrases: int) -> dict[str, str]:
-    """What is asked for an item, by the field that the answer fills; what is there stays."""
+    """The prompts for an item, by the field that the answer fills; existing fields stay."""
     prompts = {}
     if not item.background:
         prompts["background"] = _MEANING.format(question=item.question)
@@ -74,7 +74,7 @@ async def expand_rubric(
     *,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Expanded:
-    """Fill in what the rubric's items lack. Raises `ModelError` where no call can succeed."""
+    """Fill in what the rubric's items lack. Raises `ModelError` if no call can succeed."""
     wanted = [
         (item, field, prompt)
         for item in rubric.items
@@ -108,7 +108,7 @@ async def expand_rubric(
 
 
 def _read(item: Item, field: str, text: str, n_paraphrases: int) -> str | tuple[str, ...]:
-    """What an answer has for a field; empty where it has nothing of the kind."""
+    """The value for a field in an answer; empty if it has none."""
     if field != "paraphrases":
         return " ".join(text.split())
     found = list(item.paraphrases)
@@ -116,5 +116,5 @@ def _read(item: Item, field: str, text: str, n_paraphrases: int) -> str | tuple[
         question = re.sub(r"^\W*(?:\d+\s*[.):]\s*)?", "", line).strip(' *"”')
         if question.endswith("?") and question not in (item.question, *found):
             found.append(question)
-    # All items of a run are asked in as many wordings, so fewer would be of no use.
+    # All items of a run are asked in the same number of wordings, so fewer would be useless.
     return tuple(found[:n_paraphrases]) if len(found) >= n_paraphrases else ()

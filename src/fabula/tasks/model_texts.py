@@ -1,4 +1,4 @@
-"""Asking models for texts, one row a text."""
+"""Ask models for texts, one row per text."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Written:
     text: str | None
     missing_reason: str | None
     frame_removed: tuple[str, ...] = ()
-    """What stood around the text ("Sure! Here's the story:") and was cut off."""
+    """Text around the requested one ("Sure! Here's the story:") that was cut off."""
 
 
 def why_no_text(answer: Answer) -> str | None:
-    """Why an answer cannot be used as a text; None where it can."""
+    """Why an answer cannot be used as a text; None if it can."""
     if answer.stop in ("blocked", "too_long"):
         return answer.stop
     if not answer.text.strip():
@@ -50,7 +50,7 @@ def why_no_text(answer: Answer) -> str | None:
 def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     """The text that was asked for, without what the model said around it.
 
-    With `has_title` a title at its beginning is of the text.
+    With `has_title`, a title at the beginning belongs to the text.
     """
     reason = why_no_text(answer)
     if reason is not None:
@@ -63,7 +63,7 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A row that a model is to make: what it must say to be used again, and how it is made."""
+    """A row for a model to make: the fields a kept row must match, and how to make it."""
 
     expected: Row
     make: Callable[[], Awaitable[Row]]
@@ -75,10 +75,10 @@ async def ask_for(
     n_parallel: int,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each, in order; one that is there is not asked for.
+    """A row for each, in order, reusing existing rows.
 
-    A call that failed gives a row without its key, which is not kept. Raises `InputError` where a
-    row that is there was made of something else, `ModelError` after ten failures in a row.
+    A call that failed gives a row without its key, which is not kept. Raises `InputError` if an
+    existing row was made from something else, `ModelError` after ten consecutive failures.
     """
 
     def call(one: Wanted) -> Callable[[], Awaitable[Row]]:
@@ -102,9 +102,9 @@ async def ask_for(
 async def in_parallel(
     calls: Iterable[Callable[[], Awaitable[T]]], n_parallel: int, failed: Callable[[CallFailed], T]
 ) -> list[T]:
-    """The results in order; a failed call gives what `failed` makes of it.
+    """The results in order; `failed` converts failed calls.
 
-    Raises `ModelError` after ten failures in a row.
+    Raises `ModelError` after ten consecutive failures.
     """
     n_failures = 0
 

@@ -22,13 +22,13 @@ _MIN_CHARS = 3
 
 
 def content_words(text: str) -> set[str]:
-    """The words of a text that say what it is about, cut to their first five letters."""
+    """The content words of a text, truncated to their first five letters."""
     words = TextSettings().words(text)
     return {word[:5] for word in words if len(word) >= _MIN_CHARS and word not in _STOP}
 
 
 def names_by_words(groups: Sequence[Sequence[str]], n_words: int = 3) -> list[str]:
-    """For each group the words that are frequent in it and rare outside it."""
+    """For each group, the words that are frequent in it and rare in the others."""
     words = TextSettings()
     inside = [
         Counter(

@@ -1,7 +1,7 @@
 """Texts from a first sentence or a heading: novels, poems, speeches, news, proofs.
 
 Lu et al. 2024, appendix B.1: a plain request for each kind, nucleus sampling with p 0.9, at most
-288 tokens; and formats that press for creativity, to see whether they change the Creativity Index
+288 tokens; and formats that ask for creativity, to see whether they change the Creativity Index
 (Figure 4a). The wording is ours.
 """
 
@@ -29,7 +29,7 @@ KINDS = {
     "proof": ("a proof of this theorem", "Theorem"),
     "continuation": ("a continuation of this sentence", "Sentence"),
 }
-"""What is asked for, and what its beginning is called."""
+"""The description of each kind, and the name of its beginning."""
 
 _TITLED = ("news", "proof")
 """Kinds that have a headline, or the word "Proof", of their own."""
@@ -66,7 +66,7 @@ async def write_openings(
     sampling: Sampling,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each beginning and format; a text that a model did not give has its reason."""
+    """A row for each beginning and format; a missing text has its reason."""
 
     def wanted(beginning: Document, format_: str) -> Wanted:
         made_of = {

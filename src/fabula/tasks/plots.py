@@ -1,4 +1,4 @@
-"""Reading what stories are to be written from."""
+"""Reading the plots that stories are written from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DEFAULT_WORDS = "give the length with `words`, or n_words in the row"
 def read_plots(
     path: Path, *, n_words: int | None = None, verified_only: bool = False
 ) -> tuple[list[Plot], int]:
-    """The plots of a file, and how many of them no person has verified. Raises `InputError`.
+    """Return the plots of a file, and how many no person has verified. Raises `InputError`.
 
-    Rows without a plot (a model gave none) are passed over.
+    Rows without a plot (a model gave none) are skipped.
     """
     plots: list[Plot] = []
     n_unverified = 0
@@ -48,7 +48,7 @@ def read_plots(
 
 
 def check_output(out: Path, inputs: Sequence[Path]) -> None:
-    """Raise `InputError` where the finished stories would replace something else."""
+    """Raise `InputError` if the finished stories would overwrite another file."""
     if out.resolve() in {path.resolve() for path in inputs}:
         raise InputError(f"{out}: is an input of this command; name another `out`")
     if not out.exists():
@@ -59,7 +59,7 @@ def check_output(out: Path, inputs: Sequence[Path]) -> None:
 
 
 def by_line(documents: Sequence[Document]) -> list[Document]:
-    """A document for each line, where a text has several: a file of first sentences."""
+    """One document per line, for texts with several lines: a file of first sentences."""
     found = []
     for document in check_documents(documents):
         lines = [line.strip() for line in document.text.splitlines() if line.strip()]

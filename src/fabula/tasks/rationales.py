@@ -46,7 +46,7 @@ def _of_source(source: Path, rubric: Rubric) -> list[Rationale]:
             if one.rationale and one.index in ids
         ]
     file = source / "measurements.jsonl" if source.is_dir() else source
-    # A mark or a choice passes nothing and fails nothing.
+    # A mark or a choice is neither a pass nor a fail.
     yes_no = {item.id for item in rubric.items if item.scale.is_test}
     return [
         Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)

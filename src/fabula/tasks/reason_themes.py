@@ -1,9 +1,9 @@
-"""What raters give as their reasons, as themes: why stories pass an item, and why they fail it.
+"""Raters' reasons, grouped into themes: why stories pass an item, and why they fail it.
 
 Chakrabarty et al. 2024, section 7.2 and Tables 8 and 9: reasons are clustered, the clusters are
-named by a model, and people go over them. Here reasons are cut into sentences, grouped by sentence
-vectors, named by a model when one is there (else by their words), and written to a file whose
-labels a person edits; a later run takes them back.
+named by a model, and people revise them. Here reasons are split into sentences, grouped by sentence
+embeddings, named by a model if there is one (else by their words), and written to a file whose
+labels a person edits; a later run reuses them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\wâ€™'-]*(?: (?:the )?[A-Z][\wâ€
 
 @dataclass(frozen=True, slots=True)
 class Rationale:
-    """Why a rater let a document pass an item, or fail it."""
+    """Why a rater passed or failed a document on an item."""
 
     document_id: str
     item: str
@@ -48,20 +48,20 @@ class Rationale:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Reasons of one kind. `reasons` has the most typical first; each is a sentence of somebody."""
+    """Reasons of one kind. `reasons` has the most typical first; each is a sentence by a rater."""
 
     item: str
     side: Side
     label: str
     """For people to edit."""
     drafted: str
-    """The label as it was before anybody edited it."""
+    """The label before it was edited."""
     drafted_by: str
     """`words`, or the model that gave the name."""
     n_rationales: int
-    """How many rationales have a sentence of this theme."""
+    """The number of rationales with a sentence of this theme."""
     n_of: int
-    """Of how many rationales of this item and side."""
+    """The total number of rationales of this item and side."""
     reasons: tuple[Mapping[str, str], ...]
 
 
@@ -75,9 +75,9 @@ def find_themes(
     agree: Callable[[Sequence[str]], None] = lambda _: None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Theme]:
-    """At most `n_themes` themes of each item and side, in the rubric's order.
+    """Find up to `n_themes` themes for each item and side, in the rubric's order.
 
-    `agree` is given the prompts before the model is asked the first of them, and raises to stop.
+    `agree` receives the prompts before the first one is sent, and raises to stop.
     """
     encoder = Encoder()
     sides: dict[tuple[str, Side], list[Rationale]] = defaultdict(list)
@@ -132,7 +132,7 @@ def _themes_of(
 
 
 def naming_prompt(theme: Theme, question: str) -> str:
-    """Asks a model what the reasons of a theme have in common."""
+    """The prompt that asks a model what the reasons of a theme have in common."""
     listed = fenced_if_needed("\n".join(f"- {reason['text']}" for reason in theme.reasons[:10]))
     return (
         f"Readers were asked about a story: {question}\nThese are reasons why "
@@ -157,8 +157,8 @@ async def _named(
 def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], list[dict[str, Any]]]:
     """The themes with the labels that a person gave in an earlier file.
 
-    Also the file's rows on items and sides of which this run has nothing. A theme is known again
-    by its most typical reason. Raises `InputError` where an edited label would be lost.
+    Also returns the file's rows on items and sides that this run lacks. A theme is matched by its
+    most typical reason. Raises `InputError` if an edited label would be lost.
     """
     labels: dict[tuple[str, str, str], str] = {}
     others: list[dict[str, Any]] = []
@@ -190,7 +190,7 @@ def theme_row(theme: Theme) -> dict[str, Any]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Sentences with something to say; a rationale without full stops is one."""
+    """Sentences with content; a rationale without full stops is one sentence."""
     words = TextSettings()
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [part for part in parts if len(words.raw_words(part)) >= _MIN_WORDS]
@@ -199,7 +199,7 @@ def _sentences(text: str) -> list[str]:
 def _general(sentence: str) -> str:
     """The sentence without names and quotations: what is said of the story, not which one it is.
 
-    Else the groups would be the stories.
+    Otherwise the groups would correspond to stories.
     """
     bare = " ".join(_NAME.sub("somebody", _QUOTATION.sub("", sentence)).split())
     return bare or sentence

@@ -1,10 +1,10 @@
-"""Stories for a study: a plot in a sentence, then a story of a given length from each model.
+"""Stories for a study: a one-sentence plot, then a story of a given length from each model.
 
 Chakrabarty et al. 2024, section 5.1 and Table 11: a model is given a one-sentence plot and a length
-in words, and then asked to rewrite its story until it is within 200 words of the length, 20 times
-at most; so a group of stories shares its plot and its length. (Of a length under 1,000 words, here
-it must be within a fifth.) Every round is kept. A story that never comes near its length is
-reported as such and is not among the stories.
+in words, and is then asked to rewrite its story until it is within 200 words of the length, at most
+20 times; so the stories of a group share their plot and length. (Below 1,000 words, the tolerance
+here is a fifth of the length.) Every round is kept. A story that never comes close to its length is
+reported and left out of the stories.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SHARE_WITHIN = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What a story is to be about, and how long it should be, in words."""
+    """What a story is about, and its target length in words."""
 
     id: str
     text: str
@@ -58,11 +58,12 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """How stories are written. The defaults are the paper's."""
+    """How stories are written. The defaults are those of the paper."""
 
     within: int | None = None
-    """How many words a story may be off its length; None is 200, or a fifth of it where that is
-    less. (The paper's stories have 1,000 words and more, and its 200 is for these.)"""
+    """Tolerance in words; None is 200, or a fifth of the length where that is less. (The paper's
+    stories have 1,000 words or more, and its 200 is for these.)
+    """
     max_rounds: int = 20
     style: str = "literary short story"
     temperature: float = 1.0
@@ -71,14 +72,14 @@ class WritePlan:
     effort: Effort | None = None
 
     def tolerance(self, n_words: int) -> int:
-        """How many words a story of this length may be off it."""
+        """The tolerance in words for a story of this length."""
         if self.within is not None:
             return self.within
         return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
 
 
 def count_words(text: str) -> int:
-    """Words as everywhere in Fabula."""
+    """Count words as everywhere else in Fabula."""
     return len(TextSettings().raw_words(text))
 
 
@@ -90,7 +91,7 @@ async def make_plots(
     seed: int = 0,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row with the plot of each story in a sentence; `verified` is for a person to set."""
+    """Return a row with the one-sentence plot of each story; a person sets `verified`."""
 
     def wanted(document: Document) -> Wanted:
         known = {"id": document.id, "model": model.name}
@@ -132,14 +133,14 @@ async def write_stories(
     *,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """The last round of each plot's story; every round is kept as it comes."""
+    """Return the last round of each plot's story; every round is kept as it arrives."""
 
     async def one(plot: Plot) -> Row:
         row = await _write(plot, model, plan, rows)
         meter(1)
         return row
 
-    # A call that fails within a story ends that story's rounds; the next run goes on from there.
+    # A call that fails ends that story's rounds; the next run resumes from there.
     def failed(_: object) -> Row:
         meter(1)
         return {"missing_reason": "failed", "text": None}
@@ -154,7 +155,7 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
         if found is None:
             found = await _round(plot, model, plan, number, row)
             rows.add(found)
-        # Whether it is near enough is decided anew: the tolerance may be another than last time.
+        # Checked again on every run, since the tolerance may have changed.
         is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
         row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
         if row["missing_reason"] or row["is_done"]:
@@ -164,7 +165,7 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
 
 
 def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
-    """What a round must say to be used again."""
+    """The fields that a kept round must match to be reused."""
     effort = f"|effort:{plan.effort}" if plan.effort else ""
     drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
     return {
@@ -180,7 +181,7 @@ def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
 async def _round(
     plot: Plot, model: Model, plan: WritePlan, number: int, last: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Write the story, or write it anew nearer to its length."""
+    """Write the story, or rewrite it closer to its length."""
     prompt = (
         _first(plot, plan) if last is None else _again(plot, str(last["text"]), last["n_words"])
     )
@@ -202,7 +203,7 @@ async def _round(
         "frame_removed": list(written.frame_removed),
         "n_words": count_words(written.text or ""),
         "target_words": plot.n_words,
-        # A story that was cut at the limit of tokens has no end, whatever its length.
+        # A story cut off at the token limit has no ending, whatever its length.
         "is_cut": answer.stop == "length",
         "plot": plot.text,
         "sampling": made_of["sampling"],

@@ -1,4 +1,4 @@
-"""A reference that models write, for texts that are younger than any corpus.
+"""A reference written by models, for texts that are newer than any corpus.
 
 Lu et al. 2024, section "Evaluation" ("How to measure creativity in LLMs trained on data outside of
 the reference corpus?") and appendix B.1: sentences are drawn from a corpus, models continue them
@@ -19,9 +19,9 @@ __all__ = ["draw_sentences", "without_prompt", "written_documents"]
 
 
 def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> list[Document]:
-    """`n` of the sentences, drawn without repetition, in their order; all where `n` is None.
+    """`n` of the sentences, drawn without replacement, in their order; all if `n` is None.
 
-    A sentence that came before is dropped: a model would say the same again.
+    A repeated sentence is dropped: a model would continue it in the same way.
     """
     first: dict[str, Document] = {}
     for sentence in check_documents(sentences):
@@ -34,9 +34,9 @@ def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> l
 
 
 def without_prompt(text: str, prompt: str) -> str:
-    """The answer without the sentence it was to go on from, where it begins by repeating that.
+    """The answer without the sentence to continue, if it begins by repeating it.
 
-    The sentence is of a person, and would find itself in what models are said to have written.
+    A person wrote that sentence, and it would match itself in the text attributed to models.
     """
     words = TextSettings()
     given, answered = words.words(prompt), words.locate(text)
@@ -47,7 +47,7 @@ def without_prompt(text: str, prompt: str) -> str:
 
 
 def written_documents(rows: Sequence[Mapping[str, Any]]) -> Iterator[Document]:
-    """What models wrote, as documents of a reference; rows without a text are none."""
+    """What models wrote, as documents of a reference; rows without a text are skipped."""
     for row in rows:
         if row["text"] is not None:
             yield Document(

@@ -1,8 +1,8 @@
-"""The published files of the Children's Book Test, known by their content.
+"""The published files of the Children's Book Test, recognised by their content.
 
-Hill et al. 2016 (arXiv 1511.02301). An item file (`cbtest_CN_test_2500ex.txt`) holds 21 numbered
-lines an item, the last with XXXXX for a word, a tab, the word, and candidates between bars. A book
-file (`cbt_test.txt`) holds a line `_BOOK_TITLE_ : NAME` and a sentence a line. Both are Penn
+Hill et al. 2016 (arXiv 1511.02301). An item file (`cbtest_CN_test_2500ex.txt`) has 21 numbered
+lines per item, the last with XXXXX for a word, a tab, the word, and candidates separated by bars. A
+book file (`cbt_test.txt`) has a line `_BOOK_TITLE_ : NAME` and one sentence per line. Both are Penn
 Treebank tokens.
 """
 
@@ -24,11 +24,11 @@ _LINE = re.compile(r"(\d+) (.*\S)\s*")
 
 
 def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:
-    """A document for each item or book of such a file; None where the text is something else.
+    """A document for each item or book of such a file; None if the text is something else.
 
-    `meta["sentences"]` are the tokens; of an item (`meta["cbt_item"]`, counted from 1) they are its
-    context and the last sentence with the answer filled in, without numbers and candidates. Raises
-    `InputError` at an item that is damaged.
+    `meta["sentences"]` are the tokens; for an item (`meta["cbt_item"]`, counted from 1) they are
+    its context and the last sentence with the answer filled in, without numbers and candidates.
+    Raises `InputError` at an item that is damaged.
     """
     if _ITEM.match(text):
         return _items(text, name, stem)
@@ -40,7 +40,7 @@ def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:
 
 
 def cbt_books(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The title and the sentences of each book of a book file."""
+    """The title and sentences of each book in a book file."""
     for part in re.split(r"^_BOOK_TITLE_ :", text, flags=re.MULTILINE)[1:]:
         title, _, rest = part.partition("\n")
         yield title.strip().removesuffix(".txt.out"), [line for line in rest.splitlines() if line]
@@ -66,7 +66,7 @@ def _items(text: str, name: str, stem: str) -> Iterator[Document]:
 
 
 def _sentence(line: str, expected: int, where: str) -> str:
-    """The tokens of a numbered line, the answer in its place in the last one."""
+    """The tokens of a numbered line, with the answer filled in on the last one."""
     found = _LINE.fullmatch(line)
     if found is None or int(found[1]) != expected:
         raise InputError(

@@ -1,17 +1,17 @@
-"""Chapters and scenes of a text: by the headings of its file, or by how books are set.
+"""Chapters and scenes of a text: by the headings of its file, or by the typography of books.
 
-What counts as a heading, the surest first:
+What counts as a heading, most reliable first:
 
-- headings that a file names itself (styles of Word, h1 to h6 of EPUB, # of Markdown);
+- headings marked in the file (styles of Word, h1 to h6 of EPUB, # of Markdown);
 - "Chapter I", "CHAPTER ONE. The River", "Stave 3", "Letter 2": a word and a number;
-- numbers of their own ("IV", "12."), or before a title ("IV. The River"), counting up from 1;
-- lines in capitals, or titles with more room above than paragraphs have, with much text below;
-- "Part II", "Book the First", where there is nothing smaller.
+- numbers alone ("IV", "12."), or before a title ("IV. The River"), counting up from 1;
+- lines in capitals, or titles with more space above than paragraphs have, with much text below;
+- "Part II", "Book the First", if there is nothing smaller.
 
-"Prologue" and "Epilogue" are chapters; a preface, contents and notes around the story are none. A
-table of contents is known by headings without text between them, which come again later. A scene
-ends at a line without words (`* * *`, `#`), or where paragraphs stand further apart than they do
-elsewhere in the text.
+"Prologue" and "Epilogue" are chapters; a preface, contents and notes around the story are not. A
+table of contents is recognised by headings without text between them that recur later. A scene ends
+at a line without words (`* * *`, `#`), or at a gap that is wider than those between other
+paragraphs of the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 CHAPTER_RULES = "1"
-"""Changes with any rule below; part of the signature of what is said by chapter."""
+"""Changes with any rule below; part of the signature of results by chapter."""
 
 Place = tuple[int, int]
 _Key = tuple[str, int | None, str]
@@ -46,13 +46,13 @@ _MAX_HEADING = 110
 _MAX_TITLE = 220
 """In characters, over all its lines."""
 _MIN_BODY = 200
-"""Characters of text below a number that stands alone, as the median of a text."""
+"""Characters of text below a number that stands alone: the median over a text."""
 _MIN_WEAK_BODY = 1_200
-"""The same below a line that is a heading by its looks alone."""
+"""The same below a line that is a heading by its appearance alone."""
 _MAX_EPIGRAPH = 600
 """Characters between the heading of a part and its first chapter."""
 _EMPTY = 150
-"""Characters below a heading of a table of contents."""
+"""Characters below a heading in a table of contents."""
 
 _UNITS = "one two three four five six seven eight nine ten eleven twelve"
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
@@ -108,29 +108,29 @@ _IS_PROSE = re.compile(r"\A[\"“]|(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)[.!?][\"
 _ENDS_SENTENCE = re.compile(r"[.!?…,;:][\"'”’)\]]*\Z|[\"”’]\Z")
 _COUNTED = ("small", "titled", "number")
 _MAYBE_TITLES = {"small": ("titled", "matter", "story"), "number": ("matter", "story")}
-"""What a line may look like by itself, and be the title of the heading above."""
+"""The kinds of lines that may be the title of the heading above."""
 _SMALL_WORDS = word_set("a an and as at but by for from in into of on or the to with s")
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A chapter: half-open in characters from its heading to where the next one begins."""
+    """A chapter: half-open in characters, from its heading to the start of the next one."""
 
     number: int
-    """In the text, from 1."""
+    """Its number in the text, from 1."""
     title: str
     start: int
     body: int
-    """Where its text begins, after the heading."""
+    """The start of its text, after the heading."""
     end: int
     part: str = ""
-    """The heading of the part of the book that it is in."""
+    """The heading of the part of the book that contains it."""
     scenes: tuple[Place, ...] = ()
     """At least one; together they are the text without heading and separators."""
 
     @property
     def name(self) -> str:
-        """The title without "Chapter I"; that alone where there is nothing else."""
+        """The title without "Chapter I"; that alone if there is nothing else."""
         for pattern in (_NAMED, _NUMBER_AND_TITLE):
             if match := pattern.fullmatch(self.title):
                 return match["rest"].strip(_DECORATION + ".:)—–-") or self.title
@@ -152,7 +152,7 @@ class _Heading:
 
 
 def chapters_of(document: Document) -> list[Chapter]:
-    """The chapters of a document in order; none where it has no headings, or one alone."""
+    """The chapters of a document in order; none if it has fewer than two headings."""
     text = document.text
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
     found = _chosen(_given(document), text) or _chosen(_markdown(text, spans), text)
@@ -165,10 +165,10 @@ def chapters_of(document: Document) -> list[Chapter]:
 
 
 def without_headings(document: Document) -> str:
-    """The text with spaces in place of headings, so that all other places stay what they are.
+    """The text with spaces in place of headings, so that all other offsets stay valid.
 
-    Headings are those that the file names itself or Markdown marks, whatever their number, and by
-    how books are set those of a text with two chapters and more, contents and notes among them.
+    Headings are those marked by the file or in Markdown, whatever their number, and, in a text with
+    two or more chapters, those recognised by typography, including contents and notes.
     """
     text = document.text
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
@@ -184,24 +184,24 @@ def without_headings(document: Document) -> str:
 
 
 def _is_short(title: str) -> bool:
-    """Whether what Markdown marks can be a title, and is no paragraph ("### Human: Oh! And...")."""
+    """Whether a Markdown heading can be a title and not a paragraph ("### Human: Oh! And...")."""
     return len(title) <= _MAX_HEADING and not _IS_PROSE.search(title)
 
 
 def is_heading(paragraph: str) -> bool:
-    """Whether a paragraph by itself is a heading, by what it says or its capitals."""
+    """Whether a paragraph by itself is a heading, by its words or its capitals."""
     line = paragraph.strip()
     if not line or "\n" in line or len(line) > _MAX_HEADING:
         return False
     heading = _read(line, 0)
-    # "I Know." alone counts nothing up.
+    # "I Know." alone starts no numbering.
     is_read = heading is not None and heading.style != "titled"
     is_the_end = line.strip(_DECORATION + ".").casefold() == "the end"
     return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or _is_capitals(line)
 
 
 def _given(document: Document) -> list[_Heading]:
-    """Those that a reader found in the file: `meta["headings"]` has [start, level, title]."""
+    """The headings that a reader found in the file: `meta["headings"]`, [start, level, title]."""
     rows = document.meta.get("headings") or ()
     return [
         _Heading(start, start + len(title), f"h{level}", " ".join(title.split()), level=level)
@@ -222,7 +222,7 @@ def _markdown(text: str, spans: Sequence[Place]) -> list[_Heading]:
 
 
 def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
-    """Of headings with levels those of chapters, and those of parts above them."""
+    """Of headings with levels, those of chapters and of the parts above them."""
     read = [(one, _read(one.title, 0)) for one in given]
     counts = Counter(
         one.level for one, said in read if said is None or said.style not in ("matter", "large")
@@ -249,7 +249,7 @@ def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
 
 
 def _are_parts(given: Sequence[_Heading], level: int, text: str) -> bool:
-    """Whether most headings of a level have the next one below them without text between."""
+    """Whether most headings of a level precede one of the next level without text between."""
     follows = [
         len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
         for a, b in pairwise(given)
@@ -300,7 +300,7 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
 
 
 def _read(paragraph: str, start: int) -> _Heading | None:
-    """The heading that the first line of a paragraph is by its words; None where it is none."""
+    """The heading that the first line of a paragraph is by its words; None if it is not one."""
     first, *more = paragraph.split("\n")
     line = first.strip(_DECORATION)
     if not line or len(line) > _MAX_HEADING:
@@ -325,13 +325,13 @@ def _read(paragraph: str, start: int) -> _Heading | None:
     else:
         return None
     if more and (again := _read(more[0], 0)) and again.style == style:
-        # Lines below each other that are all headings are a table of contents.
+        # Consecutive lines that are all headings are a table of contents.
         return _Heading(start, start + len(paragraph), "matter", "Contents")
     return _Heading(start, end, style, line, _value(match["number"]))
 
 
 def _may_follow(rest: str) -> bool:
-    """Whether what stands after "Chapter 3" on its line can be a title."""
+    """Whether the text after "Chapter 3" on its line can be a title."""
     after = rest.lstrip(".:)]—–- \t_*")
     if not after or rest[:1] in ".:)]—–-":
         return True
@@ -371,7 +371,7 @@ def _by_looks(text: str, spans: Sequence[Place], k: int, usual: int) -> _Heading
 
 
 def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _Heading:
-    """The heading with a title on the lines below it, or in the next paragraph."""
+    """The heading with a title from the lines below it, or from the next paragraph."""
     if one.style not in ("small", "large", "number") or "\n" in one.title:
         return one
     start, end = spans[k]
@@ -406,7 +406,7 @@ def _has_room(one: _Heading) -> bool:
 
 
 def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
-    """Without headings that have no text below them and come again: tables of contents."""
+    """Remove headings that have no text below them and recur later: tables of contents."""
     kept: list[_Heading] = []
     k = 0
     while k < len(read):
@@ -429,7 +429,7 @@ def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
 def _last_of_each(
     read: Sequence[_Heading], others: Sequence[_Heading], text: str
 ) -> list[_Heading]:
-    """Without those that come again, as in a table of contents, and those that nothing follows."""
+    """Remove those that recur, as in a table of contents, and those that nothing follows."""
     last = {one.key: one.start for one in read}
     starts = sorted(one.start for one in (*read, *others))
     ends = dict(pairwise([*starts, len(text)]))
@@ -439,10 +439,10 @@ def _last_of_each(
 
 
 def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
-    """Where the book would begin among headings in a row whose first are a table of contents.
+    """The start of the book among consecutive headings that begin with a table of contents.
 
-    That is where the first part, or else the first chapter, comes again; or at a last one that is
-    number 1, with its part, or a prologue that does not come later; or after them all.
+    That is where the first part, or else the first chapter, recurs; or a last one that is number 1,
+    with its part, or a prologue that does not come later; or after them all.
     """
     for style in ("large", *_COUNTED):
         first = next((one for one in cluster if one.style == style), None)
@@ -462,9 +462,9 @@ def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
 
 
 def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
-    """Those whose numbers count up, from 1 on, again and again; none where little stands below.
+    """Headings whose numbers count up from 1, repeatedly; none if there is little text below.
 
-    A number that is misprinted counts where the one after it is right, and one may be missed.
+    A misprinted number is accepted if the one after it is right, and one may be missing.
     """
     kept: list[_Heading] = []
     expected = 1
@@ -482,7 +482,7 @@ def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
 
 
 def _continued(small: Sequence[_Heading], weak: Sequence[_Heading]) -> list[_Heading]:
-    """Chapters, and between them those that go on counting without the word."""
+    """Chapters, and between them headings that continue the numbering without the word."""
     kept: list[_Heading] = []
     rest = list(small)
     for one in sorted([*small, *weak], key=lambda one: one.start):
@@ -495,7 +495,7 @@ def _continued(small: Sequence[_Heading], weak: Sequence[_Heading]) -> list[_Hea
 
 
 def _body(text: str, read: Sequence[_Heading]) -> float:
-    """The median of the characters below headings."""
+    """The median number of characters below headings."""
     ends = [*(one.start for one in read[1:]), len(text)]
     return median(end - one.end for one, end in zip(read, ends, strict=True))
 
@@ -515,7 +515,7 @@ def _value(numeral: str) -> int:
 
 
 def _usual_gap(text: str, spans: Sequence[Place]) -> int:
-    """How many line breaks most paragraphs have between them."""
+    """The number of line breaks between most paragraphs."""
     gaps = Counter(text[a[1] : b[0]].count("\n") for a, b in pairwise(spans))
     return gaps.most_common(1)[0][0] if gaps else 2
 
@@ -539,7 +539,7 @@ def _cut(text: str, found: Sequence[_Heading], spans: Sequence[Place]) -> list[C
 
 
 def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int) -> Iterator[Place]:
-    """The stretches of text between separators and wide gaps."""
+    """The spans of text between separators and wide gaps."""
     inside = [(max(a, start), min(b, end)) for a, b in spans if a < end and b > start]
     first = last = None
     for a, b in inside:
@@ -556,7 +556,7 @@ def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int)
 
 
 def stretches_of(text: str, n_chars: int) -> list[Chapter]:
-    """A text without chapters in stretches of about so many characters, from paragraph on."""
+    """Split a text without chapters into spans of about `n_chars` characters at paragraphs."""
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
     starts: list[int] = []
     for start, _ in spans:

@@ -1,4 +1,4 @@
-"""Documents as they are given: what may be, whether ids tell them apart, and batches of them."""
+"""Check input documents and their ids, and group them into batches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WANTED = "documents are wanted: a list of Document(id, text), or what read_docu
 
 
 def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents one after the other. Raises `InputError` where they are anything else.
+    """Yield the documents. Raises `InputError` if they are anything else.
 
-    That is at once for a string, a path, None, a table, a mapping, or a sequence in which one is
-    not a `Document`; in a stream it is when that one is reached.
+    It is raised at once for a string, a path, None, a table, a mapping, or a sequence with an
+    element that is not a `Document`; in a stream, when that element is reached.
     """
     given: Any = documents
-    # Tables of pandas, Polars and Arrow are told by what they have, none of them is imported.
+    # Tables of pandas, Polars and Arrow are recognised by their attributes, without an import.
     is_named = isinstance(given, dict) or hasattr(given, "columns")
     if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
         raise InputError(f"{_WANTED}; this is {_named(given)}{_remedy(given)}")
@@ -44,7 +44,7 @@ def _named(value: Any) -> str:
 
 
 def _remedy(value: Any) -> str:
-    """How the same becomes documents."""
+    """How to turn a value into documents."""
     if isinstance(value, Document):
         return "; put it into a list"
     if hasattr(value, "columns"):
@@ -53,7 +53,7 @@ def _remedy(value: Any) -> str:
 
 
 def check_ids(documents: Iterable[Document]) -> None:
-    """Raise `InputError` where two documents share an id: what is said of them would mix."""
+    """Raise `InputError` if two documents share an id: their results would be mixed up."""
     seen: set[str] = set()
     for document in check_documents(documents):
         if document.id in seen:
@@ -65,7 +65,7 @@ def check_ids(documents: Iterable[Document]) -> None:
 
 
 def in_batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
-    """Documents in batches of at least so many characters, which depend on the documents alone."""
+    """Batches of at least `n_chars` characters, which depend only on the documents."""
     batch: list[Document] = []
     total = 0
     for document in documents:

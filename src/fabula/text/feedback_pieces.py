@@ -1,4 +1,4 @@
-"""Pieces of writing feedback: what they are called, what their rows hold, as documents."""
+"""Pieces of writing feedback: their ids, their rows, and their form as documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 OWN_FEEDBACK = "own_feedback"
-"""What people in a study would have told the writer themselves: the rubric of these answers."""
+"""The rubric for the feedback that people in a study would have given the writer themselves."""
 
 _TEXTS = ("id", "story_id", "method", "prompt", "model", "story")
 _KNOWN = ("story", "original", "change", "story_id", "method", "prompt", "shots", "model")
@@ -30,12 +30,12 @@ _ADVICE = "give what `fabula feedback elicit` writes"
 
 
 def feedback_id(row: Mapping[str, Any]) -> str:
-    """What a piece of feedback is called among those of all models; people's have none."""
+    """The id of a piece of feedback among those of all models; people's pieces have none."""
     return f"{row['id']}_{row['model']}" if row.get("model") else str(row["id"])
 
 
 def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
-    """Raise `InputError` where a row is none of `feedback elicit`."""
+    """Raise `InputError` if a row is not one of `feedback elicit`."""
     lacking = [name for name in _TEXTS if not isinstance(row.get(name), str)]
     if not isinstance(row.get("feedback", 0), str | None):
         lacking.append("feedback")
@@ -46,14 +46,14 @@ def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
 
 
 def is_withheld(row: Mapping[str, Any]) -> bool:
-    """Whether there is no feedback in a row: it was withheld, or a model refused."""
+    """Whether a row has no feedback: it is missing, or a model refused."""
     if row.get("feedback") is None and row.get("missing_reason"):
         return True
     return bool(row.get("model")) and is_refusal(str(row.get("feedback")))
 
 
 def count_withheld(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many rows hold no feedback, by reason: what every table of feedback says it left out."""
+    """Number of rows without feedback, by reason, as every table of feedback reports it."""
     reasons = Counter(
         "refused" if row.get("feedback") is not None else str(row.get("missing_reason"))
         for row in rows
@@ -63,8 +63,9 @@ def count_withheld(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def own_feedback_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What somebody told the writer in a study, as a row of feedback without a model; None of
-    another answer. Rows are those of `study export`.
+    """A person's own feedback from a study as a feedback row without a model.
+
+    None for any other answer. Rows are those of `study export`.
     """
     if row["rubric"] != OWN_FEEDBACK or row.get("value") is None:
         return None
@@ -76,7 +77,7 @@ def own_feedback_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 def feedback_documents(
     rows: Sequence[Mapping[str, Any]], where: str, *, with_story: bool = True
 ) -> Iterator[Document]:
-    """Pieces of feedback as documents, without those that were withheld and models' refusals.
+    """Yield pieces of feedback as documents, without missing ones and models' refusals.
 
     Rows are those of `feedback elicit`. A person's need only `id`, `feedback` and, unless it is not
     shown, `story`. Raises `InputError` naming the line.

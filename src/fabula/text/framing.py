@@ -1,8 +1,8 @@
-"""What models put around a story: "Sure! Here's the story:", a title, a word count, an offer.
+"""Remove what models put around a story: "Sure! Here's the story:", a title, a word count.
 
-It is not of the story, and in a study it tells which story a model wrote. Only what stands at the
-very beginning or the very end is cut, whole lines at a time, and only where it talks to the person
-who asked; a chapter's heading and a break between scenes stay.
+It is not part of the story, and in a study it gives away which story a model wrote. Only text at
+the very beginning or end is cut, whole lines at a time, and only if it addresses the person who
+asked; a chapter's heading and scene breaks stay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _YES = (
     r"|happy to[^.!:\n]{0,40}|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened"
     r"|expanded)[^.!:\n]{0,80})"
 )
-# What may follow "Here is the story" where it is the model that speaks: never "my mother told me".
+# What may follow "Here is the story" if the model is speaking: never "my mother told me".
 _ABOUT = (
     r"(?:,?\s(?:based on|inspired by|following|using|according to|as requested|as you|(?:of|in"
     r"|at|about"
@@ -134,7 +134,7 @@ class Unframed:
 def unframed(answer: str, *, has_title: bool = False) -> Unframed:
     """The text of an answer without what the model said around it.
 
-    With `has_title` a title at the beginning is of the text. All of an answer may be frame: then
+    With `has_title`, a title at the beginning belongs to the text. If the whole answer is frame,
     the text is empty.
     """
     lines = answer.strip().split("\n")
@@ -151,12 +151,12 @@ def unframed(answer: str, *, has_title: bool = False) -> Unframed:
 
 
 def _stripped(lines: list[str]) -> list[str]:
-    """The lines without empty ones at both ends."""
+    """The lines without empty ones at either end."""
     return "\n".join(lines).strip("\n \t").split("\n") if any(map(str.strip, lines)) else []
 
 
 def _cut_before(lines: list[str], *, has_title: bool) -> str:
-    """What of the first line is no part of the text; it may be all of it, or nothing."""
+    """The part of the first line that is not part of the text; it may be all of it, or nothing."""
     line = lines[0]
     if _RULE.fullmatch(line):
         return line
@@ -182,7 +182,7 @@ def _cut_before(lines: list[str], *, has_title: bool) -> str:
 
 
 def _is_after(lines: list[str]) -> bool:
-    """Whether the last line is no part of the text."""
+    """Whether the last line does not belong to the text."""
     line = lines[-1]
     if _RULE.fullmatch(line) or _COUNT.fullmatch(line):
         return True

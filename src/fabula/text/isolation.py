@@ -1,12 +1,12 @@
-"""Reading files in a process of their own, with limits on memory and processor time.
+"""Read files in a separate process, with limits on memory and processor time.
 
-A small file can unpack to a large one, or take a parser minutes: an EPUB of 3 KB that names one
-chapter 300 times, a Word document of 300 KB with two million paragraphs. So whatever can grow is
-read by a helper process, which the system ends when it takes too much. The process that asked
-gets documents, or one sentence; a desk goes on serving.
+A small file can unpack to a large one, or occupy a parser for minutes: an EPUB of 3 KB that lists
+one chapter 300 times, a Word document of 300 KB with two million paragraphs. So formats that can
+expand are read by a helper process, which the system kills when it exceeds its limits. The calling
+process gets documents, or an error message; a desk continues to serve.
 
-The helper is kept for the next file, and ends by itself when it has been idle, or when the
-process that started it has ended.
+The helper is reused for the next file, and exits when it has been idle, or when the process that
+started it has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Limits", "read_isolated", "serve"]
 
 Read = Callable[[Callable[[int], None]], Iterator[Document]]
-"""Reads a file; what it is called with is told how many bytes were read. It can be pickled."""
+"""Reads a file, and reports the number of bytes read to its argument; must be picklable."""
 
 _IDLE_S = 30
 _BATCH_CHARS = 1 << 16
@@ -42,7 +42,7 @@ _BATCH_DOCUMENTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What reading may take: memory, and processor time for each document."""
+    """Limits on memory, and on processor time per document."""
 
     memory_bytes: int
     cpu_s: float
@@ -51,9 +51,9 @@ class Limits:
 def read_isolated(
     read: Read, name: str, limits: Limits, meter: Callable[[int], None]
 ) -> Iterator[Document]:
-    """The documents that `read` gives, read by the helper process.
+    """Yield the documents that `read` gives, read by the helper process.
 
-    Raises `InputError`, also where the helper was ended because it took too much.
+    Raises `InputError`, also if the helper was killed for exceeding its limits.
     """
     helper = _Helper.take()
     is_whole = False
@@ -62,7 +62,7 @@ def read_isolated(
         while True:
             kind, n_read, documents, sentence = helper.answer(name, limits)
             meter(n_read)
-            # What was read before an error counts.
+            # Documents read before an error count.
             is_whole = kind != "more"
             yield from documents
             if kind == "error":
@@ -81,7 +81,7 @@ _idle_lock = threading.Lock()
 
 
 class _Helper:
-    """The helper process, seen from the one that started it."""
+    """The helper process, as its parent sees it."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -89,16 +89,16 @@ class _Helper:
 
     @classmethod
     def take(cls) -> _Helper:
-        """One that is idle, or a new one."""
+        """Take an idle helper, or start one."""
         with _idle_lock:
-            # After a fork, the idle ones belong to the process that was forked.
+            # After a fork, the idle ones belong to the parent.
             mine = [helper for helper in _idle if helper._owner == os.getpid()]
             _idle.clear()
             _idle.extend(mine[1:])
         return mine[0] if mine else cls()
 
     def ask(self, read: Read, name: str, limits: Limits) -> _Helper:
-        """Have it read a file. Where it has ended from idleness, a new one does."""
+        """Have it read a file, or start a new one if it has exited."""
         try:
             self._child.requests.send((read, name, limits))
         except BrokenPipeError:
@@ -109,7 +109,7 @@ class _Helper:
         return self
 
     def answer(self, name: str, limits: Limits) -> tuple[str, int, list[Document], str]:
-        """Its next message: kind, bytes read, documents, the sentence of an error."""
+        """Its next message: kind, bytes read, documents, error message."""
         try:
             message: tuple[str, int, list[Document], str] = self._child.answers.recv()
         except (EOFError, ConnectionResetError) as error:
@@ -117,7 +117,7 @@ class _Helper:
         return message
 
     def keep(self) -> None:
-        """Have it wait for the next file."""
+        """Keep it for the next file."""
         with _idle_lock:
             _idle.append(self)
 
@@ -147,7 +147,7 @@ def _ended(name: str, code: int, limits: Limits) -> str:
 
 
 def serve(requests_fd: int, answers_fd: int) -> None:
-    """The helper process: read what is asked for until nothing is asked any more."""
+    """Run the helper process: read files until there are no more requests."""
     requests, answers = connections(requests_fd, answers_fd)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while requests.poll(_IDLE_S):
@@ -155,7 +155,7 @@ def serve(requests_fd: int, answers_fd: int) -> None:
 
 
 class _Answer:
-    """A file's documents on their way, in batches, each with the bytes read since the last."""
+    """A file's documents in transit, in batches, each with the bytes read since the last."""
 
     def __init__(self, answers: Connection) -> None:
         self._answers = answers
@@ -201,7 +201,7 @@ class _Answer:
 
 
 def _limit_memory(n_bytes: int) -> None:
-    """Allow so much address space beyond what is in use; without /proc there is no limit."""
+    """Allow this much address space beyond the current use; without /proc there is no limit."""
     import resource
 
     with contextlib.suppress(OSError, ValueError):
@@ -211,7 +211,7 @@ def _limit_memory(n_bytes: int) -> None:
 
 
 def _limit_cpu(seconds: float) -> None:
-    """Allow so much processor time from now on; beyond it the system ends the process."""
+    """Allow this much processor time from now on; the system kills the process beyond it."""
     import resource
 
     limit = math.ceil(time.process_time() + seconds)

@@ -1,16 +1,16 @@
-"""Whether a text is English: what the English pipeline, word lists and models measure must be.
+"""Whether a text is English, as the English pipeline, word lists and models require.
 
-A naive Bayes over bytes tells 138 languages apart (py3langid, after Lui and Baldwin 2012,
-"langid.py"). It is asked for one thing only: whether another language is clearly more probable than
-English. What it cannot tell counts as English, so dialect, old spelling, lists of names and very
-short texts are measured; that a text in a near-English tongue passes is the price.
+A naive Bayes classifier over bytes distinguishes 138 languages (py3langid, after Lui and Baldwin
+2012, "langid.py"). It is used for one decision only: whether another language is clearly more
+probable than English. Undecided texts count as English, so dialect, old spelling, lists of names
+and very short texts are measured; the price is that a text in a language close to English passes.
 
-- A text is parted at blank lines, and paragraphs are joined until they hold 20 words.
-- A part is foreign where less than half of its letters are Latin, or where it has five different
-  words or more and another language is over 20 times (3 nats) as probable as English. Nigerian
-  Pidgin and what is no language at all count as English here.
-- A text is foreign where its foreign parts hold more than half of its letters, and looks like the
-  language that holds most of these.
+- A text is split at blank lines, and paragraphs are joined until they have 20 words.
+- A part is foreign if less than half of its letters are Latin, or if it has five distinct words or
+  more and another language is over 20 times (3 nats) as probable as English. Nigerian Pidgin and
+  text in no language at all count as English here.
+- A text is foreign if its foreign parts have more than half of its letters; it is reported as the
+  language with most of these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["language_gate", "not_english"]
 _PART_WORDS = 20
 _MIN_DIFFERENT = 5
 _MARGIN_NATS = 3.0
-# What English in dialect, in tokens or in numbers may be taken for.
+# What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Languages by their ISO 639 codes, as the identifier names them.
@@ -71,9 +71,9 @@ def language_gate() -> str:
 
 @functools.lru_cache(8)
 def not_english(text: str) -> str | None:
-    """Why an English instrument does not measure a text: `not English: looks like Finnish`.
+    """Why an English instrument skips a text: `not English: looks like Finnish`.
 
-    None where it is English, or where it cannot be told.
+    None if it is English or undecided.
     """
     n_letters = Counter[str | None]()
     for part in _parts(encodable(text)):
@@ -85,7 +85,7 @@ def not_english(text: str) -> str | None:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Paragraphs, joined until they hold enough words to be told; the last may hold fewer."""
+    """Paragraphs, joined until they have enough words for a decision; the last may have fewer."""
     held: list[str] = []
     n_words = 0
     for paragraph in paragraphs_of(text):
@@ -100,7 +100,7 @@ def _parts(text: str) -> Iterator[str]:
 
 @functools.lru_cache(1 << 14)
 def _foreign(part: str) -> str | None:
-    """The language's name where it is clearly not English."""
+    """The language's name if it is clearly not English."""
     is_latin = _is_latin(part)
     if is_latin and len({word.casefold() for word in _WORD.findall(part)}) < _MIN_DIFFERENT:
         return None
@@ -123,7 +123,7 @@ def _is_latin(text: str) -> bool:
 
 @functools.cache
 def _identifier() -> Any:
-    """Loaded at the first text: a third of a second and 100 MB."""
+    """Loaded for the first text: a third of a second and 100 MB."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

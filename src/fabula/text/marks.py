@@ -1,4 +1,4 @@
-"""Quotation marks: which of them open and close, by where they stand."""
+"""Quotation marks: which of them open and close, by their position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ALL_MARKS", "MAX_SCARE_WORDS", "SAYING", "WORD", "MarkedText", "Pair
 
 
 def word_set(*lines: str) -> frozenset[str]:
-    """The words of some lines."""
+    """The words of some lines as a set."""
     return frozenset(" ".join(lines).split())
 
 
@@ -28,7 +28,7 @@ SAYING = word_set(
     "mumbled stammered announced insisted admitted agreed offered urged pleaded roared",
     "snarled interrupted responded responds chimed",
 )
-"""Verbs of saying, as the forms that stand beside speech."""
+"""Verbs of saying, in the forms found beside speech."""
 
 _DOUBLE = '"“”„‟＂'
 _SINGLE = "'‘’‚‛`´"
@@ -48,7 +48,7 @@ _ELISIONS = word_set(
     "bout round n nd neath gainst fore tween twixt mongst nuff nother tude ol fraid spose",
     "scuse pon ware stead lectric cept",
 )
-"""Words that begin with an apostrophe and are never the first of a quotation by it."""
+"""Words that begin with an apostrophe, which never opens a quotation."""
 _DROPPED_H = word_set(
     "e ello enry arry ave ad adn ouse ome ow alf undred ead eart orse appen im imself isself",
     "er ere ell igh eard elp ark ope onest ard old alloween urry it and is as",
@@ -63,18 +63,18 @@ _SENTENCE_END = re.compile(rf"[.!?…]+[{_DOUBLE}{_SINGLE})\]]*(?=\s|\Z)")
 
 MAX_SCARE_WORDS = 3
 _WINDOW = 80
-"""Characters around a mark that tell what it is."""
+"""Characters of context around a mark."""
 _MAX_SENTENCE = 1000
 _MANY = 3
-"""Quotations that show that a text uses a mark."""
+"""Number of quotations from which a text is taken to use a mark."""
 _MAX_MARKS_IN_A_ROW = 4
 _MAX_MARKS = 100
-"""A quotation holds no more marks than this, which bounds the work that odd texts make."""
+"""A quotation has at most this many marks, which bounds the work on unusual texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """How well a mark opens and closes: 0 not at all, 1 where nothing else does, 2 or 3 well."""
+    """How well a mark opens and closes: 0 not at all, 1 if nothing else does, 2 or 3 well."""
 
     start: int
     end: int
@@ -82,14 +82,14 @@ class _Mark:
     opens: int
     closes: int
     is_head: bool
-    """Whether it stands at the head of its paragraph, or of a sentence where those are unknown."""
+    """Whether it is at the start of its paragraph, or of a sentence if those are unknown."""
     begins: bool
     """Whether a sentence or a clause seems to begin with it."""
     begins_sentence: bool
 
 
 Pair = tuple[int, int, bool]
-"""Where a quotation stands, and whether it is closed."""
+"""A quotation's span, and whether it is closed."""
 
 
 class MarkedText:
@@ -121,7 +121,7 @@ class MarkedText:
             opens = self._opening(start, head) if opens else 0
             closes = self._closing(start, head) if closes and head else 0
         elif before.isdigit() and shown in '"＂':
-            # Inches; they close a quotation only where nothing else does.
+            # Inches; they close a quotation only if nothing else does.
             opens, closes = 0, 1
         if opens or closes:
             is_head = not head
@@ -133,19 +133,19 @@ class MarkedText:
             )
 
     def _is_inner(self, start: int, end: int) -> bool:
-        """Whether a mark stands within a word."""
+        """Whether a mark is inside a word."""
         return self.text[start - 1 : start].isalnum() and self.text[end : end + 1].isalnum()
 
     def before(self, place: int, low: int) -> str:
-        """The last words of the paragraph before a place."""
+        """The last words of the paragraph before a position."""
         return self.text[max(low, place - _WINDOW) : place].rstrip()
 
     def after(self, place: int, high: int) -> str:
-        """The next words of the paragraph after a place."""
+        """The next words of the paragraph after a position."""
         return self.text[place : min(high, place + _WINDOW)].lstrip()
 
     def _neighbour(self, place: int, step: int, edge: int) -> str:
-        """The next character that is no mark; a space at the paragraph's end."""
+        """The next character that is not a mark; a space at the paragraph's end."""
         for k in range(place, place + step * _MAX_MARKS_IN_A_ROW, step):
             if (k < edge) if step < 0 else (k >= edge):
                 return " "
@@ -154,11 +154,11 @@ class MarkedText:
         return " "
 
     def _opening(self, start: int, head: str) -> int:
-        """How well an apostrophe opens, where one may by its place."""
+        """How well an apostrophe opens, if its position allows it."""
         text, end = self.text, start + 1
         after = text[end : end + 1]
         if after.isspace():
-            # The treebank's tokens stand apart; so do some curly marks.
+            # The treebank's tokens are separated by spaces; so are some curly marks.
             is_curly = text[start] in "‘`‚" and head[-1:] not in ALL_MARKS
             is_token = (
                 head[-1:] in ("", ",", ":", ";", "-", "—")
@@ -174,7 +174,7 @@ class MarkedText:
         return 3 if _may_begin(head) else 2
 
     def _closing(self, start: int, head: str) -> int:
-        """How well an apostrophe closes, where one may by its place."""
+        """How well an apostrophe closes, if its position allows it."""
         if head[-1] in _ENDS or head[-1] in ALL_MARKS:
             return 3
         word = _WORD_BEFORE.search(head)
@@ -187,7 +187,7 @@ class MarkedText:
         return 1 if is_dropped or is_plural else 2
 
     def quotations(self, kind: str) -> list[Pair]:
-        """Pairs of marks of a kind; a double mark without its partner takes a sentence."""
+        """Pairs of marks of a kind; an unpaired double mark takes a sentence."""
         marks, found, k = self.marks[kind], list[Pair](), 0
         while k < len(marks):
             mark = marks[k]
@@ -205,7 +205,7 @@ class MarkedText:
         return found
 
     def _close_of(self, marks: Sequence[_Mark], k: int, kind: str) -> int | None:
-        """The number of the mark that closes what this one opens."""
+        """The index of the mark that closes what this one opens."""
         poor = None
         for j in range(k + 1, min(k + 1 + _MAX_MARKS, len(marks))):
             mark = marks[j]
@@ -213,7 +213,7 @@ class MarkedText:
                 break
             if mark.closes > 1:
                 return j
-            # An apostrophe that opens clearly: then the one before it was never closed.
+            # An apostrophe that clearly opens: then the one before it was never closed.
             is_new = mark.opens == 3 and mark.begins and (poor is not None or mark.begins_sentence)
             if mark.opens and (kind != "single" or is_new):
                 break
@@ -224,14 +224,16 @@ class MarkedText:
         return poor if self._is_brief(marks[k], marks[poor]) else None
 
     def _is_brief(self, first: _Mark, last: _Mark) -> bool:
-        """Whether an apostrophe that hardly closes may: after a word or three, or before a verb of
-        saying."""
+        """Whether an unlikely closing apostrophe may close.
+
+        It may after up to three words, or before a verb of saying.
+        """
         n_words = len(WORD.findall(self.text[first.end : last.start]))
         after = WORD.findall(self.after(last.end, len(self.text)))[:3]
         return n_words <= MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
 
     def _beyond(self, marks: Sequence[_Mark], k: int) -> tuple[int, int] | None:
-        """Where a speech of several paragraphs ends for now, and the number of the next mark."""
+        """The provisional end of a speech of several paragraphs, and the index of the next mark."""
         mark = marks[k]
         near = range(k + 1, min(k + 1 + _MAX_MARKS, len(marks)))
         after = next((j for j in near if marks[j].opens > 1 or marks[j].closes > 1), None)
@@ -258,7 +260,7 @@ class MarkedText:
         return self.stripped(start, high if match is None else match.end())
 
     def _is_cut(self, end: int) -> bool:
-        """Whether the text ends here, in the middle of a sentence: then its last speech may too."""
+        """Whether the text ends here in mid-sentence, so that its last speech may too."""
         return end == len(self.text) and self.text.rstrip()[-1:].isalnum()
 
     def _sentence_start(self, mark: _Mark) -> int:
@@ -271,11 +273,11 @@ class MarkedText:
         return mark.start - len(self.text[start : mark.start].lstrip())
 
     def stripped(self, start: int, end: int) -> int:
-        """The end of a stretch without the space that it ends with."""
+        """The end of a span without its trailing space."""
         return start + len(self.text[start:end].rstrip())
 
     def paragraph_of(self, place: int) -> tuple[int, int]:
-        """The paragraph in which a character stands."""
+        """The paragraph that contains a character."""
         return self.paragraphs[max(bisect_right(self._starts, place) - 1, 0)]
 
 
@@ -284,8 +286,7 @@ def _is_first(marks: Sequence[_Mark], k: int) -> bool:
 
 
 def _by_place(before: str, after: str, shown: str) -> tuple[int, int]:
-    """Whether a mark opens and closes, by the characters on both sides; its shape if those do not
-    tell."""
+    """Whether a mark opens and closes, by its neighbours, or else by its shape."""
     left, right = before.isspace() or before in _BEFORE, after.isspace() or after in _AFTER
     if before.isspace() and after in "…—–-―":
         right = False

@@ -1,4 +1,4 @@
-"""What was made of pieces of text, remembered: the next draft has most of them again."""
+"""A cache of results by piece of text: most pieces recur in the next draft."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """Results by the piece of text that they are of.
+    """Cached results by piece of text.
 
-    A result must follow from its piece alone. Beyond `max_chars` characters of pieces, those asked
-    for longest ago are forgotten.
+    A result must depend on its piece alone. Beyond `max_chars` characters of pieces, the least
+    recently used are evicted.
     """
 
     def __init__(self, max_chars: int) -> None:
@@ -26,8 +26,10 @@ class Memo(Generic[T]):
     def each(
         self, pieces: Iterable[str], make: Callable[[list[str]], Iterable[T]], n_batch: int
     ) -> Iterator[T]:
-        """The result of each piece, in order; `make` gives those of pieces that are new, up to
-        `n_batch` at a time."""
+        """Yield the result of each piece, in order.
+
+        `make` computes the results of new pieces, up to `n_batch` at a time.
+        """
         stream = iter(pieces)
         while batch := list(islice(stream, n_batch)):
             wanted = dict.fromkeys(batch)
@@ -40,7 +42,7 @@ class Memo(Generic[T]):
     def _remember(self, found: dict[str, T]) -> None:
         for piece, result in found.items():
             if piece in self._known:
-                # What was asked for last stands last.
+                # The most recently used piece is last.
                 del self._known[piece]
             else:
                 self._n_chars += len(piece)

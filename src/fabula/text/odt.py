@@ -17,7 +17,7 @@ _UNREAD = {
     f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_OFFICE}annotation", f"{_OFFICE}forms",
     f"{_TEXT}sequence-decls", f"{_TEXT}table-of-content", f"{_TEXT}ruby-text",
 }  # fmt: skip
-"""What is no part of the running text."""
+"""Elements that are not part of the running text."""
 _BLOCKS = (f"{_TEXT}p", f"{_TEXT}h")
 _MAX_SPACES = 1_000
 _MANIFEST = "META-INF/manifest.xml"
@@ -26,7 +26,7 @@ _MANIFEST = "META-INF/manifest.xml"
 def parse_odt(data: bytes, name: str) -> ParsedText:
     """Paragraphs and headings in reading order, tables included (OpenDocument 1.3, part 3).
 
-    Notes, comments and what was deleted under recorded changes are left out. Raises `InputError`.
+    Notes, comments and text deleted under recorded changes are left out. Raises `InputError`.
     """
     from lxml import etree
 
@@ -48,7 +48,7 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
     if body is None:
         raise InputError(f"{name}: holds no text document; save the text as .odt")
     paragraphs: list[tuple[int, str]] = []
-    # Paragraphs within a paragraph, as in a frame, come before the one that holds them.
+    # Paragraphs within a paragraph, as in a frame, come before the one that contains them.
     for element in body.iter(*_BLOCKS):
         if any(above.tag in _UNREAD for above in element.iterancestors()):
             continue
@@ -69,7 +69,7 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
 
 
 def _words(element: Any) -> list[str]:
-    """What a paragraph says itself; paragraphs inside it speak for themselves."""
+    """The words of a paragraph itself, without those of paragraphs inside it."""
     found = [element.text or ""]
     for child in element:
         if child.tag == f"{_TEXT}s":

@@ -1,4 +1,4 @@
-"""A file's text as its reader finds it, whatever format it has."""
+"""The text of a file as its reader returns it, in any format."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["ParsedText"]
 
 
 class ParsedText(NamedTuple):
-    """The paragraphs of a file, and what it says of itself."""
+    """The paragraphs of a file, and its metadata."""
 
     paragraphs: list[tuple[int, str]]
-    """Each with its level where it is a heading, else 0."""
+    """Each with its level if it is a heading, else 0."""
     title: str = ""
     author: str = ""

@@ -1,7 +1,7 @@
-"""PDF: lines on pages, put together again to paragraphs.
+"""PDF: lines on pages, reassembled into paragraphs.
 
-A PDF says where glyphs stand, and not what a paragraph is. Lines are joined by rules of thumb that
-hold for manuscripts and books; what pages repeat (running heads, page numbers) is left out.
+A PDF records the positions of glyphs, not paragraphs. Lines are joined by heuristics for
+manuscripts and books; repeated parts of pages (running heads, page numbers) are left out.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from fabula.text.paragraphs import ParsedText
 __all__ = ["parse_pdf"]
 
 _N_EDGE = 2
-"""So many lines at the top and at the foot of a page can be what pages repeat."""
+"""Number of lines at the top and at the bottom of a page that may be repeated on others."""
 _REPEATED = 0.2
-"""A running head stands on this share of the pages, and on two."""
+"""A running head is on this share of the pages, and on at least two."""
 _COMMON = 0.1
-"""The margin is where this share of the lines of a page begins, or more."""
+"""The margin is where at least this share of the lines of a page begin."""
 _INDENT, _GAP = 0.6, 1.35
-"""In sizes of the type, how far a first line stands in; in usual distances of lines, a gap."""
+"""The indent of a first line in font sizes; a gap in multiples of the usual line distance."""
 _SHORT = 0.8
-"""A line shorter than this share of a full one ends a paragraph, where a sentence ends."""
+"""A line shorter than this share of a full one ends a paragraph, if a sentence ends there."""
 _roman = r"(?=[ivxlc])(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
 _number = re.compile(
     rf"(?:page|p\.)?\s*[-–—|·\[(]*\s*(?:\d{{1,4}}|{_roman})\s*[-–—|·\])]*(?:\s*(?:/|of)\s*\d{{1,4}})?",
@@ -54,14 +54,14 @@ class _Line:
 
 
 def parse_pdf(data: bytes, name: str) -> ParsedText:
-    """The paragraphs of a PDF; headings are those that its outline names.
+    """The paragraphs of a PDF; headings are those in its outline.
 
-    Raises `InputError`, also for one that is encrypted, or holds only pictures of pages.
+    Raises `InputError`, also for a PDF that is encrypted, or contains only images of pages.
     """
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
-    # What cannot be read is told in one sentence; the library's own would stand before it.
+    # Unreadable files get a single error; the library's own messages would precede it.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = PdfReader(io.BytesIO(data))
@@ -96,7 +96,7 @@ def _plain(value: object) -> str:
 
 
 def _lines(page: Any) -> list[_Line]:
-    """The lines of a page with their places, from above."""
+    """The lines of a page with their positions, top to bottom."""
     parts: list[tuple[str, float, float, float]] = []
 
     def note(text: str, cm: Sequence[float], tm: Sequence[float], _: Any, size: float) -> None:
@@ -122,7 +122,7 @@ def _lines(page: Any) -> list[_Line]:
 
 
 def _mark_headings(reader: Any, pages: list[list[_Line]]) -> None:
-    """Lines that the outline names on their pages are headings."""
+    """Mark lines that the outline names on their pages as headings."""
 
     def walk(entries: Any, level: int) -> Iterator[tuple[Any, int]]:
         for entry in entries:
@@ -150,7 +150,7 @@ def _without_repeated(pages: list[list[_Line]]) -> list[list[_Line]]:
     """The pages without running heads and page numbers."""
     edges = Counter(key for page in pages for key in {_key(one) for one in _edges(page)} if key)
     least = max(2, _REPEATED * len(pages))
-    # A number at the top of a few pages is that of a chapter.
+    # A number at the top of only a few pages is a chapter number.
     n_above, n_below = (
         sum(any(map(_is_number, side(page))) for page in pages) for side in (_top, _foot)
     )
@@ -181,7 +181,7 @@ def _edges(page: list[_Line]) -> list[_Line]:
 
 
 def _key(line: _Line) -> str:
-    """What a running head is but for the number of its page; empty for a line without letters."""
+    """A running head without the page number; empty for a line without letters."""
     words = re.sub(r"\d+", "", line.words).casefold()
     return " ".join(words.split()) if re.search(r"[^\W_]", words) else ""
 
@@ -207,7 +207,7 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
 
 
 def _margin(page: list[_Line]) -> float:
-    """Where lines begin that do not stand in: one that stands out alone is no margin."""
+    """Where lines without an indent begin: a single line further left is no margin."""
     counted = Counter(round(line.x) for line in page)
     common = [x for x, n in counted.items() if n >= max(2, _COMMON * len(page))]
     return min(common or counted, default=0)
@@ -221,7 +221,7 @@ def _begins(
         return line.level != last.level or not line.level
     is_indented = line.x - margin > _INDENT * line.size
     if before is None:
-        # Over the edge of a page a sentence goes on, unless the line stands in.
+        # A sentence continues across a page break, unless the line is indented.
         return bool(_ended.search(last.words)) and (is_indented or len(last.words) < _SHORT * full)
     if usual and before.y - line.y > _GAP * usual:
         return True
@@ -237,7 +237,7 @@ def _joined(lines: list[_Line], whole: Counter[str]) -> tuple[int, str]:
     for line in lines[1:]:
         broken = _broken.search(words)
         if broken and line.words[:1].islower():
-            # "well-" and "known" are one word with its hyphen where it stands so elsewhere.
+            # "well-" and "known" are one word with a hyphen if it is spelt so elsewhere.
             rest = line.words.split(maxsplit=1)[0]
             is_own = whole[f"{broken[1]}-{rest}"] > whole[f"{broken[1]}{rest}"]
             words = words if is_own and words[-1] == "-" else words[:-1]

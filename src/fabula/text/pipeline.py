@@ -26,8 +26,7 @@ _opened = threading.local()
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """spaCy's thinc imports torch wherever it is installed, which takes seconds; this pipeline
-    has no use for it."""
+    """Keep thinc from importing torch, which takes seconds and is not used by this pipeline."""
     if "torch" in sys.modules:
         yield
         return
@@ -39,10 +38,10 @@ def _without_torch() -> Iterator[None]:
 
 
 def load_pipeline(parts: Sequence[str]) -> Any:
-    """spaCy's `Language` with these components only, such as ("tok2vec", "senter").
+    """Load spaCy's `Language` with these components only, such as ("tok2vec", "senter").
 
-    Opening it takes half a second, so a thread that asks again is given the same one: add nothing
-    to it. Raises `ModelError` where spaCy (extra `[nlp]`) or the pipeline is not installed.
+    Opening it takes half a second, so each thread opens it once: do not modify what is returned.
+    Raises `ModelError` if spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
     try:
         with _without_torch():
@@ -57,7 +56,7 @@ def load_pipeline(parts: Sequence[str]) -> Any:
 
 def _open(parts: Sequence[str]) -> Any:
     exclude = [part for part in _PARTS if part not in parts]
-    # Most of the time goes into words and vectors, which all pipelines may have in common.
+    # Most of the time goes into words and vectors, which all pipelines can share.
     nlp = _load(vocab=_vocabulary(), exclude=["vocab", *exclude])
     for part in parts:
         if part in nlp.disabled:
@@ -66,7 +65,7 @@ def _open(parts: Sequence[str]) -> Any:
 
 
 def installed_pipeline() -> Path | None:
-    """Where the pipeline lies that `load_pipeline` takes; None where there is none.
+    """The path of the pipeline that `load_pipeline` uses; None if there is none.
 
     Looks for it without spaCy, which need not be installed.
     """
@@ -79,12 +78,12 @@ def installed_pipeline() -> Path | None:
 
 @functools.cache
 def sentence_pipeline() -> Any:
-    """The pipeline that finds sentences, which all who look for them have in common."""
+    """The shared pipeline that finds sentences."""
     return load_pipeline(("tok2vec", "senter"))
 
 
 def pipeline_parts(nlp: Any) -> dict[str, str]:
-    """What decides all that a pipeline says, for signatures: its name and version, and spaCy's."""
+    """What determines a pipeline's results, for signatures: its name and version, and spaCy's."""
     meta = nlp.meta
     return {
         "pipe": f"{meta['lang']}_{meta['name']}-{meta['version']}",

@@ -1,9 +1,9 @@
-"""Texts without what their layout and typing say: one space, one kind of quotation mark.
+"""Texts without traces of layout and typing: one space, one kind of quotation mark.
 
-A language model's probabilities depend on line breaks, on curly or straight quotation marks, on the
-spaces that a tokeniser left before punctuation. These come from the programme that a text was typed
-or published with, not from who wrote it, and where people's and machines' texts were collected
-differently they alone tell them apart.
+A language model's probabilities depend on line breaks, on curly or straight quotation marks, and on
+the spaces a tokeniser left before punctuation. These come from the software with which a text was
+typed or published, not from its author, and where texts by people and by machines were collected
+differently they alone separate the two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ONE_KIND = str.maketrans(
     }
 )
 _RULES = [
-    # Emphasis, headings, quotation levels and rules, as Markdown and mail write them.
+    # Emphasis, headings, quotation levels and rules, as in Markdown and mail.
     (re.compile(r"[*_~|\\]+|(?<!\S)(?:#+|>+|-{3,}|={3,})(?!\S)|#{2,}"), " "),
     (re.compile(r"``|‘‘"), "“"),
     (re.compile(r"''|’’"), "”"),
@@ -34,7 +34,7 @@ _RULES = [
     (re.compile(r"\s+([”»〞])"), r"\1"),
     (re.compile(r"\s*(?:[–—―−]|--+)\s*|\s+-\s+"), " - "),
     (re.compile(r"\.(?:\s?\.){2,}"), "…"),
-    # What a tokeniser took apart: ca n't, it 's, so ; he said .
+    # What a tokeniser split: ca n't, it 's, so ; he said .
     (re.compile(r"(?<=\w)\s+(?=(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b)", re.IGNORECASE), ""),
     (re.compile(r"\s+(?=[.,;:!?%)\]…]+(?:\s|$|[\"”'’]))"), ""),
     (re.compile(r"(?<=[(\[])\s+"), ""),
@@ -43,13 +43,13 @@ _spaces = re.compile(r"\s+")
 
 
 def plain_text(text: str) -> str:
-    """`text` in one line, with one kind of quotation mark, dash and space.
+    """`text` on one line, with one kind of quotation mark, dash and space.
 
-    Words, their order and their case stay. Applying it twice changes nothing more.
+    Words, their order and their case are kept. Applying it twice changes nothing more.
     """
     before, plain = "", unicodedata.normalize("NFC", text)
     while plain != before:
-        # A rule may make room for one before it; each shortens the text or leaves fewer kinds.
+        # A rule may make an earlier one applicable; each shortens the text or leaves fewer kinds.
         before = plain
         for pattern, instead in _RULES:
             plain = pattern.sub(instead, plain)

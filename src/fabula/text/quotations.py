@@ -1,4 +1,4 @@
-"""Finding what somebody quoted of a text, though case, spaces or punctuation differ."""
+"""Find quotations from a text, ignoring differences in case, spaces and punctuation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MAX_CHARS = 600
 
 @dataclass(frozen=True, slots=True)
 class QuotableText:
-    """A text as quotations are looked up in it: its words in small letters, a space between."""
+    """A text indexed for quotations: its words in lower case, separated by single spaces."""
 
     text: str
     folded: str
     places: tuple[int, ...]
-    """Where each character of `folded` stands in `text`."""
+    """The position in `text` of each character of `folded`."""
 
     @classmethod
     def of(cls, text: str) -> QuotableText:
@@ -41,11 +41,11 @@ class QuotableText:
         return cls(text, "".join(characters), tuple(places))
 
     def find(self, quotation: str) -> list[tuple[int, int]]:
-        """Where it stands, half-open in characters of the text: every place, in order.
+        """All places of a quotation in order, half-open in characters of the text.
 
-        Whole words only. A quotation with something left out (`...`) is found where its parts
-        follow each other most closely. A single word is found only where it
-        stands once, and is long enough to be meant: else nobody knows which one is.
+        Whole words only. A quotation with omissions (`...`) is found where its parts follow each
+        other most closely. A single word is found only if it occurs exactly once and is long
+        enough: otherwise it is ambiguous.
         """
         folded = (QuotableText.of(part).folded for part in _LEFT_OUT.split(quotation))
         parts = [part for part in (part.strip(" '") for part in folded) if part]
@@ -81,11 +81,11 @@ class QuotableText:
 
 
 def quoted_parts(line: str) -> list[tuple[int, int]]:
-    """Where quotations may stand in a line, without their marks; the longest first.
+    """The places of possible quotations in a line, without their marks; the longest first.
 
-    Marks are double or single, straight, curly, low, angled, or backticks. Quotations can hold
-    quotations, so that every pair of marks may be the outer one; but what stands between two
-    quotations is none, and an apostrophe within a word is no mark.
+    Marks are double or single, straight, curly, low, angled, or backticks. Quotations can contain
+    quotations, so every pair of marks may be the outer one; but the text between two quotations is
+    not a quotation, and an apostrophe within a word is not a mark.
     """
     pairs = []
     for marks in (_DOUBLE, _SINGLE, "`"):
@@ -97,7 +97,7 @@ def quoted_parts(line: str) -> list[tuple[int, int]]:
 
 
 def _may_open(line: str, place: int) -> bool:
-    """A mark opens after a space, a bracket or another mark; a curly one if it is no closing one.
+    """A mark opens after a space, a bracket or another mark; a curly one unless it closes.
 
     German closes with the mark that opens in English, and Danish opens with the one that closes.
     """

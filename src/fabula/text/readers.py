@@ -1,4 +1,4 @@
-"""One reader a format: from a stream of bytes to documents."""
+"""One reader per format: from a stream of bytes to documents."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _BLOCKS = (
 )
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MARK = "\ufdd0"
-"""Stands before the level of a heading while a page is read; no character is assigned to it."""
+"""Precedes the level of a heading while a page is parsed; a code point without a character."""
 _heading = re.compile(r"\s*#\s+(\S.*)")
 _lone_surrogates = re.compile("[\ud800-\udfff]")
 
 
 class Fields(NamedTuple):
-    """Which fields of a row hold the text and the name of a document."""
+    """The fields of a row with the text and the id of a document."""
 
     text: str = "text"
     id: str = "id"
 
 
 def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark.
+    """Read the whole stream as one document: UTF-8, or UTF-16 with a byte order mark.
 
-    A published file of the Children's Book Test is a document for each of its items or books.
+    A published file of the Children's Book Test gives one document per item or book.
     """
     data = _whole(stream, name)
     if data:
@@ -69,7 +69,7 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
 
 
 class Row(NamedTuple):
-    """A row of a table and where it stands."""
+    """A row of a table with its place."""
 
     number: int
     where: str
@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
 
 def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
-    """A JSON object a line; blank lines are skipped."""
+    """One JSON object per line; blank lines are skipped."""
     for number, line in _lines(stream, name):
         if not line.strip():
             continue
@@ -98,13 +98,13 @@ def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
-    """A table with a header line; tabs where the name says `.tsv`, else commas or semicolons."""
+    """A table with a header line; tabs if the name ends in `.tsv`, else commas or semicolons."""
     csv.field_size_limit(_MAX_LINE_BYTES)
     lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
     number = 0
     try:
         header = lines.readline(_MAX_LINE_BYTES)
-        # Spreadsheets write semicolons where the comma is the decimal sign.
+        # Spreadsheets write semicolons if the comma is the decimal separator.
         is_semicolon = ";" in header and "," not in header
         delimiter = "\t" if ".tsv" in name.lower() else ";" if is_semicolon else ","
         rows = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
@@ -159,19 +159,19 @@ _ROWS = {
     "xlsx": _xlsx_rows,
 }  # fmt: skip
 TABLES = tuple(_ROWS)
-"""The endings of files whose rows are read one by one."""
+"""The suffixes of files whose rows are read one by one."""
 
 
 def _read_texts(kind: str, stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A document for each row of a table."""
+    """One document per row of a table."""
     for number, where, row in _ROWS[kind](stream, name):
         yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
 
 
 def read_rows(kind: str, stream: IO[bytes], name: str) -> Iterator[Document]:
-    """The rows of a table as they are: each as the `meta` of a document without text.
+    """The rows of a table unchanged: each as the `meta` of a document without text.
 
-    Its id says where the row stands.
+    Its id gives the place of the row.
     """
     for _, where, row in _ROWS[kind](stream, name):
         yield Document(where, "", meta=row)
@@ -180,7 +180,7 @@ def read_rows(kind: str, stream: IO[bytes], name: str) -> Iterator[Document]:
 def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
     """A Word document's paragraphs, tables included, each on a line of its own.
 
-    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    `meta["headings"]` has the start, level and words of each heading.
     """
     import docx
     from docx.opc.exceptions import PackageNotFoundError
@@ -208,7 +208,7 @@ def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
 
 
 def _word_level(paragraph: Any) -> int:
-    """The level of a heading of Word, by its style or those that this is based on; 0 for text."""
+    """The level of a Word heading, by its style or that style's base styles; 0 for text."""
     style = paragraph.style
     while style is not None:
         if match := re.fullmatch(r"heading (\d)", (style.name or "").casefold()):
@@ -218,7 +218,7 @@ def _word_level(paragraph: Any) -> int:
 
 
 def _headings(texts: Sequence[str], levels: Sequence[int]) -> dict[str, list[list[Any]]]:
-    """Where headings begin among paragraphs that blank lines part; nothing without any."""
+    """The headings among paragraphs separated by blank lines; empty if there are none."""
     found: list[list[Any]] = []
     place = 0
     for text, level in zip(texts, levels, strict=True):
@@ -230,9 +230,9 @@ def _headings(texts: Sequence[str], levels: Sequence[int]) -> dict[str, list[lis
 
 
 def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A book's chapters in reading order as one document, paragraphs apart.
+    """A book's chapters in reading order as one document, with blank lines between paragraphs.
 
-    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    `meta["headings"]` has the start, level and words of each heading.
     """
     from lxml import etree
 
@@ -251,7 +251,7 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             }
             spine = package.xpath("//*[local-name()='spine']/*[local-name()='itemref']")
             paths = (unquote(hrefs[reference.get("idref")]) for reference in spine)
-            # A chapter stands in a book once, however often it is named (EPUB 3.3, 5.7.3.1).
+            # A chapter occurs in a book once, however often it is listed (EPUB 3.3, 5.7.3.1).
             whole = dict.fromkeys(posixpath.normpath(str(folder / path)) for path in paths)
             parts = [part for path in whole for part in _html_paragraphs(book.read(path))]
             title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
@@ -277,9 +277,9 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
 def _read_parsed(
     parse: Callable[[bytes, str], ParsedText], stream: IO[bytes], name: str, fields: Fields
 ) -> Iterator[Document]:
-    """A file as one document, its paragraphs apart.
+    """A file as one document, with blank lines between paragraphs.
 
-    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    `meta["headings"]` has the start, level and words of each heading.
     """
     data = _whole(stream, name)
     if data.startswith(b"PK"):
@@ -296,10 +296,10 @@ def _read_parsed(
 
 
 def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """The web pages of a WET file of Common Crawl: its address, its text, the year it was read.
+    """The web pages of a Common Crawl WET file: address, text, and the year of the crawl.
 
-    A record is a line `WARC/1.0`, headers, an empty line, and as many bytes as its header says
-    (ISO 28500:2017, 4 and 5); those of the type `conversion` hold a page's text.
+    A record is a line `WARC/1.0`, headers, an empty line, and the number of bytes stated in its
+    header (ISO 28500:2017, 4 and 5); those of type `conversion` contain a page's text.
     """
     number = 0
     while line := stream.readline(_MAX_HEADER_BYTES):
@@ -325,7 +325,7 @@ def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]
 
 
 def _headers(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Names in lower case and values, up to the empty line after them."""
+    """Lower-case names and values, up to the next empty line."""
     while (line := stream.readline(_MAX_HEADER_BYTES)).strip():
         name, _, value = line.decode("utf-8", "replace").partition(":")
         yield name.strip().lower(), value.strip()
@@ -345,7 +345,7 @@ READERS: dict[str, Reader] = {
     **{kind: partial(_read_texts, kind) for kind in TABLES},
     "wet": read_wet,
 }
-"""Format by file ending."""
+"""Readers by file suffix."""
 
 
 def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
@@ -365,7 +365,7 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
         raise InputError(_no_field(where, fields.id, list(row), "`id_field`"))
     meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
     if lines is not None:
-        # A list of text is its lines, and stays as it is for those who want them one by one.
+        # Text as a list is joined from its lines, and the list is kept for those who need it.
         meta[fields.text] = lines
     author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
     return Document(
@@ -387,7 +387,7 @@ def _no_field(where: str, field: str, present: list[str], option: str) -> str:
 
 
 def _whole(stream: IO[bytes], name: str) -> bytes:
-    """All of the stream, which must not be more than memory should hold."""
+    """The whole stream, which must not exceed the memory limit."""
     whole = io.BytesIO()
     while chunk := stream.read(1 << 20):
         if whole.tell() + len(chunk) > _MAX_UNPACKED_BYTES:
@@ -426,7 +426,7 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _html_paragraphs(page: bytes) -> list[tuple[int, str]]:
-    """The blocks of an (X)HTML page, each with its level where it is a heading, else 0.
+    """The blocks of an (X)HTML page, each with its level if it is a heading, else 0.
 
     Markup, scripts and styles are left out.
     """
@@ -460,7 +460,7 @@ def _html_paragraphs(page: bytes) -> list[tuple[int, str]]:
 
 
 def _check_memory(error_log: Iterable[Any]) -> None:
-    """Raise `MemoryError` where libxml2 ran out of it, which it tells as an error of syntax."""
+    """Raise `MemoryError` if libxml2 ran out of memory, which it reports as a syntax error."""
     from lxml import etree
 
     if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error_log):
@@ -468,7 +468,7 @@ def _check_memory(error_log: Iterable[Any]) -> None:
 
 
 def _check_archive(data: io.BytesIO, name: str) -> None:
-    """Refuse what is no archive, or would unpack to more than memory should hold."""
+    """Reject what is not an archive, or would unpack to more than the memory limit."""
     try:
         with zipfile.ZipFile(data) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
@@ -480,7 +480,7 @@ def _check_archive(data: io.BytesIO, name: str) -> None:
 
 
 def _clean(text: str) -> str:
-    """Half characters, which no file can hold, become U+FFFD; the length stays."""
+    """Replace lone surrogates, which no file can contain, by U+FFFD; the length stays the same."""
     return text if text.isascii() else _lone_surrogates.sub("\ufffd", text)
 
 

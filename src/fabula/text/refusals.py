@@ -1,10 +1,10 @@
-"""Whether a model's answer is a refusal in words, and not what was asked for.
+"""Detect answers in which a model refuses, instead of giving what was asked for.
 
 A refusal speaks of the task in the model's own voice: it says that it cannot or will not write,
 help, summarise, and why, and offers something else. A story may begin with the same words: spoken
-by a character (between quotation marks, after a dash, with a tag), or by a narrator who goes on to
-tell something. So a sentence that declines counts only outside of speech, near the beginning, and
-where the answer is short or talks about requests, guidelines, "you" and "instead".
+by a character (between quotation marks, after a dash, with a tag), or by a narrator who then
+continues. So a sentence that declines counts only outside of speech, near the beginning, and if the
+answer is short or talks about requests, guidelines, "you" and "instead".
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _NARRATED = re.compile(
     rf"|^\W*{_TAG}\b"
 )
 _N_FIRST = 6
-"""Sentences in which a refusal comes, if any: after thanks, sympathy and a look at the task."""
+"""The sentences in which a refusal comes, if any: after thanks, sympathy and a remark on the task.
+"""
 _SHORT = 45
 _LONG = 130
 
@@ -88,7 +89,7 @@ _RULES = re.compile(
     r" (?:do not|don[’']t|does not|doesn[’']t|prohibits?|prevents?|forbids?|won[’']t)\b",
     re.IGNORECASE,
 )
-# Declined without a verb for the task.
+# Declining without a verb for the task.
 _WITHOUT_VERB = re.compile(
     r"(?:\bnot|n[’']t) (?:a |an |the )?(?:something|anything|story|text|scene|topic|request|content"
     r"|(?:kind|sort|type) of \w+) (?:that |which )?(?:i|we)(?:[’']m|[’']re| am| are)?(?: really)?"
@@ -164,7 +165,7 @@ _BARE = re.compile(
 )
 _DECLINED = re.compile(r"\b(?:decline|pass)\W*$", re.IGNORECASE)
 _NEGATED = re.compile(r"n[’']t\b|\bnot\b|\bcannot\b|\bunable\b", re.IGNORECASE)
-# Into languages that stories are translated to, and back.
+# The languages that stories are translated to, and back.
 _OTHER_LANGUAGES = re.compile(
     r"^\W*(?:(?:es )?tut mir (?:wirklich )?leid\W+(?:aber )?(?:das |dabei |bei )?\w*\s?(?:kann"
     r"|darf|werde)"
@@ -222,7 +223,7 @@ def _is_refused_in(sentence: str, text: str, n_words: int, n_offers: int) -> boo
 
 
 def _unwrapped(answer: str) -> str:
-    """Without list marks, emphasis, and quotation marks around all of it."""
+    """Remove list markers, emphasis, and quotation marks around the whole answer."""
     text = answer.strip().strip("*_`#>").strip()
     text = re.sub(r"^(?:[-•]\s+|\d{1,2}[.)]\s+)", "", text)
     inner = text[1:-1]

@@ -11,14 +11,14 @@ from fabula.text.paragraphs import ParsedText
 __all__ = ["parse_rtf"]
 
 _MARK = "\ufdd0"
-"""Stands before the level of a heading while a text is read; no character is assigned to it."""
+"""Precedes the level of a heading during parsing; a code point without a character."""
 _outline = re.compile(r"\\outlinelevel([0-8])(?!\d) ?")
 _level = re.compile(f"{_MARK}([0-8])")
 _code_page = re.compile(rb"\\ansicpg(\d{1,5})")
 
 
 def parse_rtf(data: bytes, name: str) -> ParsedText:
-    """The paragraphs of a rich text; notes, headers and footers are left out.
+    """Parse the paragraphs of a rich text; notes, headers and footers are left out.
 
     A heading is a paragraph with an outline level (RTF 1.9.1, paragraph formatting). Raises
     `InputError`.
@@ -37,7 +37,7 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
         plain: str = rtf_to_text(text, encoding=encoding, errors="replace")  # type: ignore[no-untyped-call]
     except (ValueError, IndexError, KeyError, TypeError, LookupError, OverflowError) as error:
         raise InputError(f"{name}: damaged rich text ({error}); save it as .rtf again") from error
-    # Characters beyond the first 65,536 are written as two halves.
+    # Characters beyond the first 65,536 are written as surrogate pairs.
     plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return ParsedText([one for line in plain.split("\n") if (one := _read(line))[1]])
 

@@ -1,7 +1,7 @@
 """Scrivener projects: folders that end in .scriv, read in the order of their binder.
 
-A project holds an XML file with the binder (.scrivx), and the text of each of its items as RTF: in
-`Files/Data/UUID/content.rtf` (Scrivener 3) or `Files/Docs/ID.rtf` (1 and 2). It comes here as an
+A project contains an XML file with the binder (.scrivx), and the text of each of its items as RTF:
+in `Files/Data/UUID/content.rtf` (Scrivener 3) or `Files/Docs/ID.rtf` (1 and 2). Here it is an
 archive of these files.
 """
 
@@ -19,12 +19,12 @@ from fabula.text.rtf import parse_rtf
 __all__ = ["SCENE_BREAK", "pack_scriv", "parse_scriv"]
 
 SCENE_BREAK = "* * *"
-"""Stands between the texts of one folder: each is a scene."""
+"""Separates the texts of one folder: each is a scene."""
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 def pack_scriv(files: Iterable[tuple[str, IO[bytes]]]) -> IO[bytes]:
-    """An archive of what is read of a project: of its files by their paths inside it."""
+    """Archive the required files of a project under their paths inside it."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, file in files:
@@ -34,10 +34,10 @@ def pack_scriv(files: Iterable[tuple[str, IO[bytes]]]) -> IO[bytes]:
 
 
 def parse_scriv(data: bytes, name: str) -> ParsedText:
-    """The texts of the draft folder that are to be compiled, in the binder's order.
+    """Parse the texts of the draft folder that are to be compiled, in the binder's order.
 
-    The titles of folders, and of texts that stand beside them, are headings. Research, notes and
-    the trash are left out. Raises `InputError`.
+    The titles of folders, and of texts beside folders, are headings. Research, notes and the trash
+    are left out. Raises `InputError`.
     """
     from lxml import etree
 
@@ -63,7 +63,7 @@ def parse_scriv(data: bytes, name: str) -> ParsedText:
 
 
 def _inside(path: str) -> str:
-    """A path within the project; a packed project may stand in a folder of its own."""
+    """A path within the project; a packed project may be in a folder of its own."""
     head, mark, rest = path.rpartition(".scriv/")
     return rest if mark and head else path
 
@@ -75,7 +75,7 @@ def _parts(
     has_text = False
     for child in item.findall("Children/BinderItem"):
         included = child.findtext("MetaData/IncludeInCompile")
-        # What is not marked as either is included by versions that do not ask.
+        # Items without this mark are included by versions that lack the option.
         words = [] if included == "No" else _words(child, archive, paths, name)
         inner = list(_parts(child, archive, paths, name, level + 1))
         if not words and not inner:

@@ -23,33 +23,37 @@ __all__ = [
 
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
-"""Three drafts of a novel, whose sentences take 10 MB."""
+"""About three drafts of a novel, whose sentences take 10 MB."""
 _MAX_CHARS = 50_000
-"""No paragraph of prose is longer; the pipeline refuses a million."""
+"""No paragraph of prose is longer; the pipeline rejects a million."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _SPACE = re.compile(r"\s")
 _ENDS_SENTENCE = re.compile(r"[.!?…][\"'”’»“‘«›)\]*_]*\Z")
 _LINES_ENDING = 0.5
-"""A share of line breaks after whole sentences that lines cut to a width do not reach: at most 0.41
-of them in 60 parts of novels wrapped at 40 to 100 columns, and under 0.6 in all but 6 of 633 poems;
-but 0.65 and more in all but 4 of 335 parts of novels with a paragraph a line."""
+"""Minimum share of line breaks after complete sentences for one paragraph per line. Lines wrapped
+at a width have less: at most 0.41 in 60 parts of novels wrapped at 40 to 100 columns, and under 0.6
+in all but 6 of 633 poems; but 0.65 and more in all but 4 of 335 parts of novels with one paragraph
+per line.
+"""
 _WIDE = 120
-"""Nobody cuts lines to such a width: a text whose middle line is longer has a paragraph a line."""
+"""Lines are never wrapped at this width: a text with a longer median line has one paragraph per
+line.
+"""
 _WIDTHS = range(45, 101)
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a text, as `paragraph_spans` has them."""
+    """The paragraphs of a text, as delimited by `paragraph_spans`."""
     text = text.strip()
     return [text[start:end] for start, end in paragraph_spans(text)]
 
 
 def paragraph_spans(text: str) -> list[tuple[int, int]]:
-    """Where the paragraphs of a text stand, half-open in characters: between blank lines.
+    """The spans of a text's paragraphs, half-open in characters: between blank lines.
 
-    Where half of all line breaks follow the end of a sentence, or lines are long, each line is a
-    paragraph, except one that ends in the middle of a sentence. Other line breaks, of lines cut to
-    a width or of verse, part no paragraphs.
+    If half of all line breaks follow the end of a sentence, or lines are long, each line is a
+    paragraph, except one that ends in the middle of a sentence. Other line breaks, in wrapped lines
+    or verse, do not separate paragraphs.
     """
     borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
     starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
@@ -70,7 +74,7 @@ def _line_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
-    """Whether each line of a text is a paragraph, by where its lines end."""
+    """Whether each line of a text is a paragraph, by how its lines end."""
     lengths = sorted(len(line) for block in blocks for line in block if line)
     if not lengths:
         return False
@@ -78,7 +82,7 @@ def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
         return True
     width = lengths[(len(lengths) * 9) // 10]
     pairs = [pair for block in blocks for pair in itertools.pairwise(block)]
-    # A line that its next word would make too long ends there for its length.
+    # A line that would be too long with its next word is broken for its length.
     n_ends = sum(
         _ENDS_SENTENCE.search(line) is not None
         and not (width in _WIDTHS and len(line) + 1 + len(follows.split()[0]) > width)
@@ -88,7 +92,7 @@ def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
 
 
 def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The lines, joined where one ends with a comma or the next begins in small letters."""
+    """The lines, joined if one ends with a comma or the next begins in lower case."""
     found = [lines[0]]
     for start, end in lines[1:]:
         is_inner = text[found[-1][0] : found[-1][1]].rstrip()[-1:] in (",", ";")
@@ -100,14 +104,14 @@ def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[
 
 
 def encodable(text: str) -> str:
-    """The text with halves of characters, which no encoding knows, replaced."""
+    """The text with lone surrogates, which cannot be encoded, replaced."""
     return text.encode(errors="replace").decode()
 
 
 def sentences_of(paragraphs: Iterable[str], nlp: Any) -> Iterator[list[str]]:
-    """The sentences of each paragraph. One that begins in small letters goes on with the last one.
+    """The sentences of each paragraph. One that begins in lower case continues the previous one.
 
-    `nlp` is spaCy's pipeline with sentence boundaries; it parts `"Run!" cried the Cat.` after the
+    `nlp` is spaCy's pipeline with sentence boundaries; it splits `"Run!" cried the Cat.` after the
     quotation.
     """
     lines = (
@@ -132,10 +136,10 @@ def _joined(parts: Iterable[str]) -> list[str]:
 
 
 def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
-    """Where each sentence of a text stands, half-open in characters; the text stays as it is.
+    """The span of each sentence of a text, half-open in characters; the text is not modified.
 
-    Parted as by `sentences_of`: never across a blank line, and what begins in small letters goes on
-    with the sentence before. Paragraphs that this pipeline parted before are not read again.
+    Split as by `sentences_of`: never across a blank line, and what begins in lower case continues
+    the sentence before. Paragraphs that this pipeline has already split are cached.
     """
     paragraphs = list(_plain_paragraphs(text))
     memo = _SPANS.setdefault(nlp, Memo(_REMEMBERED_CHARS))
@@ -157,16 +161,16 @@ def _spans_each(paragraphs: Sequence[str], nlp: Any) -> Iterator[list[tuple[int,
 
 
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
-    """spaCy's reading of each paragraph, and where it begins: offsets of both add up."""
+    """Each paragraph parsed by spaCy, with its start: the offsets add up."""
     paragraphs = list(_plain_paragraphs(text))
     docs = nlp.pipe((plain for _, plain in paragraphs), batch_size=_BATCH)
     return [(begin, doc) for (begin, _), doc in zip(paragraphs, docs, strict=True)]
 
 
 def _plain_paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """Where each paragraph begins, and its characters as the pipeline reads them.
+    """The start of each paragraph, and its characters as passed to the pipeline.
 
-    Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
+    Line breaks within a paragraph become spaces; lengths stay the same.
     """
     for first, last in paragraph_spans(text):
         for begin, end in _bounded(text, first, last):
@@ -174,7 +178,7 @@ def _plain_paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The stretch in parts that the pipeline's memory is enough for, cut between words."""
+    """Split a span into parts within the pipeline's memory limit, between words."""
     while end - start > _MAX_CHARS:
         space = text.rfind(" ", start + _MAX_CHARS // 2, start + _MAX_CHARS)
         cut = start + _MAX_CHARS if space < 0 else space
@@ -184,7 +188,7 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> list[tuple[int, int]]:
-    """`sentence_spans`, of what `paragraph_docs` read."""
+    """`sentence_spans` from the results of `paragraph_docs`."""
     words = TextSettings()
     spans: list[tuple[int, int]] = []
     for begin, doc in docs:

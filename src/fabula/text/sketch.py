@@ -1,14 +1,14 @@
-"""A small, lasting impression of a text: enough to know its copies and its kind without it.
+"""A compact sketch of a text: enough to recognise its copies and its kind without the text.
 
-Files of scores hold no texts. What later has to be known of a text stands in its row as a sketch:
+Files of scores contain no texts. What must be known of a text later is in its row as a sketch:
 
 - *runs*: hashes of some of its runs of 20 words, chosen by winnowing (Schleimer, Wilkerson and
-  Aiken 2003), so that two texts that share 25 words in a row always share one;
+  Aiken 2003), so that two texts that share 25 consecutive words always share one;
 - *shingles*: a MinHash (Broder 1997) of its runs of three words, so that the share of values in
   which two texts agree estimates how much of their wording they have in common;
 - its *opening*, the first ten words;
-- its *vocabulary*, the different words, as 16 bits each;
-- its length, and how often lines break and each kind of quotation mark stands in it.
+- its *vocabulary*, the distinct words, as 16 bits each;
+- its length, and the frequency of line breaks and of each kind of quotation mark.
 
 The same text has the same sketch everywhere.
 """
@@ -30,10 +30,10 @@ from fabula.text.words import TextSettings
 __all__ = ["RUN_WORDS", "SKETCH", "Sketch", "sketch_of"]
 
 SKETCH = 1
-"""Number of these rules; sketches of other rules are not compared."""
+"""Version of these rules; sketches of different versions are not compared."""
 
 RUN_WORDS = 25
-"""Two texts that share a run of so many words are always seen to (as in `CopyRule`)."""
+"""Two texts that share a run of this many words are always detected (as in `CopyRule`)."""
 
 _GRAM = 20
 _SHINGLE = 3
@@ -56,10 +56,10 @@ class Sketch:
 
     n_words: int
     marks: Mapping[str, float]
-    """How often per 100 words, by kind."""
+    """Frequency per 100 words, by kind."""
     runs: NDArray[np.uint64]
     shingles: NDArray[np.uint16]
-    """(128,), or (0,) of a text of fewer than three words."""
+    """(128,), or (0,) for a text of fewer than three words."""
     opening: int | None
     """None with fewer than ten words."""
     vocabulary: NDArray[np.uint16]
@@ -76,7 +76,7 @@ class Sketch:
 
     @classmethod
     def of_row(cls, row: Any) -> Sketch | None:
-        """What `to_row` wrote. None where it is missing, damaged, or of other rules."""
+        """Read what `to_row` wrote. None if it is missing, damaged, or of another version."""
         try:
             if row["rules"] != SKETCH:
                 return None
@@ -132,7 +132,7 @@ def _grams(codes: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
 
 
 def _winnowed(hashes: NDArray[np.uint64], window: int) -> NDArray[np.uint64]:
-    """The least hash of every `window` in a row (of all, where there are fewer), each once."""
+    """The minimum of every `window` hashes in a row (of all, if there are fewer), deduplicated."""
     if not len(hashes):
         return hashes
     windows = np.lib.stride_tricks.sliding_window_view(hashes, min(window, len(hashes)))

@@ -1,4 +1,4 @@
-"""From what the user names (files, folders, patterns, URLs, `-`) to a stream of documents."""
+"""Turn what the user names (files, folders, patterns, URLs, `-`) into a stream of documents."""
 
 from __future__ import annotations
 
@@ -48,37 +48,37 @@ _INSTALL = {
 }
 _ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")
 _UNPACKED = (*_ARCHIVES, "parquet", "xlsx")
-"""Formats of which a small file can hold much."""
+"""Formats in which a small file can expand to a large one."""
 _MAX_HERE_BYTES = 8 << 20
 _ARCHIVE_MEMORY_BYTES = 2 << 30
 _TABLE_MEMORY_BYTES = 8 << 30
 _UNKNOWN_SIZE_BYTES = 64 << 20
 # A novel of 300,000 words takes 0.2 s as a .docx of 0.7 MB; tables unpack over 20 MB a second.
 _CPU_S = 10.0
-# A page of a PDF takes some 0.04 s, whatever its size.
+# A page of a PDF takes about 0.04 s, whatever its size.
 _CPU_S_OF = {"pdf": 120.0}
 _CPU_S_A_BYTE = 1e-6
 
 Meter = Callable[[int], None]
 Read = Callable[[IO[bytes], str], Iterator[Document]]
-"""Reads the documents of an open file of a name; it can be pickled."""
+"""Reads the documents of an open file with a given name; must be picklable."""
 OnUnreadable = Callable[[InputError], None]
-"""Is told why a file cannot be read, of those that are left out."""
+"""Called with the reason for each file that is skipped as unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """One file to read: its name as the user would write it, and how to reach it."""
+    """One file to read: its name as the user would write it, and how to open it."""
 
     name: str
     size_bytes: int | None
-    """None where it cannot be known before reading (standard input, some web servers)."""
+    """None if it cannot be known before reading (standard input, some web servers)."""
     filesystem: Any = None
     path: str = ""
 
     @property
     def format(self) -> str:
-        """The file's ending without compression: `jsonl` for `a.jsonl.gz`; `` where it has none."""
+        """The file's suffix without compression: `jsonl` for `a.jsonl.gz`; `` if it has none."""
         name = self.name.split("?")[0] if "://" in self.name else self.name
         path = PurePosixPath(name.lower())
         if path.suffix in _COMPRESSIONS:
@@ -86,7 +86,7 @@ class FileSource:
         return path.suffix[1:]
 
     def open(self, meter: Meter = lambda n_bytes: None) -> IO[bytes]:
-        """The file's bytes, decompressed; `meter` is told how many were read from the file."""
+        """Open the file, decompressed; `meter` receives the number of bytes read from it."""
         if self.filesystem is None:
             return sys.stdin.buffer
         if self.format == "scriv" and self.filesystem.isdir(self.path):
@@ -106,12 +106,12 @@ class FileSource:
 
 
 def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[FileSource]:
-    """The files that `sources` name, in order; a folder's or pattern's files sorted by name.
+    """List the files that `sources` name, in order; those of a folder or pattern sorted by name.
 
-    A source is a file, a folder (searched downwards for known endings, hidden files left out), a
+    A source is a file, a folder (searched recursively for known suffixes, skipping hidden files), a
     pattern with `*`, `?` or `[...]`, an fsspec URL of any of these, or `-` for standard input.
 
-    Raises `InputError` where a source names nothing, or a file of an unknown ending without
+    Raises `InputError` if a source matches nothing, or a file has an unknown suffix and there is no
     `format_`.
     """
     found: list[FileSource] = []
@@ -149,11 +149,12 @@ def read_documents(
     """Stream the documents of `sources`, one at a time, in order.
 
     In tables (JSON Lines, CSV, Parquet) a row is a document; the row's other fields become its
-    `meta`. A row without `id_field` is named after its file and line. Other files are a document.
+    `meta`. A row without `id_field` is named after its file and line. Any other file is one
+    document.
 
-    Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read; or,
-    with `on_unreadable`, tells that of it and continues with the next file. Where none of the
-    files can be read it raises all the same.
+    Raises `InputError`, naming file, line and remedy, at the first unreadable file; or, with
+    `on_unreadable`, passes the error to it and continues with the next file. If none of the files
+    can be read, it raises in any case.
     """
     named = _check_sources(sources)
     if format_ is not None:
@@ -162,7 +163,7 @@ def read_documents(
 
 
 def _check_sources(sources: Any) -> list[str] | list[FileSource]:
-    """What is to be read. Raises `InputError` for anything but names, or but found files."""
+    """The sources to read. Raises `InputError` for anything but names, or `FileSource`s."""
     is_several = hasattr(sources, "__iter__") and not isinstance(sources, str | bytes | dict)
     named = [str(one) if isinstance(one, Path) else one for one in sources] if is_several else []
     kinds = {type(one) for one in named}
@@ -206,7 +207,7 @@ def _reader_of(kind: str) -> Any:
 
 
 def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The rows of a table (JSON Lines, CSV, Parquet, XLSX, also compressed), each with its place.
+    """Yield the rows of a table (JSON Lines, CSV, Parquet, XLSX, also compressed) with places.
 
     Raises `InputError`, naming file, line and remedy.
     """
@@ -220,7 +221,7 @@ def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 
 def read_ids(path: Path) -> list[str]:
-    """The ids in a file, one a line; blank lines are skipped. Raises `InputError`."""
+    """Read the ids in a file, one per line; blank lines are skipped. Raises `InputError`."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
@@ -249,7 +250,7 @@ def _read_file(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterato
 
 
 def _is_harmless(file: FileSource, kind: str) -> bool:
-    """Whether reading it takes memory and time in proportion to a size that is known, and small."""
+    """Whether reading takes memory and time proportional to a size that is known and small."""
     if file.name == "-" or getattr(file.filesystem, "protocol", "") == "memory":
         return True
     is_plain = kind not in _UNPACKED and not file.name.lower().endswith(_COMPRESSIONS)
@@ -257,7 +258,7 @@ def _is_harmless(file: FileSource, kind: str) -> bool:
 
 
 def _read_aside(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterator[Document]:
-    """The documents of a file, read by another process, within limits."""
+    """Yield the documents of a file, read by another process, within limits."""
     memory = _ARCHIVE_MEMORY_BYTES if kind in _ARCHIVES else _TABLE_MEMORY_BYTES
     size = file.size_bytes or _UNKNOWN_SIZE_BYTES
     here = partial(_read_here, file, read)
@@ -287,7 +288,7 @@ def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]
 
 
 class _Metered(io.RawIOBase):
-    """A file that tells how much of it was read."""
+    """A file that reports how much of it was read."""
 
     def __init__(self, file: IO[bytes], meter: Meter) -> None:
         self._file = file
@@ -318,7 +319,7 @@ class _Metered(io.RawIOBase):
 
 
 def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
-    """A Scrivener project as an archive of its files that hold text."""
+    """A Scrivener project as an archive of the files that contain text."""
     folder = source.path.rstrip("/")
     paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]
 
@@ -362,7 +363,7 @@ def _expand(source: str) -> list[FileSource]:
         if info["type"] == "directory":
             return _walk(filesystem, path, source, prefix)
         if info["type"] != "file":
-            # Opening a pipe or a device may wait for ever.
+            # Opening a pipe or a device may block for ever.
             raise InputError(f"{source}: not a regular file; pipe its text in, and name - for it")
         return [_source(filesystem, path, source, info)]
     except FileNotFoundError as error:
@@ -374,7 +375,7 @@ def _expand(source: str) -> list[FileSource]:
 
 
 def open_filesystem(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """What reaches an address, and the path there. Raises `InputError`."""
+    """The filesystem of an address, and the path in it. Raises `InputError`."""
     import fsspec
 
     try:
@@ -389,7 +390,7 @@ def open_filesystem(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
 
 PROJECT = ".scriv"
-"""A folder that ends so is a Scrivener project."""
+"""A folder with this suffix is a Scrivener project."""
 
 
 def _project(filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> FileSource:
@@ -410,7 +411,7 @@ def _walk(
     for hit, info in sorted(hits.items()):
         inside = hit[len(path.rstrip("/")) + 1 :]
         if f"{PROJECT}/" in inside:
-            # A project is one text, whatever lies in it.
+            # A project is one text, whatever files it contains.
             folder = hit[: len(hit) - len(inside)] + inside.partition(f"{PROJECT}/")[0] + PROJECT
             if folder not in projects:
                 projects.add(folder)
@@ -425,7 +426,7 @@ def _walk(
 
 
 def _display(hit: str, path: str, source: str, prefix: str) -> str:
-    """A found file's name in the user's own terms: relative where the source was relative."""
+    """A file's name as the user would write it: relative if the source was relative."""
     if prefix:
         return prefix + hit.removeprefix(prefix)
     return hit if os.path.isabs(source) else os.path.relpath(hit)

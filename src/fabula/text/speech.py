@@ -1,23 +1,23 @@
-"""Quoted speech: where a text holds what somebody says, by its quotation marks and dashes.
+"""Find quoted speech in a text, by its quotation marks and dashes.
 
 Double marks (straight, curly, low, and the treebank's grave accents), single ones, guillemets and
-dashes at the head of a paragraph are read by where they stand, not by their shape, so that straight
-and curly forms of a text give the same places. What decides:
+dashes at the start of a paragraph are interpreted by their position, not their shape, so that
+straight and curly forms of a text give the same places. The rules:
 
-- A mark opens after a space, a bracket or a dash, and closes before one; a closing mark is needed
+- A mark opens after a space, a bracket or a dash, and closes before one; the closing mark must be
   in the same paragraph. A speech of several paragraphs opens each of them and closes the last.
-- An apostrophe opens only before a letter, and neither in front of a known elision ('twas, 'em) nor
-  of a clitic ('s, 'll). After a plural in s (the boys' hats), a dropped g (cookin') or a digit (6')
-  it closes only where nothing else can.
-- Single marks count as speech only in texts where they, not the double ones, hold it.
-- A double mark that is never closed reaches to the end of its sentence, or of a text that is cut in
-  the middle of one; a single one is no quotation mark.
-- Up to three words, or a title, are no speech (scare quotes, "The Raven") unless a verb of saying
-  stands beside them or they end as speech does.
-- A paragraph that begins with a dash is speech where the text has hardly any other; it ends with
-  its paragraph, and between two dashes a verb of saying belongs to the narration.
+- An apostrophe opens only before a letter, and not before a known elision ('twas, 'em) or a clitic
+  ('s, 'll). After a plural in s (the boys' hats), a dropped g (cookin') or a digit (6') it closes
+  only if nothing else can.
+- Single marks count as speech only in texts that use them, rather than double ones, for it.
+- A double mark that is never closed extends to the end of its sentence, or of a text that is cut
+  off in the middle of one; a single one is not a quotation mark.
+- Up to three words, or a title, are not speech (scare quotes, "The Raven") unless a verb of saying
+  is next to them or they end like speech.
+- A paragraph that begins with a dash is speech if the text has hardly any other; it ends with its
+  paragraph, and between two dashes a verb of saying belongs to the narration.
 
-Speech that nothing sets off (plays, some novels) is not seen.
+Unmarked speech (plays, some novels) is not detected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fabula.text.marks import ALL_MARKS, MAX_SCARE_WORDS, SAYING, WORD, MarkedTe
 __all__ = ["READER", "SAYING", "Quotation", "flags_within", "quotations_of", "speech_spans"]
 
 READER = "marks-and-dashes-1"
-"""What signatures name this reader by; it changes where the places that it finds change."""
+"""Name of this reader in signatures; it changes when its results change."""
 
 _SMALL = word_set(
     "a an and at by for from in into of on or the to with",
@@ -42,7 +42,7 @@ _SPEECH_ENDS = _SPOKEN_ENDS | {"."}
 _NO_SPEECH_AFTER = frozenset(("called", "calls"))
 """Before a quotation these name a thing: a man called "Bob"."""
 _MUCH = 3
-"""So many times more speech of one kind decides which kind the text uses."""
+"""The ratio of speech of one kind to another at which a text is taken to use the first."""
 
 _DASH = re.compile(r"\s*(—|–|―|--?)\s*(?=[^\W\d_]|[¿¡…'‘’])")
 _INNER_DASH = re.compile(r"\s+(?:—|–|―|--?)|(?:—|–|―|--)")
@@ -51,18 +51,18 @@ _TALK = re.compile(r"[?!]|\b(?:I|you|we|me|my|your|us)\b")
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """What stands between quotation marks or after a dash: half-open in characters, with marks."""
+    """A span between quotation marks or after a dash: half-open in characters, with its marks."""
 
     start: int
     end: int
     is_speech: bool
-    """False for scare quotes and titles, and for single quotes in a text that speaks in double."""
+    """False for scare quotes and titles, and for single quotes in a text that uses double ones."""
     is_closed: bool = True
-    """False where one of the two marks is missing; then it is the rest of a sentence."""
+    """False if one of the two marks is missing; then it extends to the end of a sentence."""
 
 
 class _Reader(MarkedText):
-    """A text that tells which of its quotations are speech."""
+    """Decides which quotations of a text are speech."""
 
     def is_speech(self, start: int, end: int) -> bool:
         """Whether a quotation is more than scare quotes or a title."""
@@ -83,7 +83,7 @@ class _Reader(MarkedText):
         return begins and inner[-1] == "."
 
     def is_told(self, start: int, end: int) -> bool:
-        """Whether a verb of saying stands beside a quotation."""
+        """Whether a verb of saying is next to a quotation."""
         low, high = self.paragraph_of(start)
         head = self.before(start, low)
         before = {word.lower() for word in WORD.findall(head)[-3:]}
@@ -93,13 +93,13 @@ class _Reader(MarkedText):
         return bool((after & SAYING and not is_subject) or before & (SAYING - _NO_SPEECH_AFTER))
 
     def dashed(self) -> Iterator[tuple[int, int]]:
-        """Speech after dashes at the head of paragraphs, in texts where these speak."""
+        """Speech after dashes at the start of paragraphs, in texts that mark speech this way."""
         found = [
             (match.start(1), end, match[1])
             for start, end in self.paragraphs
             if (match := _DASH.match(self.text, start, end))
         ]
-        # Hyphens make lists too, whose lines do not end as sentences do.
+        # Hyphens also mark lists, whose lines do not end like sentences.
         spoken = [
             (start, end) for start, end, dash in found
             if dash != "-" or self.text[start:end].rstrip()[-1:] in tuple(".!?…")
@@ -114,7 +114,7 @@ class _Reader(MarkedText):
         return is_told or _TALK.search(self.text, start, end) is not None
 
     def _without_narration(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A paragraph after a dash, less what stands between two dashes and tells who speaks."""
+        """A paragraph after a dash, without speech tags between two dashes."""
         begin, is_told = start, False
         first = _DASH.match(self.text, start, end)
         for dash in _INNER_DASH.finditer(self.text, first.end() if first else start, end):
@@ -129,11 +129,11 @@ class _Reader(MarkedText):
 
 
 def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
-    """All quotations of a text in order, none within another.
+    """All quotations of a text in order, without nesting.
 
-    Without `has_paragraphs` the text is sentences in a row, out of a longer one: an opening mark at
-    the head of a sentence may begin a paragraph of the same speech, and the text may begin and end
-    within speech.
+    Without `has_paragraphs`, the text is consecutive sentences from a longer one: an opening mark
+    at the start of a sentence may begin a paragraph of the same speech, and the text may begin and
+    end within speech.
     """
     reader = _Reader(text, has_paragraphs)
     found = {kind: reader.quotations(kind) for kind in reader.marks}
@@ -160,7 +160,7 @@ def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
 
 
 def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, int]]:
-    """Where somebody speaks: half-open in characters, marks included, in order and apart."""
+    """The spans of speech: half-open in characters, marks included, in order and disjoint."""
     return [
         (one.start, one.end)
         for one in quotations_of(text, has_paragraphs=has_paragraphs)
@@ -169,14 +169,14 @@ def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, i
 
 
 def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether each character's place is in a span; spans in order and apart."""
+    """Whether each character position is in a span; spans are in order and disjoint."""
     starts = [start for start, _ in spans]
     found = ((place, bisect_right(starts, place) - 1) for place in places)
     return [k >= 0 and place < spans[k][1] for place, k in found]
 
 
 def _outermost(*kinds: Sequence[Pair]) -> list[Pair]:
-    """Quotations of several kinds without those that others hold, or cut."""
+    """Quotations of several kinds without those that others contain or overlap."""
     kept: list[Pair] = []
     for one in sorted((pair for pairs in kinds for pair in pairs), key=lambda p: (p[0], -p[1])):
         if not kept or one[0] >= kept[-1][1]:
@@ -185,14 +185,14 @@ def _outermost(*kinds: Sequence[Pair]) -> list[Pair]:
 
 
 def _apart(pairs: Sequence[Pair], others: Sequence[Pair]) -> list[Pair]:
-    """The pairs that share no character with the others, which are in order and apart."""
+    """The pairs that share no character with the others, which are in order and disjoint."""
     starts = [start for start, _, _ in others]
     numbered = ((pair, bisect_left(starts, pair[1]) - 1) for pair in pairs)
     return [pair for pair, k in numbered if k < 0 or others[k][1] <= pair[0]]
 
 
 def _n_spoken(reader: _Reader, pairs: Sequence[Pair], others: Sequence[Pair]) -> int:
-    """How many end as speech does, or are said by somebody, and stand in none of the others."""
+    """How many end like speech, or have a speaker, and are in none of the others."""
     marks = "".join(ALL_MARKS) + " "
     within = flags_within((start - 1 for start, _, _ in pairs), [(a + 1, b) for a, b, _ in others])
     return sum(

@@ -1,4 +1,4 @@
-"""Words that say little by themselves, left out where texts are compared by what they say."""
+"""Stop words, left out where texts are compared by content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fabula.text.words import TextSettings
 
 __all__ = ["StopWords", "load_stop_words"]
 
-# Any case and any tokeniser setting finds the word.
+# Matches the word in any case and with any tokeniser setting.
 _PLAIN = TextSettings()
 
 
@@ -31,15 +31,15 @@ class StopWords:
         return cls(f"{label}@{digest}", chosen)
 
     def is_content(self, word: str) -> bool:
-        """Whether a word in normal form says something: it is not listed, and no punctuation."""
+        """Whether a word in normal form carries meaning: not listed, and not punctuation."""
         folded = word.casefold()
         return folded not in self.words and any(map(str.isalnum, word))
 
 
 def load_stop_words(spec: str = "english") -> StopWords:
-    """The list that a user names: `english`, `none`, or a file with words, `#` for remarks.
+    """Load the user's list: `english`, `none`, or a file of words, with `#` for comments.
 
-    Raises `InputError` where the file cannot be read.
+    Raises `InputError` if the file cannot be read.
     """
     if spec == "none":
         return StopWords.of("none", ())

@@ -1,4 +1,4 @@
-"""From Penn Treebank tokens, as in the Children's Book Test, back to text as people write it."""
+"""Convert Penn Treebank tokens, as in the Children's Book Test, back to normal text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BRACKETS = {
 _OPENS = frozenset("([{$£#") | {"``", "`"}
 _CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
-# Words that the tokeniser parts, by their halves.
+# Words that the tokeniser splits, by their halves.
 _HALVES = {
     ("can", "not"): "cannot", ("gon", "na"): "gonna", ("got", "ta"): "gotta",
     ("lem", "me"): "lemme", ("gim", "me"): "gimme", ("wan", "na"): "wanna", ("'t", "is"): "'tis",
@@ -22,10 +22,10 @@ _HALVES = {
 
 
 def detokenise(tokens: Sequence[str]) -> str:
-    """The sentence of these tokens: quotes closed to their words, contractions joined.
+    """The sentence with these tokens: quotes attached to their words, contractions joined.
 
-    A grave accent opens a single quotation; a lone `'` closes one or marks a possessive, and stands
-    behind its word either way. Double quotes become straight ones; `--` joins its words.
+    A grave accent opens a single quotation; a lone `'` closes one or marks a possessive, and
+    follows its word either way. Double quotes become straight ones; `--` joins its words.
     """
     parts: list[str] = []
     glue = True
@@ -37,7 +37,7 @@ def detokenise(tokens: Sequence[str]) -> str:
         shown = _BRACKETS.get(token, token)
         sticks = False
         if token == '"':
-            # A straight quote opens and closes in turn.
+            # A straight quote opens and closes alternately.
             token = "''" if is_open else "``"
             is_open = not is_open
         if token == "``":
@@ -59,7 +59,7 @@ def detokenise(tokens: Sequence[str]) -> str:
 def _opens(tokens: Sequence[str], k: int) -> bool:
     """Whether a lone `'` opens a quotation after all: `said he , ' I know`.
 
-    It does where none is open, a comma or colon or nothing stands before it, and a capital after.
+    It does if none is open, it follows a comma, a colon or nothing, and a capital follows.
     """
     before = [token for token in tokens[:k] if token in ("`", "'")]
     is_closed = not before or before[-1] == "'"
@@ -68,7 +68,7 @@ def _opens(tokens: Sequence[str], k: int) -> bool:
 
 
 def _joined(tokens: Sequence[str]) -> list[str]:
-    """The tokens, with parted words whole again and each capital kept."""
+    """The tokens, with split words rejoined and capitals kept."""
     found: list[str] = []
     k = 0
     while k < len(tokens):

@@ -1,10 +1,10 @@
-"""Words, with their places in the untouched text.
+"""Split a text into words, with their places in the unmodified text.
 
 A word is a run of letters, marks and digits, joined by an apostrophe, a middle dot or, between
-digits, a point or comma: *don't*, *l'homme*, *3.14*. Scripts that do not put spaces between words
-(Han, kana, Thai, Lao, Khmer, Burmese) give a token for each character with its marks. An emoji,
-with its modifiers, is a token. Hyphens separate words, so that *well-known* and *well known*
-match each other.
+digits, a point or comma: *don't*, *l'homme*, *3.14*. Scripts without spaces between words (Han,
+kana, Thai, Lao, Khmer, Burmese) give a token for each character with its marks. An emoji, with its
+modifiers, is a token. Hyphens separate words, so that *well-known* and *well known* match each
+other.
 
 Each word is compared in a normal form: Unicode NFKC, so that composed and combining accents,
 ligatures and full-width letters agree; one kind of apostrophe; invisible characters (soft hyphen,
@@ -41,7 +41,7 @@ _EMOJI = (
     r"|(?:\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F)[\p{EMod}\uFE0F]*"
     r"(?:\u200D\p{Extended_Pictographic}[\p{EMod}\uFE0F]*)*"
 )
-# A quick superset of the characters that the rules for unspaced scripts and for emoji are about.
+# A fast superset of the characters that the rules for unspaced scripts and for emoji cover.
 _needs_all_rules = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u2190-\U0010ffff]"
 ).search
@@ -57,7 +57,7 @@ _TO_PLAIN = str.maketrans(
 
 
 class TextWords(NamedTuple):
-    """The words of a text in normal form, and where each stands."""
+    """The words of a text in normal form, with their places."""
 
     words: list[str]
     starts: NDArray[np.int64]
@@ -66,14 +66,14 @@ class TextWords(NamedTuple):
     """int64, shape (n_words,): offset after each word's last character."""
 
     def part(self, first: int, n_words: int) -> TextWords:
-        """`n_words` of them from word `first` on."""
+        """`n_words` words, starting at word `first`."""
         end = first + n_words
         return TextWords(self.words[first:end], self.starts[first:end], self.ends[first:end])
 
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:
-    """How texts become words; two numbers compare only if their settings agree."""
+    """How texts become words; two numbers are comparable only if their settings agree."""
 
     case: Literal["fold", "keep"] = "fold"
     punct: Literal["drop", "keep"] = "drop"
@@ -89,11 +89,11 @@ class TextSettings:
         return self.normalise(self.raw_words(text))
 
     def has_words(self, text: str) -> bool:
-        """Whether `text` holds a word."""
+        """Whether `text` contains a word."""
         return _pattern(self.punct, bool(_needs_all_rules(text))).search(text) is not None
 
     def raw_words(self, text: str) -> list[str]:
-        """The words of `text` as they stand there."""
+        """The words of `text` as written."""
         found: list[str] = _pattern(self.punct, bool(_needs_all_rules(text))).findall(text)
         return found
 
@@ -114,8 +114,8 @@ class TextSettings:
 
 @functools.cache
 def _pattern(punct: Literal["drop", "keep"], all_rules: bool) -> regex.Pattern[str]:
-    # The rules for unspaced scripts and emoji are slow, so they are left out for texts that hold
-    # neither; on such a text both patterns find the same words.
+    # The rules for unspaced scripts and emoji are slow, so they are skipped for texts without
+    # either, where both patterns find the same words.
     letter = r"[\p{L}\p{Nd}\p{Nl}]"
     more = r"[\p{L}\p{M}\p{Nd}\p{Nl}\u00AD\u200C\u200D\u2060]"
     alternatives = []
@@ -137,7 +137,7 @@ def _normal_form(case: Literal["fold", "keep"]) -> _NormalForms:
 
 
 class _NormalForms:
-    """Remembers the normal form of frequent words; forgets all when it holds too many."""
+    """Caches the normal form of frequent words; cleared when it is full."""
 
     _LIMIT = 1 << 18
 

@@ -1,6 +1,6 @@
-"""The rows of an Excel workbook's first sheet (ECMA-376, parts 1 and 2): words, numbers, truths.
+"""The rows of an Excel workbook's first sheet (ECMA-376, parts 1 and 2): text, numbers, booleans.
 
-Formulas count by their last result, as the program that saved the file left it.
+Formulas count by their last result, as saved in the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ERRORS = (KeyError, ValueError, IndexError, SyntaxError, zipfile.BadZipFile)
 
 
 def first_sheet(data: io.BytesIO) -> Iterator[tuple[int, list[Any]]]:
-    """The number and the cells of each row, None where one is empty. Raises `ValueError`."""
+    """The number and the cells of each row, None if a cell is empty. Raises `ValueError`."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
@@ -55,13 +55,13 @@ def _all(element: Any, name: str) -> list[Any]:
 
 
 def _text(element: Any) -> str:
-    # How a word is spoken, which Japanese tables hold beside it, is no part of it.
+    # Phonetic guides, which Japanese tables store beside a word, are not part of it.
     said = element.xpath(".//*[local-name()='t'][not(ancestor::*[local-name()='rPh'])]/text()")
     return re.sub(r"_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), "".join(said))
 
 
 def _place(reference: str) -> int:
-    """`B7` is in the second column: 1."""
+    """The column index of a cell reference: 1 for `B7`, in the second column."""
     found = _COLUMN.match(reference)
     if found is None:
         raise ValueError(f"{reference!r} is no cell")

@@ -1,4 +1,4 @@
-"""What every page shares: the base template, the style, the edition of its files."""
+"""What all pages share: the base template, the style, the version of their files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 def page_environment(*templates: Path, static: StaticFiles | None = None) -> Environment:
-    """Templates of a room or more, over the shared ones. Everything that they show is escaped.
+    """Templates of one or more rooms, on top of the shared ones. All output is escaped.
 
-    `edition` tells the files in `static` from those of other versions. It belongs into their
-    addresses, so that no browser keeps a script that does not fit the page.
+    `edition` is a version of the files in `static`. It belongs in their URLs, so that no browser
+    caches a script that does not fit the page.
     """
     environment = Environment(
         loader=FileSystemLoader([*templates, _HERE / "templates"]),
@@ -31,7 +31,7 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # The style is ours and goes into the page as it is, so that the page is one file.
+    # The style is trusted and inserted unescaped, so that the page is one file.
     style = (_HERE / "static" / "fabula.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
     held = b"".join(path.read_bytes() for path, _ in (static or {}).values())
@@ -40,5 +40,5 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
 
 
 def visible(text: str) -> str:
-    """Control characters, which HTML cannot hold, shown as replacement characters."""
+    """Control characters, which are not allowed in HTML, as replacement characters."""
     return text.translate(_CONTROLS).replace("\r", "")

@@ -1,6 +1,6 @@
-"""What all web applications have in common; each brings its routes and what is its own.
+"""What all web applications have in common; each adds its own routes.
 
-Pages and services stand behind the same guard, answer every refusal and failure in one form of
+Pages and services are behind the same guard, report every refusal and failure in one format of
 theirs, and are served and stopped in the same way.
 """
 
@@ -29,18 +29,18 @@ from fabula.web.guard import Guard, Refuse, Rules
 __all__ = ["PAGE_TEXTS", "guarded_app", "listen", "serve"]
 
 _GRACE_S = 30
-"""How long requests under way may take when a server is told to stop."""
+"""How long active requests may take when a server is shutting down."""
 _REQUEST_S = 30
 """How long a client may take to send a small request."""
 _N_PER_ADDRESS = 256
-"""Connections at a time from one address: of a whole institute, behind one."""
+"""Concurrent connections from one address, which may be that of a whole institute."""
 PAGE_TEXTS = {
     404: "There is no such page.",
     405: "There is no such page.",
     413: "This is more than the page can accept at once.",
     422: "This could not be read. Please go back and try again.",
 }
-"""By status, what people are told."""
+"""The text shown to people, by status."""
 
 
 def guarded_app(
@@ -56,11 +56,11 @@ def guarded_app(
 ) -> FastAPI:
     """An application behind its guard, without routes of its own.
 
-    refuse: makes the answer of a status and a text, for every refusal and failure. texts: by
-    status, what is answered in place of an error's own words; 500 needs one. statuses: of the
-    application's exceptions, whose words are answered. static: served at `/static/NAME`.
-    description: of the interface, which is then published; without one it is not, since that would
-    tell how answers are taken.
+    refuse: makes the response for a status and a text, for every refusal and failure. texts: by
+    status, the response in place of an error's own message; 500 needs one. statuses: of the
+    application's exceptions, whose messages are shown. static: served at `/static/NAME`.
+    description: of the API, which is then published; without one it is not, since that would reveal
+    how answers are collected.
     """
 
     def answer(request: Request, status: int, text: str) -> Response:
@@ -74,7 +74,7 @@ def guarded_app(
         return response
 
     async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
-        # Nothing of what was sent is repeated.
+        # The request's content is never repeated.
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:4])
         return answer(request, 422, f"{where or 'body'}: {first['msg']}"[:300])
@@ -87,7 +87,7 @@ def guarded_app(
         return Response(status_code=400)
 
     async def on_failure(request: Request, _: Exception) -> Response:
-        # What went wrong stands in the log. This is answered outside of the guard.
+        # The error is in the log. This response is made outside of the guard.
         response = answer(request, 500, "")
         response.headers.update({**rules.headers, "cache-control": "no-store"})
         return response
@@ -116,10 +116,10 @@ def guarded_app(
 
 
 def _serve_static(app: FastAPI, static: StaticFiles) -> None:
-    """These files as they lie, read once; nothing else of the disk can be asked for."""
+    """Serve these files unchanged, read once; nothing else on the disk is accessible."""
     files = {name: (path.read_bytes(), kind) for name, (path, kind) in static.items()}
 
-    # Not on a thread: those may all be waiting for a database.
+    # Not in a thread: those may all be waiting for a database.
     @app.get("/static/{name}")
     async def file(name: str) -> Response:
         if name not in files:
@@ -133,7 +133,7 @@ def _serve_static(app: FastAPI, static: StaticFiles) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that is ours; said before the service starts where it cannot be had."""
+    """Bind the socket before the service starts, so that a failure is reported first."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=256)
@@ -142,8 +142,8 @@ def listen(host: str, port: int) -> socket.socket:
             f"`port` {port}: cannot listen there at {host} ({error.strerror}); name another, or 0 "
             "for any"
         ) from error
-    # An answer goes out in two pieces, and the second would wait 40 ms to be asked for. (asyncio
-    # sets this only on sockets that name their protocol.)
+    # A response is sent in two pieces, and the second would be delayed by 40 ms. (asyncio sets this
+    # only on sockets that name their protocol.)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
@@ -158,12 +158,12 @@ def serve(
     behind_proxy: str | None = None,
     root_path: str = "",
 ) -> None:
-    """Serve until Ctrl-C, SIGTERM or SIGHUP, and return; requests under way are finished first.
+    """Serve until Ctrl-C, SIGTERM or SIGHUP, and return; active requests are finished first.
 
-    `announce` tells where; from then on a signal is orderly. `on_hangup` is called at SIGHUP, which
-    then stops nothing. Forwarded headers are believed of the proxy at `behind_proxy` only.
-    Half-sent requests are dropped after a time, and so are connections of one address beyond a
-    number, unless they come through the proxy.
+    `announce` reports the address; from then on a signal stops the server cleanly. `on_hangup` is
+    called on SIGHUP, which then stops nothing. Forwarded headers are trusted only from the proxy at
+    `behind_proxy`. Half-sent requests are dropped after a timeout, and so are connections from one
+    address beyond a limit, unless they come through the proxy.
     """
     server = uvicorn.Server(
         uvicorn.Config(
@@ -192,8 +192,8 @@ def serve(
         handlers[signal.SIGHUP] = lambda *_: on_hangup()
     elif signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` has it
         handlers[signal.SIGHUP] = stop
-    # uvicorn takes SIGINT and SIGTERM itself while it runs, and raises them again when it is done:
-    # they are to stop the server and not the process, which has files to close.
+    # uvicorn handles SIGINT and SIGTERM itself while it runs, and raises them again when it is
+    # done: they should stop the server and not the process, which has files to close.
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         announce()

@@ -1,7 +1,7 @@
-"""Connections that ask too slowly, or of which one address holds too many, are dropped.
+"""Drop connections that send requests too slowly, or exceed the limit per address.
 
-uvicorn waits for the rest of a request without end: a thousand half-sent ones would use up the
-files that a process may open, and each would hold up the stop of the server.
+uvicorn waits for the rest of a request without a timeout: a thousand half-sent ones would exhaust
+the file descriptors of the process, and each would delay the server's shutdown.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["bounded_connections"]
 
 _LEAST_BYTES_PER_S = 16_384
-"""A body that comes at this pace or above may be as long as the application takes."""
+"""A body that arrives at this rate or faster may be as long as the application allows."""
 _TO_STOP_S = 2.0
-"""How long a half-sent request may still take when the server is told to stop."""
+"""How long a half-sent request may still take when the server is shutting down."""
 
 
 def bounded_connections(request_s: float, n_per_address: int | None) -> type[H11Protocol]:
-    """A protocol for uvicorn: `request_s` from the first byte, or the connection, to the whole
-    request; `n_per_address` connections at a time, None for any number.
+    """Return a protocol for uvicorn with limits on time and on connections.
+
+    `request_s` is the time from the first byte, or the connection, to the complete request;
+    `n_per_address` the number of concurrent connections, None for no limit.
     """
     held: Counter[str] = Counter()
 
@@ -78,7 +80,7 @@ def bounded_connections(request_s: float, n_per_address: int | None) -> type[H11
             spent = self.loop.time() - self._begun
             left = request_s + self._n_bytes / _LEAST_BYTES_PER_S - spent
             if self.flow.read_paused:
-                # It is the application that takes its time.
+                # The application is the one taking time.
                 left = request_s
             if left > 0:
                 self._timer = self.loop.call_later(left, self._check)

@@ -1,4 +1,4 @@
-"""What stands between an application and whoever asks: names, rates, sizes, headers, secrets."""
+"""Checks between an application and its clients: host names, rates, sizes, headers, secrets."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 Refusal = tuple[int, str]
-"""A status of HTTP, and why."""
+"""An HTTP status, and why."""
 Admit = Callable[[HTTPConnection], Refusal | None]
-"""Says why somebody is not let in, or None."""
+"""Returns why a client is rejected, or None."""
 Refuse = Callable[[Request, int, str], Response]
-"""Makes the answer of a status and a text: a page, or JSON."""
+"""Makes the response for a status and a text: a page, or JSON."""
 
 _MAX_FIELDS = 400
 HEADERS = {
@@ -46,7 +46,7 @@ HEADERS = {
     "frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    # An invitation is in the address: no other site may learn it.
+    # An invitation is in the URL: it must not leak to other sites.
     "referrer-policy": "no-referrer",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cross-origin-opener-policy": "same-origin",
@@ -55,19 +55,19 @@ HEADERS = {
 
 
 def is_secret(given: object, secret: str) -> bool:
-    """Whether that is the secret; it takes as long whatever was given."""
+    """Compare with the secret in constant time."""
     return isinstance(given, str) and hmac.compare_digest(
         given.encode(errors="replace"), secret.encode()
     )
 
 
 def csrf_of(token: str) -> str:
-    """What a form must hold: only who has the cookie can know it."""
+    """The token that a form must include: it can only be derived from the cookie."""
     return hashlib.sha256(f"form {token}".encode(errors="replace")).hexdigest()[:40]
 
 
 async def form_fields(request: Request, token: str) -> dict[str, str]:
-    """The fields of a form, from a page made for who has `token`; others are refused with 403."""
+    """The fields of a form from a page made for the owner of `token`; others get a 403."""
     form = await request.form(max_fields=_MAX_FIELDS, max_files=0)
     if not is_secret(form.get("csrf"), csrf_of(token)):
         raise HTTPException(403)
@@ -75,7 +75,7 @@ async def form_fields(request: Request, token: str) -> dict[str, str]:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Where a request comes from."""
+    """The address that a request comes from."""
     return connection.client.host if connection.client else "?"
 
 
@@ -88,14 +88,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Buckets:
-    """How many requests each visitor may make: so many at once, so many a second."""
+    """Rate limits per visitor: a burst size, and requests per second."""
 
     def __init__(self, n_at_once: int, n_per_s: float, n_visitors: int = 50_000) -> None:
         self._most, self._rate, self._n = float(n_at_once), n_per_s, n_visitors
         self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, visitor: str) -> bool:
-        """Whether one more is allowed."""
+        """Whether one more request is allowed."""
         now = time.monotonic()
         left, before = self._held.pop(visitor, (self._most, now))
         left = min(self._most, left + (now - before) * self._rate)
@@ -106,13 +106,13 @@ class Buckets:
 
 
 class Visitors:
-    """Admits people at the pace of people: each by their cookie, and all of an address."""
+    """Rate limits for people: per cookie, and per address."""
 
     def __init__(self, cookie: str, *, n_at_once: int = 120, n_per_s: float = 20.0) -> None:
-        """`cookie` is the name of the one by which a visitor is known."""
+        """`cookie` is the name of the cookie that identifies a visitor."""
         self._cookie = cookie
         self._known = Buckets(n_at_once, n_per_s)
-        # Whoever has no cookie shares an address with a whole institute.
+        # Visitors without a cookie share an address, perhaps with a whole institute.
         self._addresses = Buckets(20 * n_at_once, 10 * n_per_s)
 
     def __call__(self, connection: HTTPConnection) -> Refusal | None:
@@ -136,9 +136,9 @@ class Rules:
 
 
 class Guard:
-    """Refuses names, visitors and bodies that an application does not serve; adds headers.
+    """Rejects host names, visitors and bodies that an application does not serve; adds headers.
 
-    Bodies that do not say their length are counted as they come.
+    Bodies without a declared length are counted as they arrive.
     """
 
     def __init__(self, app: ASGIApp, *, rules: Rules, refuse: Refuse) -> None:
@@ -176,7 +176,7 @@ class Guard:
 
     def _refusal(self, request: Request) -> Refusal | None:
         if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):
-            # A page elsewhere whose name is made to lead here (DNS rebinding) gets nothing.
+            # Reject pages elsewhere whose name was made to resolve here (DNS rebinding).
             return 400, (
                 "this service is only for its own machine, under the name 127.0.0.1 or localhost"
             )

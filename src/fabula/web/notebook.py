@@ -1,4 +1,4 @@
-"""Results as a notebook shows them: a plain table, the signature at its foot."""
+"""Results in a notebook: a plain table, with the signature below."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fabula.web import visible
 __all__ = ["Line", "measured_lines", "notebook_table"]
 
 Line = tuple[str, float | str | None, str | None]
-"""A name, its value, and where that is None the reason."""
+"""A name, its value, and if that is None the reason."""
 
-# No colour of its own: what surrounds it may be light or dark.
+# No colours, since the surroundings may be light or dark.
 _CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:0;background:none"
 _TABLE = "border-collapse:collapse;color:inherit;background:none"
 _SOFT = "opacity:.7;font-size:90%;overflow-wrap:anywhere"
 
 
 def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> str:
-    """HTML without script and style sheet, in which everything is escaped.
+    """HTML without scripts and style sheets, with everything escaped.
 
-    A value that is missing is shown as `missing: reason`, never as a number or as nothing.
+    A missing value is shown as `missing: reason`, never as a number or left blank.
     """
     rows = "".join(
         f'<tr><th style="{_CELL};font-weight:normal">{_text(name)}</th>'
@@ -34,7 +34,7 @@ def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> st
 
 
 def measured_lines(measurements: Iterable[Measurement]) -> list[Line]:
-    """A line for each measurement, by the item that it answers."""
+    """One line per measurement, by the item that it answers."""
     return [(one.item, one.value, one.missing_reason) for one in measurements]
 
 

@@ -1,1 +1,1 @@
-"""Story continuation (Roemmele, Gordon and Swanson 2017): passages, generators, their measures."""
+"""Story continuation (Roemmele, Gordon and Swanson 2017): passages, generators, and measures."""

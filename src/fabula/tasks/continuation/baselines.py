@@ -16,7 +16,7 @@ __all__ = ["RandomSentence", "Unigram"]
 
 
 class RandomSentence:
-    """Any sentence of the corpus, each as likely as another."""
+    """A sentence of the corpus, drawn uniformly."""
 
     name = "random"
 
@@ -25,14 +25,14 @@ class RandomSentence:
         self.signature = f"random|corpus:{corpus.label}"
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """A sentence, whatever the context."""
+        """A sentence, regardless of the context."""
         return self._corpus.sentence(int(rng.integers(self._corpus.n_sentences)))
 
 
 class Unigram:
-    """Words drawn by how often they occur, until one ends the sentence; none over 120 tokens.
+    """Words drawn by their frequency until one ends the sentence, with at most 120 tokens.
 
-    The unknown word is not drawn, and neither is an end before the first word.
+    The unknown word is never drawn, nor an end mark before the first word.
     """
 
     name = "unigram"
@@ -47,7 +47,7 @@ class Unigram:
         self.signature = f"unigram|corpus:{corpus.label}|min:{corpus.min_count}"
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """A sentence of independent words, whatever the context."""
+        """A sentence of independent words, regardless of the context."""
         written: list[int] = []
         while len(written) < MAX_TOKENS:
             word = int(np.searchsorted(self._edges, rng.random() * self._edges[-1], side="right"))

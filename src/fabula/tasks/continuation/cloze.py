@@ -1,10 +1,10 @@
 """Passages by the rule of the Children's Book Test: the last sentence repeats a word of its story.
 
-Hill, Bordes, Chopra and Weston 2016 (arXiv 1511.02301): a word is taken out of the sentence
-after a context of 20, and is to be chosen among ten of its class. So only sentences count that have
-a word of the class which stands in the context too; they are longer than others. The classes are
-known here by the pipeline's parts of speech, where the released items had another tagger: common
-nouns (CN, `NOUN`), names (NE, `PROPN`), verbs (V, `VERB`) and prepositions (P, `ADP`).
+Hill, Bordes, Chopra and Weston 2016 (arXiv 1511.02301): a word is removed from the sentence after a
+context of 20, and must be chosen among ten words of its class. So only sentences count that have a
+word of the class which also occurs in the context; they are longer than others. Here the classes
+come from the pipeline's parts of speech, while the released items used another tagger: common nouns
+(CN, `NOUN`), names (NE, `PROPN`), verbs (V, `VERB`) and prepositions (P, `ADP`).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _BLANK = "XXXXX"
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A passage with a word of its last sentence to be told from others of its class."""
+    """A passage with a word of its last sentence removed, to be chosen from candidates."""
 
     passage: Passage
     kind: ClozeKind
     answer: str
     question: str
-    """The last sentence with XXXXX for the word."""
+    """The last sentence, with XXXXX in place of the word."""
     candidates: tuple[str, ...]
-    """Up to ten words of the class from the whole passage, the answer among them."""
+    """Up to ten words of the class from the whole passage, including the answer."""
 
     def to_row(self) -> dict[str, Any]:
-        """The passage's row, its id with the class, and what is asked."""
+        """The passage's row, with the class added to its id, and the question."""
         row = self.passage.to_row()
         return {
             **row,
@@ -58,17 +58,17 @@ class _Word:
 
     @property
     def key(self) -> str:
-        """What makes it the same word elsewhere: a name keeps its capitals."""
+        """The key by which occurrences of a word are matched: a name keeps its capitals."""
         return self.text if self.kind == "NE" else self.text.lower()
 
 
 def cloze_items(
     passages: Sequence[Passage], kinds: Sequence[ClozeKind], nlp: Any, seed: int
 ) -> Iterator[Cloze]:
-    """An item of each passage and class whose last sentence repeats a word of the class.
+    """Yield an item for each passage and class whose last sentence repeats a word of the class.
 
-    `nlp` is spaCy's pipeline with parts of speech. Which of several words it is, and which others
-    are the candidates, the seed decides.
+    `nlp` is spaCy's pipeline with parts of speech. Where several words qualify, the seed decides
+    which is removed, and which others are the candidates.
     """
     words = _words_of((text for one in passages for text in (*one.context, one.gold)), nlp)
     for passage in passages:

@@ -1,7 +1,7 @@
-"""What generators learn from: the sentences of many stories, in order, in shards on disk.
+"""Training data of generators: the sentences of many stories, in order, in shards on disk.
 
-Where a shard ends depends only on the texts, so the bytes do not depend on the number of workers or
-on an interruption; a shard that is there is not made again.
+Where a shard ends depends only on the texts, so the bytes depend neither on the number of workers
+nor on an interruption; existing shards are not rebuilt.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _INFO, _COUNTS = "shard.json", "counts.json"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Some stories. Sentences are numbered through the shard, and stories end where they end."""
+    """Some stories. Sentences are numbered through the shard."""
 
     folder: Path
     text: NDArray[np.uint8]
-    """UTF-8, the sentences one after the other: uint8, shape (n_bytes,)."""
+    """UTF-8, the sentences concatenated: uint8, shape (n_bytes,)."""
     sentence_ends: NDArray[np.int64]
     """In bytes: int64, shape (n_sentences,)."""
     story_ends: NDArray[np.int64]
     """In sentences: int64, shape (n_stories,)."""
     tokens: NDArray[np.uint32]
-    """Numbers in the vocabulary: uint32, shape (n_tokens,)."""
+    """Word ids in the vocabulary: uint32, shape (n_tokens,)."""
     token_ends: NDArray[np.int64]
     """In tokens: int64, shape (n_sentences,)."""
 
@@ -65,12 +65,12 @@ class Shard:
             ) from error
 
     def sentence(self, number: int) -> str:
-        """The sentence of this number."""
+        """Return the sentence with this number."""
         start = self.sentence_ends[number - 1] if number else 0
         return bytes(self.text[start : self.sentence_ends[number]]).decode()
 
     def has_next(self) -> NDArray[np.bool_]:
-        """Whether a sentence follows each one in its story: bool, shape (n_sentences,)."""
+        """Whether each sentence has a successor in its story: bool, shape (n_sentences,)."""
         flags = np.ones(len(self.sentence_ends), np.bool_)
         flags[self.story_ends - 1] = False
         return flags
@@ -78,7 +78,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The shards, the vocabulary, and what decides both."""
+    """The shards, the vocabulary, and what determines both."""
 
     folder: Path
     shards: tuple[Shard, ...]
@@ -91,7 +91,7 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path) -> Corpus:
-        """Raises `InputError` where `folder` holds no finished corpus."""
+        """Raises `InputError` if `folder` has no finished corpus."""
         row = _manifest(folder)
         if row is None:
             raise InputError(
@@ -108,11 +108,11 @@ class Corpus:
 
     @property
     def label(self) -> str:
-        """How signatures name it; what comes after `@` decides."""
+        """Its name in signatures; the part after `@` identifies it."""
         return f"{self.n_sentences}-sentences@{self.digest}"
 
     def sentence(self, number: int) -> str:
-        """The sentence of this number, counted through all shards."""
+        """Return the sentence with this number, counted through all shards."""
         for shard in self.shards:
             if number < len(shard.sentence_ends):
                 return shard.sentence(number)
@@ -128,10 +128,10 @@ def build_corpus(
     n_jobs: int = 1,
     report: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
-    """Cut the documents into stories and sentences (as passages are) and count their words.
+    """Split the documents into stories and sentences (as for passages) and count their words.
 
-    Each chapter is a story. Raises `InputError` where there is no sentence, `BusyError` where
-    another process builds here.
+    Each chapter is a story. Raises `InputError` if there are no sentences, `BusyError` if another
+    process is building here.
     """
     shards = out / _SHARDS
     with writer_lock(out / ".lock", str(out)):
@@ -158,7 +158,7 @@ def build_corpus(
         before = _manifest(out) or {}
         TRAINING.check(before, out / _MANIFEST, replaces=True)
         if before.get("digest") != digest:
-            # Until all is numbered anew, nothing may take the old numbers for the new.
+            # Until everything is renumbered, nothing may take the old numbers for the new ones.
             (out / _MANIFEST).unlink(missing_ok=True)
         vocabulary.write(out / _VOCABULARY)
         for info in infos:
@@ -191,7 +191,7 @@ def _senter() -> Any:
 
 
 def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict[str, Any]:
-    """Write the shard of these documents, unless it is there; says what it holds."""
+    """Write the shard of these documents, unless it exists, and return a summary."""
     number, documents = numbered
     folder = shards / f"{number:05d}"
     content = dump_json(
@@ -229,7 +229,7 @@ def _read_info(folder: Path) -> dict[str, Any] | None:
 
 
 class _Gathered:
-    """The stories of a shard while it is made; words numbered as they come."""
+    """The stories of a shard being built; words are numbered as they appear."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -276,7 +276,7 @@ def _gather(documents: Sequence[Document]) -> _Gathered:
 
 
 def _number_words(folder: Path, vocabulary: Vocabulary, digest: str) -> None:
-    """Write the shard's tokens as numbers of the vocabulary, once for each vocabulary."""
+    """Write the shard's tokens as word ids of the vocabulary, once per vocabulary."""
     mark = folder / "numbered"
     if mark.exists() and mark.read_text() == digest:
         return

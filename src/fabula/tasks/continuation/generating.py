@@ -1,7 +1,7 @@
-"""Having trained generators continue many stories: a row each, and resumed after a crash.
+"""Continue many stories with trained generators: one row each, resumable after a crash.
 
-Each sentence is drawn from a stream of its own (seed, system, passage), so it depends neither on
-the order nor on the number of processes.
+Each sentence has its own random stream (seed, system, passage), so it depends neither on the order
+nor on the number of processes.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class Generator(Protocol):
 
     name: str
     signature: str
-    """All that decides its sentences, but the seed."""
+    """Everything that determines its sentences, except the seed."""
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """The sentence after these. Raises `LookupFailed` where it has none."""
+        """The sentence after the context. Raises `LookupFailed` if it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorChoice:
-    """A generator that was trained into a folder."""
+    """A generator trained into a folder."""
 
     kind: Kind
     folder: Path
     temperature: float = 0.7
-    """Of the recurrent network; lower is nearer to its most probable words."""
+    """Of the recurrent network; lower favours its most probable words."""
 
     def open(self) -> Generator:
-        """Raises `InputError` or `CorpusError` where it is not trained there."""
+        """Raises `InputError` or `CorpusError` if it is not trained there."""
         corpus = Corpus.open(self.folder)
         if self.kind == "random":
             return RandomSentence(corpus)
@@ -77,7 +77,7 @@ def _opened(choice: GeneratorChoice) -> Generator:
 
 
 def context_digest(story: Story) -> str:
-    """What a continuation was written to."""
+    """Digest of the context that a continuation was written for."""
     return hashlib.sha256("\x1f".join(story.context).encode(errors="replace")).hexdigest()[:16]
 
 
@@ -90,9 +90,9 @@ def generate(
     n_jobs: int = 1,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Row]:
-    """A row for each story, in order; one that is there is kept.
+    """Yield a row for each story, in order, reusing kept rows.
 
-    Raises `InputError` where a kept row was made from something else.
+    Raises `InputError` if a kept row was made from something else.
     """
     generator = _opened(choice)
     found = [rows.find(_made_of(generator, story, seed)) for story in stories]
@@ -110,7 +110,7 @@ def generate(
 
 
 def _made_of(generator: Generator, story: Story, seed: int) -> Row:
-    """What a row must say to be used again."""
+    """The fields that a kept row must match to be reused."""
     return {
         "id": story.id,
         "system": generator.name,

@@ -1,7 +1,7 @@
-"""The words that generators know: those seen often enough in what they were trained on.
+"""The vocabulary of generators: words frequent enough in the training data.
 
 Roemmele, Gordon and Swanson 2017, section 3.1: words that occur at least 25 times; every other one
-is an unknown word. Words are lower-cased, and punctuation marks are tokens as words are.
+is the unknown word. Words are lower-cased, and punctuation marks are tokens like words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ END_MARKS = (".", "!", "?")
 """A sentence that is written word by word ends with one of these (section 3.3)."""
 
 MAX_TOKENS = 120
-"""No generated sentence is longer, should its end not come."""
+"""Maximum length of a generated sentence, in case its end does not come."""
 
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
 _CLOSERS = frozenset("\"')]}")
@@ -46,7 +46,7 @@ def _tokeniser() -> Any:
 
 
 def tokens_of(sentence: str) -> list[str]:
-    """The words and punctuation marks of a sentence, in their case; quotes made straight.
+    """The words and punctuation marks of a sentence, in their case; quotes are made straight.
 
     >>> tokens_of("“Don’t you see?” she said.")
     ['"', 'Do', "n't", 'you', 'see', '?', '"', 'she', 'said', '.']
@@ -56,13 +56,13 @@ def tokens_of(sentence: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Words by falling count; number 0 is the unknown word, with the count of all that it is."""
+    """Words by decreasing count; number 0 is the unknown word, with the sum of their counts."""
 
     words: tuple[str, ...]
     counts: NDArray[np.int64]
     """int64, shape (n_words,)."""
     shown: tuple[str, ...]
-    """Each word in the case in which it stands most often inside a sentence."""
+    """Each word in its most frequent case inside a sentence."""
     numbers: dict[str, int]
 
     @classmethod
@@ -88,7 +88,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:
-        """Raises `InputError` where the file is no vocabulary."""
+        """Raises `InputError` if the file is not a vocabulary."""
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             rows = [line.split("\t") for line in lines]
@@ -101,7 +101,7 @@ class Vocabulary:
         return cls._of(words, counts, shown)
 
     def write(self, path: Path) -> None:
-        """A line a word: word, count, word as shown, with tabs between."""
+        """Write one word per line: word, count, word as shown, separated by tabs."""
         lines = (
             f"{word}\t{n}\t{shown}\n"
             for word, n, shown in zip(self.words, self.counts, self.shown, strict=True)
@@ -112,22 +112,22 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, sentence: str) -> NDArray[np.uint32]:
-        """The numbers of a sentence's tokens, uint32, shape (n_tokens,)."""
+        """The word ids of a sentence's tokens: uint32, shape (n_tokens,)."""
         tokens = tokens_of(sentence)
         return np.array([self.numbers.get(token.lower(), UNKNOWN) for token in tokens], np.uint32)
 
     def are_words(self) -> NDArray[np.bool_]:
-        """Which are words, not punctuation and not the unknown word: bool, shape (n_words,)."""
+        """Which entries are words, not punctuation or the unknown word: bool, shape (n_words,)."""
         flags = np.array([any(map(str.isalnum, word)) for word in self.words], np.bool_)
         flags[UNKNOWN] = False
         return flags
 
     def are_ends(self) -> NDArray[np.bool_]:
-        """Which end a sentence: bool, shape (n_words,)."""
+        """Which entries end a sentence: bool, shape (n_words,)."""
         return np.isin(np.array(self.words, object), END_MARKS)
 
     def spell(self, numbers: Iterable[int]) -> str:
-        """The sentence of these words, as people write it: case, spaces, quotes, contractions."""
+        """The sentence with these word ids as normal text: case, spaces, quotes, contractions."""
         tokens = _treebank_quotes([self.shown[number] for number in numbers])
         sentence = detokenise(tokens)
         for k, character in enumerate(sentence):
@@ -137,9 +137,9 @@ class Vocabulary:
 
 
 def _treebank_quotes(tokens: Sequence[str]) -> list[str]:
-    """Straight single quotes told apart: the first opens, the next closes; as `detokenise` reads.
+    """Disambiguate straight single quotes for `detokenise`: the first opens, the next closes.
 
-    One that is still open at the end is closed, as a writer would.
+    One that is still open at the end is closed.
     """
     found: list[str] = []
     is_open = {"'": False, '"': False}

@@ -32,7 +32,7 @@ async def ask_continuations(
     nlp: Any,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each story; where the model gave no sentence, the reason. `nlp` finds its end."""
+    """Return a row for each story, with the reason if it has no sentence. `nlp` finds its end."""
     parts = {"model": model.name, "prompt": "own", "sampling": str(sampling)}
     signature = str(Signature.of("asked", **parts, **pipeline_parts(nlp)))
 
@@ -68,6 +68,6 @@ def _row(
 
 
 def first_sentence(answer: str, nlp: Any) -> str:
-    """The first sentence of an answer; models write more than they are asked for."""
+    """The first sentence of an answer; models often write more than that."""
     sentences = (sentence for part in sentences_of(answer.splitlines(), nlp) for sentence in part)
     return next(sentences, "")

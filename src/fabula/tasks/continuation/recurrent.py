@@ -38,7 +38,7 @@ class Network:
 
 
 def load_torch() -> Any:
-    """The module torch. Raises `ModelError` where it is not installed."""
+    """The module torch. Raises `ModelError` if it is not installed."""
     try:
         import torch
     except ImportError as error:
@@ -49,7 +49,7 @@ def load_torch() -> Any:
 
 
 def network_of(shape: Network, n_words: int) -> Any:
-    """A torch module: embedding, recurrent layers, and a layer that scores every word.
+    """A torch module: embedding, recurrent layers, and an output layer that scores every word.
 
     The embedding has one row more than there are words, for the beginning of a story.
     """
@@ -64,9 +64,9 @@ def network_of(shape: Network, n_words: int) -> Any:
 
 
 class Recurrent:
-    """The trained network as a generator. One context at a time, on one thread.
+    """The trained network as a generator: one context at a time, on one thread.
 
-    So a sentence does not depend on what else is generated, nor on how many processors there are.
+    This way a sentence depends neither on what else is generated nor on the number of processors.
     """
 
     name = "recurrent"
@@ -83,7 +83,7 @@ class Recurrent:
 
     @classmethod
     def load(cls, corpus: Corpus, *, temperature: float = 0.7) -> Recurrent:
-        """What `fabula continuation train --kind recurrent` wrote. Raises `CorpusError`."""
+        """Load what `fabula continuation train --kind recurrent` wrote. Raises `CorpusError`."""
         torch = load_torch()
         path = corpus.folder / MODEL_FILE
         try:
@@ -112,7 +112,7 @@ class Recurrent:
         return cls(network, corpus.vocabulary, signature, temperature)
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """A sentence drawn word by word."""
+        """A sentence sampled word by word."""
         torch = load_torch()
         numbers = [len(self._vocabulary)]
         for sentence in context:
@@ -139,7 +139,7 @@ class Recurrent:
         return self._vocabulary.spell(written)
 
     def _draw(self, scores: Any, rng: np.random.Generator) -> int:
-        """A word by its probability; never the unknown one."""
+        """Sample a word by its probability; never the unknown one."""
         scores[UNKNOWN] = -np.inf
         weights = np.exp((scores - scores.max()) / self._temperature)
         edges = np.cumsum(weights)
@@ -149,7 +149,7 @@ class Recurrent:
 def saved_form(
     network: Any, shape: Network, corpus: Corpus, signature: str, perplexity: float
 ) -> dict[str, Any]:
-    """What is written to `MODEL_FILE`."""
+    """The contents of `MODEL_FILE`."""
     return {
         **NETWORK.mark,
         "shape": asdict(shape),

@@ -2,7 +2,7 @@
 
 Roemmele, Gordon and Swanson 2017, section 3.2 (after Swanson and Gordon 2012): sentences are bags
 of the vocabulary's words, compared by cosine. The index is exact and stays on disk; a query reads
-the head of a list for each of its words.
+the beginning of a posting list for each of its words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ARRAYS = ("list_ends", "lists", "shares", "word_ends", "bags", "bag_counts", "n
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The nearest sentence that another one follows: its shard, its number there, its cosine."""
+    """The nearest sentence that has a successor: its shard, its number there, its cosine."""
 
     shard: int
     sentence: int
@@ -39,7 +39,7 @@ class Found:
 
 
 def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) -> None:
-    """Write the index of every shard that has none; one that is there is kept."""
+    """Write the index of every shard that lacks one."""
     folder = corpus.folder / _FOLDER
     with writer_lock(corpus.folder / "cases.lock", str(corpus.folder / _FOLDER)):
         folder.mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ def _digest_of(folder: Path) -> str:
 
 
 def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.generic], ...]:
-    """The arrays that `kernels.nearest` reads, of the sentences that another one follows."""
+    """The arrays that `kernels.nearest` reads, for the sentences that have a successor."""
     n_sentences, n_words = len(shard.token_ends), len(are_words)
     sentences = np.repeat(np.arange(n_sentences), np.diff(shard.token_ends, prepend=0))
     keep = are_words[shard.tokens] & shard.has_next()[sentences]
@@ -101,7 +101,7 @@ def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.gener
 
 
 class CaseIndex:
-    """The mapped index of a corpus. Raises `CorpusError` where it is missing."""
+    """The memory-mapped index of a corpus. Raises `CorpusError` if it is missing."""
 
     def __init__(self, corpus: Corpus) -> None:
         folder = corpus.folder / _FOLDER
@@ -125,7 +125,7 @@ class CaseIndex:
         self._are_words = corpus.vocabulary.are_words()
 
     def nearest(self, tokens: NDArray[np.uint32]) -> Found | None:
-        """The nearest sentence to one of these tokens; None where none shares a word with it."""
+        """The nearest sentence to these tokens; None if no sentence shares a word with them."""
         words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
         query = words.astype(np.int64), counts.astype(np.int64)
         best: Found | None = None
@@ -138,7 +138,7 @@ class CaseIndex:
 
 
 class CaseBased:
-    """The generator over the index. It draws nothing: the same context gives the same sentence."""
+    """The generator that uses the index. It is deterministic: one context gives one sentence."""
 
     name = "case-based"
 
@@ -148,9 +148,9 @@ class CaseBased:
         self.signature = f"case-based|corpus:{corpus.label}|min:{corpus.min_count}"
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """The sentence after the nearest to the last of the context.
+        """The sentence after the one nearest to the last of the context.
 
-        Raises `LookupFailed` where no sentence of the corpus shares a word with that.
+        Raises `LookupFailed` if no sentence of the corpus shares a word with it.
         """
         tokens = self._corpus.vocabulary.encode(context[-1] if context else "")
         found = self._index.nearest(tokens)

@@ -1,7 +1,7 @@
-"""Passages: so many sentences of a story, and the one that follows them in the book.
+"""Passages: a number of sentences of a story, and the one that follows them in the book.
 
 Roemmele, Gordon and Swanson 2017, section 2: 20 sentences are the context, the 21st is the gold
-continuation. Here a book is cut into passages one after the other, and none crosses a chapter.
+continuation. Here a book is cut into consecutive passages, none of which crosses a chapter.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Chapter:
     title: str
     sentences: tuple[str, ...]
     id: str = ""
-    """What ids of its passages begin with, where that is not the book."""
+    """Prefix of the passages' ids, if it is not the book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Passage:
     gold: str
 
     def to_row(self) -> dict[str, Any]:
-        """As it is written: `context` is a list of sentences."""
+        """The row that is written: `context` is a list of sentences."""
         return {
             "id": self.id,
             "book": self.book,
@@ -71,9 +71,9 @@ class Passage:
 def passages_of(
     chapters: Iterable[Chapter], n_sentences: int = 20, stride: int | None = None
 ) -> Iterator[Passage]:
-    """The passages of each chapter, each `stride` sentences after the last one.
+    """Yield the passages of each chapter, each starting `stride` sentences after the previous one.
 
-    By default they do not overlap; what is left of a chapter is left out.
+    By default they do not overlap; the remaining sentences of a chapter are left out.
     """
     step = stride or n_sentences + 1
     for chapter in chapters:
@@ -90,12 +90,12 @@ def passages_of(
 
 
 def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
-    """The chapters of texts and of Children's Book Test files, whichever each document is.
+    """Yield the chapters of texts and of Children's Book Test files, according to each document.
 
     `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
     after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose. An item of the
-    test is a chapter: its 20 sentences and the 21st. Items come last, with those that overlap as
-    one book: released items do not say which book they are of.
+    test is a chapter: its 20 sentences and the 21st. Items come last, overlapping ones as one book,
+    since released items do not say which book they are from.
     """
     items: list[Document] = []
     for document in check_documents(documents):
@@ -116,10 +116,10 @@ def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
 
 
 def _books_of_items(items: Sequence[Document]) -> list[str]:
-    """For each item the first of those that it overlaps, directly or by others.
+    """For each item, the first of those it overlaps, directly or through others.
 
-    Items overlap where they share two sentences in a row, together of `_MIN_SHARED_TOKENS` tokens:
-    answers such as "Yes." recur in any book.
+    Items overlap if they share two consecutive sentences with at least `_MIN_SHARED_TOKENS` tokens
+    in total: answers such as "Yes." recur in any book.
     """
     leader = list(range(len(items)))
 
@@ -139,11 +139,11 @@ def _books_of_items(items: Sequence[Document]) -> list[str]:
 
 
 def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
-    """Chapters of tokenised sentences, whose headings stand at the head of a chapter's first one.
+    """Chapters of tokenised sentences, with headings at the start of a chapter's first sentence.
 
-    Where a heading ends cannot always be told, so a sentence that has one is left out; it parts the
-    chapters. A name of three words at the head of a sentence is taken for a heading too: that
-    makes a chapter more, never a passage across two.
+    The end of a heading cannot always be found, so a sentence with one is left out; it separates
+    the chapters. A name of three words at the start of a sentence is taken for a heading too. Worst
+    case: an extra chapter, never a passage spanning two.
     """
     number, title, kept = 1, "", list[str]()
     for sentence in sentences:
@@ -155,14 +155,14 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
                 number += 1
             title, kept = detokenise(tokens[:heading]), []
         elif tokens and (kept or not title or len(tokens) > _MAX_SOURCE_TOKENS):
-            # Else the rest of a source that stood behind the heading: "Grimm ."
+            # Otherwise the rest of a source that followed the heading: "Grimm ."
             kept.append(detokenise(tokens))
     if kept:
         yield Chapter(book, number, title, tuple(kept))
 
 
 def _heading_tokens(tokens: Sequence[str]) -> int:
-    """How many tokens at the head of a sentence are a heading; 0 where there is none."""
+    """The number of tokens of the heading that a sentence begins with; 0 without one."""
     shouted = 0
     while shouted < len(tokens) and tokens[shouted].isupper() and tokens[shouted] not in ("I", "A"):
         shouted += 1
@@ -182,10 +182,10 @@ def _heading_tokens(tokens: Sequence[str]) -> int:
 
 
 def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
-    """Chapters of a text in paragraphs, parted at lines that are headings.
+    """Chapters of a text in paragraphs, split at lines that are headings.
 
     A heading is a short paragraph of one line that says chapter, part or the like, is a number, or
-    is all in capitals, and does not end as a sentence does (`fabula.text.chapters`).
+    is all in capitals, and does not end like a sentence (`fabula.text.chapters`).
     """
     number, title, kept = 1, str(document.meta.get("title") or ""), list[str]()
     paragraphs = paragraphs_of(document.text)

@@ -1,10 +1,10 @@
-"""Training the recurrent network: stories side by side, each read from its beginning to its end.
+"""Training the recurrent network: stories in parallel lanes, each read from beginning to end.
 
 Roemmele, Gordon and Swanson 2017, section 3.3: 50 stories at a time, cross-entropy, Adam. Here the
 gradient goes back through a window of words (truncated backpropagation), while the state is carried
-from window to window until the story ends. A place that falls free takes the next story, also of
-the next pass, so that no step is made of the end of a long story alone. After each pass the
-held-out stories are read, and the weights that read them best are kept.
+from window to window until the story ends. A free lane takes the next story, also across epochs, so
+that no step consists of the end of one long story alone. After each epoch the held-out stories are
+evaluated, and the weights with the lowest perplexity on them are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Progress", "Training", "train_recurrent"]
 
 _CHECKPOINT = "recurrent/checkpoint.pt"
 _HELD_OUT = 20
-"""One story in so many is held out."""
+"""One story in this many is held out."""
 _IGNORED = -1
 _MAX_NORM = 5.0
 
@@ -47,26 +47,27 @@ class Training:
 
     n_epochs: int = 3
     n_lanes: int = 50
-    """Stories read side by side (the paper's 50)."""
+    """Stories read in parallel (the paper's 50)."""
     window_tokens: int = 50
     learning_rate: float = 1e-3
     seed: int = 0
     precision: str = "auto"
-    """`float32`; or `bfloat16` in the products of matrices, by default where it is quicker."""
+    """`float32`, or `bfloat16` in matrix products; by default, whichever is faster."""
     checkpoint_windows: int = 200
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far the training is, and its loss so far."""
+    """How far the training has come, and its loss so far."""
 
     window: int = 0
-    """Windows read, of all passes."""
+    """Windows read, over all epochs."""
     n_windows: int = 0
-    """Windows of a pass."""
+    """Windows per epoch."""
     log: list[dict[str, float]] = field(default_factory=list)
-    """Rows of `n_tokens` and `loss` in nats a token; and after each pass, of its number, `epoch`,
-    and the `perplexity` of the held-out stories."""
+    """Rows of `n_tokens` and `loss` in nats per token; after each epoch also its number, `epoch`,
+    and the `perplexity` of the held-out stories.
+    """
 
 
 def train_recurrent(
@@ -77,9 +78,9 @@ def train_recurrent(
     restart: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Train, or go on from the last checkpoint, and write the best weights into the corpus folder.
+    """Train, or resume from the last checkpoint, and write the best weights to the corpus folder.
 
-    Raises `InputError` where a checkpoint of other settings is there, and `ModelError` without
+    Raises `InputError` if there is a checkpoint with other settings, and `ModelError` without
     torch.
     """
     torch = load_torch()
@@ -94,7 +95,7 @@ def train_recurrent(
 
 
 class _Lanes:
-    """Stories side by side, a window at a time. A lane whose story ends rests until the next."""
+    """Parallel stories, a window at a time. A lane whose story has ended idles until the next."""
 
     def __init__(
         self, stories: Iterable[NDArray[np.uint32]], n_lanes: int, width: int, start: int
@@ -103,9 +104,9 @@ class _Lanes:
         self._lanes: list[tuple[NDArray[np.uint32], int] | None] = [None] * n_lanes
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
-        """Words read, words to be said, and which lanes begin a story.
+        """Input words, target words, and which lanes begin a story.
 
-        int64, shape (n_lanes, width), with -1 where nothing is to be said; bool, shape (n_lanes,).
+        int64, shape (n_lanes, width), with -1 where there is no target; bool, shape (n_lanes,).
         """
         shape = len(self._lanes), self._width
         while True:
@@ -130,7 +131,7 @@ class _Lanes:
 
 
 class _Run:
-    """The network, its optimiser, and where both stand."""
+    """The network, its optimiser, and the state of both."""
 
     def __init__(self, torch: Any, corpus: Corpus, training: Training, shape: Network) -> None:
         self._torch, self._corpus, self._training, self._shape = torch, corpus, training, shape
@@ -154,7 +155,7 @@ class _Run:
 
     @property
     def signature(self) -> str:
-        """All that decides the weights after so many passes."""
+        """Everything that determines the weights after a given number of epochs."""
         how = self._training
         return (
             f"recurrent|net:{self._shape}|corpus:{self._corpus.label}|"
@@ -179,7 +180,7 @@ class _Run:
         self.progress = Progress(**saved["progress"])
 
     def train(self, report: Callable[[Progress], None]) -> None:
-        """Every window from where it stands; what was done is not done again."""
+        """Process the remaining windows; finished ones are not repeated."""
         how, progress = self._training, self.progress
         tokens_each = how.n_lanes * how.window_tokens
         progress.n_windows = math.ceil(sum(map(len, self._stories)) / tokens_each)
@@ -199,7 +200,7 @@ class _Run:
             report(progress)
 
     def _passes(self) -> Iterator[NDArray[np.uint32]]:
-        """The stories of all passes, each pass in an order of its own; and one more, not read."""
+        """The stories of all epochs, each in its own order; and one more, which is not read."""
         for number in range(self._training.n_epochs + 1):
             rng = np.random.default_rng([self._training.seed, 1, number])
             for k in rng.permutation(len(self._stories)):
@@ -252,7 +253,7 @@ class _Run:
         return float(loss.detach()), int((targets != _IGNORED).sum())
 
     def _perplexity(self) -> float:
-        """Of the held-out stories, with the unknown word as one word."""
+        """Perplexity of the held-out stories, with the unknown word as one word."""
         self._state, total, n_tokens = None, 0.0, 0
         with self._torch.no_grad():
             for inputs, targets, begins in self._lanes(self._held):
@@ -291,7 +292,7 @@ def _stories(corpus: Corpus) -> Iterator[NDArray[np.uint32]]:
 
 
 def _likes_bfloat16(torch: Any) -> bool:
-    """Whether products in bfloat16 are quicker here: measured at 2.2 times on AVX-512."""
+    """Whether bfloat16 products are faster on this machine: 2.2 times, measured on AVX-512."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported())
     return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)())

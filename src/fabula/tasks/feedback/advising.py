@@ -1,8 +1,8 @@
 """Feedback on a writer's own draft: asked several times, tied to places, consistent points first.
 
 The task of Rashkin et al. 2025, sections 3 and 4, for one's own text: the biggest problem first,
-specific, and praise only from an editor who would change nothing. Their models missed the biggest
-problem often and praised damaged stories, so one answer is not believed alone.
+specific, and praise only from an editor who would change nothing. Their models often missed the
+biggest problem and praised damaged stories, so a single answer is not trusted.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Fate = Literal["resolved", "stands", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class AdvicePlan:
-    """How advice is asked for."""
+    """How to ask for advice."""
 
     n_times: int = 5
     n_points: int = 7
@@ -82,7 +82,7 @@ class AdvicePlan:
     seed: int = 0
     effort: Effort | None = None
     by_chapter: bool = False
-    """Each chapter is read by itself, and then their continuity (`advising_book`)."""
+    """Read each chapter separately, and then check continuity across them (`advising_book`)."""
 
     def signature(self, model: str, encoder: str) -> str:
         effort = {"effort": self.effort} if self.effort else {}
@@ -103,27 +103,27 @@ class AdvicePlan:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What an editor says of a draft, asked several times."""
+    """An editor's feedback on a draft, asked for several times."""
 
     document: Document
     model: str
     points: tuple[Point, ...]
     n_answers: int
-    """How many answers came. One that does not make a point speaks against its consistency."""
+    """Number of answers. One that does not make a point counts against its consistency."""
     n_perfect: int
-    """How many would change nothing."""
+    """Number of answers that would change nothing."""
     n_pointless: int
-    """How many hold no point that stands at words of the draft."""
+    """Number of answers without a point that quotes the draft."""
     missing: dict[str, int]
-    """Answers that did not come, by reason."""
+    """Answers that failed, by reason."""
     dropped: dict[str, int]
-    """Remarks that are no points, by reason (`points.DROPPED`)."""
+    """Remarks that are not points, by reason (`points.DROPPED`)."""
     signature: str
     other_lines: dict[str, int] = field(default_factory=dict)
-    """Lines of the answers that are no remarks: preamble, heading, closing."""
+    """Lines of the answers that are not remarks: preamble, heading, closing."""
 
     def n_asked(self, point: Point) -> int:
-        """How many answers could have made a point."""
+        """The number of answers that could have made a point."""
         return self.n_answers if point.n_answers is None else point.n_answers
 
     def share(self, point: Point) -> float:
@@ -131,7 +131,7 @@ class Advice:
         return point.n_said / self.n_asked(point)
 
     def measurements(self) -> list[Measurement]:
-        """A measurement for each point: its value is the share of answers that said it."""
+        """One measurement per point: its value is the share of answers that made it."""
         return [
             Measurement(
                 document_id=self.document.id,
@@ -176,19 +176,19 @@ class Earlier:
     text: str
     quotation: str
     place: tuple[int, int] | None = None
-    """Where the quoted words stand now; None where they are gone, or it is not known which."""
+    """Where the quoted words are now; None if they are gone or the place is ambiguous."""
     fate: Fate = "unknown"
     was: tuple[tuple[int, int], ...] = ()
-    """Where it stood in the earlier draft."""
+    """Where it was in the earlier draft."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of asking about a draft; the advice has no answers where none came."""
+    """The outcome of asking about a draft; the advice has no answers if all calls failed."""
 
     advice: Advice
     note: str
-    """What the model said of the last call that failed."""
+    """The model's error message for the last call that failed."""
 
     def no_answer(self) -> ModelError:
         advice = self.advice
@@ -210,7 +210,7 @@ async def advise(
 ) -> Advice:
     """Ask for feedback on a draft `plan.n_times` times.
 
-    Raises `InputError` for a draft without words, `ModelError` where no answer came.
+    Raises `InputError` for a draft without words, `ModelError` if every call failed.
     """
     if not TextSettings().has_words(document.text):
         raise InputError(f"{document.id}: holds no words")
@@ -228,7 +228,7 @@ async def ask(
     *,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Asked:
-    """As `advise`; that no answer came is told, not raised."""
+    """Like `advise`, but report failed calls instead of raising."""
     editor = Editor(document.text, model)
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
     answers = await ask_often(editor, question, plan, model.n_parallel, meter)
@@ -255,7 +255,7 @@ async def ask_often(
     n_parallel: int,
     meter: Callable[[int], None],
 ) -> list[Answer | None]:
-    """The answers to a question that is put `plan.n_times` times, in order."""
+    """The answers to a question that is asked `plan.n_times` times, in order."""
 
     async def once(number: int) -> Answer | None:
         sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
@@ -271,7 +271,7 @@ async def ask_often(
 
 @dataclass(slots=True)
 class Read:
-    """What stands in the answers."""
+    """The parsed answers."""
 
     remarks: list[Remark]
     dropped: Counter[str]
@@ -293,7 +293,7 @@ def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points
         reading = read_answer(answer.text, number, draft, is_cut=is_cut, n_most=n_points)
         found, lost = reading.remarks, reading.dropped
         read.other_lines += reading.other_lines
-        # The sentence itself quotes nothing; who says more besides would change something.
+        # The sentence itself quotes nothing; an answer that says more would change something.
         is_perfect = not found and says_perfect(answer.text) and lost.total() <= 1
         is_perfect = is_perfect and not lost["not_in_text"]
         read.n_answers += 1
@@ -308,7 +308,7 @@ def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points
 def estimate(
     document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None
 ) -> CostEstimate:
-    """What it takes at most: besides the readings, a question for each point, old and new.
+    """The maximum cost: besides the readings, one question for each point, old and new.
 
     No two readings may name the same point, so there are at most `n_times * n_points` new ones.
     """
@@ -322,7 +322,7 @@ def estimate(
 
 
 def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
-    """The points of an earlier run. Raises `InputError` where these are something else."""
+    """The points of an earlier run. Raises `InputError` if these are not the results of one."""
     found = []
     for one in measurements:
         quotations = one.details.get("quotations")
@@ -334,7 +334,7 @@ def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
 
 
 def earlier_draft(measurements: Sequence[Measurement]) -> str | None:
-    """The draft that an earlier run was about; None where it is not told."""
+    """The draft that an earlier run was about; None if it was not recorded."""
     found = (one.details.get("draft") for one in measurements)
     return next((text for text in found if isinstance(text, str)), None)
 
@@ -349,13 +349,13 @@ async def revisit(
     parts: Sequence[tuple[int, int]] = (),
     meter: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Earlier], list[Point]]:
-    """What became of earlier points in this draft, and the points that are new.
+    """Find what became of earlier points in this draft, and which points are new.
 
-    `before` is the earlier draft; `parts` are the chapters that an editor reads by itself, none for
-    the whole draft. A point is an earlier one where it stands at the place to which
-    that one's has come, and says the same. It stands where this draft's editor says it again so, or
-    says so when asked; it is resolved only where they say that it is. Where they say neither, that
-    is not known.
+    `before` is the earlier draft; `parts` are the chapters that an editor reads separately, none
+    for the whole draft. A point matches an earlier one if it is at the place to which that one has
+    moved, and says the same. An earlier point still stands if this draft's editor makes it again,
+    or confirms it when asked; it is resolved only if they say that it is. If they say neither, its
+    status is unknown.
     """
     text = advice.document.text
     draft = QuotableText.of(text)
@@ -386,7 +386,7 @@ async def revisit(
 def _part_with(
     now: Sequence[tuple[int, int]], parts: Sequence[tuple[int, int]], text: str
 ) -> str | None:
-    """What an editor reads to say whether a point stands; None where nobody knows which part."""
+    """The text an editor reads to say whether a point stands; None if the part is ambiguous."""
     if not parts:
         return text
     found = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
@@ -394,10 +394,10 @@ def _part_with(
 
 
 def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int, int]]:
-    """Where what an earlier point was about is in this draft.
+    """Where the subject of an earlier point is in this draft.
 
-    Where its words were taken away, or the earlier draft is not known, it is where the same words
-    stand; of several such places nobody knows which.
+    If its words were removed, or the earlier draft is unknown, these are the places where the same
+    words occur; if there are several, the place is ambiguous.
     """
     if before is not None and all(0 <= a < b <= len(before) for a, b in one.was):
         moved = [place for place in moved_places(list(one.was), before, after) if place]
@@ -410,6 +410,6 @@ def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int,
 def _words_now(
     places: Sequence[tuple[int, int]], now: Sequence[tuple[int, int]]
 ) -> tuple[int, int] | None:
-    """Of the places where the quoted words stand, the one to which theirs has come."""
+    """Of the places where the quoted words occur, the one to which the original has moved."""
     mine = [place for place in places if touches(place, *now)] or list(places)
     return mine[0] if len(mine) == 1 else None

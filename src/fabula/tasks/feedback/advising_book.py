@@ -1,9 +1,9 @@
 """Feedback on a whole book: chapter by chapter, and then on its continuity.
 
-A book is longer than what a model reads with care. So each chapter is read as a draft of its own;
-from each a model notes what another chapter could contradict, in the chapter's own words; and of
-all these notes it is asked which contradict each other. A note whose words are not in its chapter
-is dropped, and so is a contradiction that quotes what the book does not hold.
+A book is longer than what a model reads carefully. So each chapter is read as a separate draft;
+from each, a model notes what another chapter could contradict, in the chapter's own words; and then
+it is asked which of all these notes contradict each other. A note whose words are not in its
+chapter is dropped, and so is a contradiction that quotes words not in the book.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["advise_book", "chapters_to_read", "estimate_book"]
 
 _N_NOTES = 30
 _NOTE_TOKENS = 40
-"""What a note takes, for the estimate."""
+"""Tokens per note, for the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class _Chapter:
     name: str
     document: Document
     start: int
-    """Where it begins in the book, in characters."""
+    """Its start in the book, in characters."""
 
 
 def chapters_to_read(document: Document) -> list[_Chapter]:
-    """The chapters that hold words. Raises `InputError` where there are fewer than two."""
+    """The chapters that contain words. Raises `InputError` if there are fewer than two."""
     found = [
         _Chapter(
             f"Chapter {one.number}",
@@ -72,8 +72,8 @@ async def advise_book(
 ) -> Advice:
     """Ask for feedback on each chapter `plan.n_times` times, and as often on continuity.
 
-    A point's share is of the answers on its chapter. Raises `InputError` where there are no
-    chapters, `ModelError` where no answer came on any of them.
+    A point's share is of the answers on its chapter. Raises `InputError` if there are no chapters,
+    `ModelError` if every call failed for all of them.
     """
     chapters = chapters_to_read(document)
     asked = [
@@ -110,7 +110,7 @@ async def _continuity(
     encoder: Encoder,
     meter: Callable[[int], None],
 ) -> Advice:
-    """What contradicts itself over chapters; all of its points quote the book."""
+    """Contradictions between chapters; all points quote the book."""
     sampling = Sampling(0.0, 1.0, plan.max_tokens, plan.seed)
 
     async def note(chapter: _Chapter) -> Answer | None:
@@ -147,7 +147,7 @@ async def _continuity(
 
 
 def _notes(answer: Answer, chapter: _Chapter) -> list[str]:
-    """The notes on a chapter that quote it, each with the words as the chapter has them."""
+    """The notes on a chapter that quote it, each with the words as they are in the chapter."""
     text = chapter.document.text
     reading = read_answer(
         answer.text, 0, QuotableText.of(text), is_cut=answer.stop == "length", n_most=_N_NOTES
@@ -158,7 +158,7 @@ def _notes(answer: Answer, chapter: _Chapter) -> list[str]:
 
 
 def _moved(point: Point, start: int, n_before: int, n_answers: int) -> Point:
-    """A point on a chapter as one on the book: its places, and answers numbered on."""
+    """A point on a chapter as one on the book: offsets and answer numbers shifted."""
 
     def moved(one: Remark) -> Remark:
         also = tuple((a + start, b + start) for a, b in one.also)
@@ -171,7 +171,7 @@ def _moved(point: Point, start: int, n_before: int, n_answers: int) -> Point:
 
 
 def _by_weight(points: Sequence[Point]) -> list[Point]:
-    """What matters most first, by how much it does and the share of answers that say it."""
+    """The points by importance: their severity times the share of answers that make them."""
 
     def weight(point: Point) -> float:
         return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
@@ -189,7 +189,7 @@ def _sum(counts: Sequence[dict[str, int]]) -> dict[str, int]:
 def estimate_book(
     document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None
 ) -> CostEstimate:
-    """What it takes at most."""
+    """The maximum cost."""
     chapters = chapters_to_read(document)
     parts = [advising.estimate(one.document, plan, 0, None) for one in chapters]
     longest = max(estimate_tokens(one.document.text) for one in chapters)

@@ -1,8 +1,8 @@
-"""The lines of an editor's answer: which are of a remark, and what the others are.
+"""Split an editor's answer into remarks and other lines.
 
-Models answer in lists with dashes, numbers (bold or not) or headings, with remarks below each
-other or nested, as block quotations with a comment below, as tables, or as paragraphs; around them
-stand a greeting, headings and a closing word.
+Models answer in lists with dashes, numbers (bold or not) or headings, with remarks below each other
+or nested, as block quotations with a comment below, as tables, or as paragraphs; around them there
+may be a greeting, headings and a closing line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MIN_SAID = 3
 
 @dataclass(slots=True)
 class Entry:
-    """What may be a remark: its text without Markdown, and what was emphasised in it."""
+    """A possible remark: its text without Markdown, and what was emphasised in it."""
 
     text: str
     emphasised: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(slots=True)
 class AnswerLines:
-    """The entries of an answer in order, and how many other lines it has, by what they are."""
+    """The entries of an answer in order, and the number of its other lines by kind."""
 
     items: list[Entry] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class AnswerLines:
 
 
 def answer_lines(answer: str, draft: QuotableText) -> AnswerLines:
-    """An answer in items; every line that has words is in one of them, or counted."""
+    """Split an answer into entries; every line with words belongs to one of them, or is counted."""
     reader = _Reader(draft, is_list=any(map(_ITEM.match, answer.splitlines())))
     for line in answer.splitlines():
         reader.take(line)
@@ -71,7 +71,7 @@ class _Reader:
         self._found = AnswerLines()
         self._current: Entry | None = None
         self._outside: list[str] = []
-        """Lines after the last item, of which it is not known yet whether another follows."""
+        """Lines after the last item, until it is known whether another item follows."""
         self._is_after_gap = False
 
     def take(self, line: str) -> None:
@@ -92,7 +92,7 @@ class _Reader:
         self._is_after_gap = False
 
     def _quote(self, line: str) -> None:
-        """A block quotation is quoted, with marks or without."""
+        """A block quotation counts as quoted, with quotation marks or without."""
         self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
 
     def _item(self, line: str, match: re.Match[str]) -> None:
@@ -140,7 +140,7 @@ class _Reader:
         self._current = item
 
     def _settle(self) -> None:
-        """Another item follows: lines before it are of the one before, or of the preamble."""
+        """Another item follows: the lines before it belong to the previous one, or the preamble."""
         if self._current is not None:
             for line in self._outside:
                 self._current.add(line)
@@ -154,7 +154,7 @@ class _Reader:
         if self._found.items:
             self._found.others["closing"] += len(self._outside)
         else:
-            # Nothing but lines without a place: remarks all the same.
+            # Only lines without a place: they are remarks all the same.
             self._found.items += [Entry(without_marks(one)) for one in self._outside]
         self._found.others = +self._found.others
         return self._found
@@ -163,7 +163,7 @@ class _Reader:
         return bool(quotations_in(without_marks(line), _emphasised(line), self._draft))
 
     def _stands_elsewhere(self, body: str, parent: Entry) -> bool:
-        """Whether a nested entry is about another place than the entry that it stands under."""
+        """Whether a nested entry is about another place than its parent entry."""
         mine = quotations_in(without_marks(body), _emphasised(body), self._draft)
         theirs = quotations_in(parent.text, parent.emphasised, self._draft)
         places = [place for _, _, found in theirs for place in found]
@@ -175,10 +175,10 @@ class _Reader:
 def quotations_in(
     text: str, emphasised: tuple[str, ...], draft: QuotableText
 ) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """What of the draft an entry quotes: where in the entry, and where in the draft.
+    """Find the quotations of the draft in an entry: their places in the entry and in the draft.
 
-    In the order of the entry, the outermost first. What is emphasised counts as quoted where it is
-    of two words or more, and in the draft.
+    In the order of the entry, the outermost first. Emphasised text counts as quoted if it has at
+    least two words and occurs in the draft.
     """
     parts = quoted_parts(text)
     for words in emphasised:
@@ -199,7 +199,7 @@ def _says_something(text: str, draft: QuotableText) -> bool:
 
 
 def without_marks(line: str) -> str:
-    """A line without Markdown: emphasis, headings, links. Backticks stay, for they may quote."""
+    """A line without Markdown: emphasis, headings, links. Backticks stay, since they may quote."""
     plain = _LINK.sub(r"\1", line.strip())
     plain = re.sub(r"^(?:#{1,6}|>)\s+", "", plain)
     plain = re.sub(r"\*\*|__|~~", "", plain)

@@ -1,4 +1,4 @@
-"""Feedback in columns, as it is measured: what it is about, its trigrams, its sentences."""
+"""Feedback in columns for the measures: what it is about, its trigrams, its sentences."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ DIMENSIONS = ("model", "prompt", "shots", "method")
 
 @dataclass(frozen=True, slots=True)
 class Trigrams:
-    """The different trigrams of each answer: int64, shape (n,)."""
+    """The distinct trigrams of each answer: int64, shape (n,)."""
 
     kinds: NDArray[np.int64]
-    """Numbers that stand for their words."""
+    """Ids of the trigrams."""
     owners: NDArray[np.int64]
-    """Which answer each is of."""
+    """The answer that each belongs to."""
     counts: NDArray[np.int64]
-    """How often it stands there."""
+    """Its count in that answer."""
 
     @classmethod
     def of(cls, kinds: NDArray[np.int64], owners: NDArray[np.int64]) -> Trigrams:
-        """From all trigrams of all answers, one after another."""
+        """From all trigrams of all answers, concatenated."""
         n_kinds = int(kinds.max(initial=0)) + 1
         once, counts = np.unique(owners * n_kinds + kinds, return_counts=True)
         return cls(once % n_kinds, once // n_kinds, counts)
@@ -55,28 +55,28 @@ class Trigrams:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """All answers in columns. Arrays have shape (n_answers,) unless said otherwise."""
+    """All answers in columns. Arrays have shape (n_answers,) unless stated otherwise."""
 
     ids: list[str]
-    """As raters name them."""
+    """The ids that raters use."""
     labels: dict[str, list[str]]
     """By dimension, each answer's value."""
     stories: NDArray[np.int64]
-    """Numbers of the stories that they are about, whatever was done to these."""
+    """Numbers of the stories they are about, the same for all versions of a story."""
     lengths: NDArray[np.float64]
     is_perfect: NDArray[np.bool_]
     is_original: NDArray[np.bool_]
     overlaps: NDArray[np.float64]
-    """NaN where an answer has no trigram."""
+    """NaN if an answer has no trigrams."""
     bertscores: NDArray[np.float64]
-    """NaN where it was not measured, or one of the two has no token."""
+    """NaN if it was not measured, or one of the two texts has no tokens."""
     one_sentence: NDArray[np.float64]
-    """1 or 0; NaN where one sentence was not asked for."""
+    """1 or 0; NaN if one sentence was not asked for."""
     trigrams: Trigrams
     n_words: NDArray[np.float64]
-    """As they are counted for trigrams."""
+    """As counted for trigrams."""
     n_missing: dict[str, int]
-    """Answers that were withheld, by reason."""
+    """Missing answers, by reason."""
     signature: str
 
     def __len__(self) -> int:
@@ -95,13 +95,13 @@ def read_answers(
     tokens: Tokens = "words",
     meter: Callable[[int], None] = lambda _: None,
 ) -> Answers:
-    """Rows of `feedback elicit` in columns.
+    """Read rows of `feedback elicit` into columns.
 
-    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts
-    by the language `pipeline` of this name. A model's refusal is missing, unless refusals are kept
-    as published figures keep them. `similarity` is BERTScore of feedback and story, by the encoder
-    of this name, and `tokens` what trigrams are made of. Raises `InputError` where a row lacks a
-    field.
+    `one_sentence` names the prompts that ask for a single sentence; `count_sentences` counts
+    sentences by the language `pipeline` of this name. A model's refusal is missing, unless refusals
+    are kept, as they are in published figures. `similarity` is BERTScore of feedback and story, by
+    the encoder of this name, and `tokens` is what trigrams consist of. Raises `InputError` if a row
+    lacks a field.
     """
     checked = list(map(_checked, rows, count(1)))
     reasons = [why_missing(row, keep_refusals=keep_refusals) for row in checked]
@@ -155,7 +155,7 @@ def read_answers(
 
 
 def why_missing(row: Mapping[str, Any], *, keep_refusals: bool = False) -> str | None:
-    """Why a row is no feedback; None where it is. Other tools may write refusals as feedback."""
+    """Why a row is not feedback; None if it is. Other tools may write refusals as feedback."""
     if row["feedback"] is None:
         return str(row.get("missing_reason"))
     return "refused" if not keep_refusals and is_refusal(str(row["feedback"])) else None
@@ -169,21 +169,21 @@ def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
 
 
 def _trigrams(words: Sequence[str], known: dict[str, int]) -> list[tuple[int, int, int]]:
-    """Each run of three words, as numbers of `known`, which grows."""
+    """Each run of three words, as word numbers in `known`, which is extended."""
     ids = [known.setdefault(word, len(known)) for word in words]
     return list(zip(ids, ids[1:], ids[2:], strict=False))
 
 
 def _numbered(grams: NDArray[np.int64], n_words: int) -> NDArray[np.int64]:
-    """Numbers that stand for trigrams of word numbers, which are (n, 3): int64 (n,)."""
-    # Two at a time: the cube of a large vocabulary would not fit into 64 bits.
+    """Ids for trigrams of word numbers of shape (n, 3): int64 (n,)."""
+    # Two at a time: the cube of a large vocabulary would overflow 64 bits.
     pairs = np.unique(grams[:, 0] * n_words + grams[:, 1], return_inverse=True)[1]
     found: NDArray[np.int64] = np.unique(pairs * n_words + grams[:, 2], return_inverse=True)[1]
     return found
 
 
 def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
-    """How many sentences each of many texts has; list marks at the beginning are none."""
+    """A function that counts the sentences of texts; list markers at the beginning do not count."""
 
     def count_all(texts: list[str]) -> list[int]:
         lines = [[" ".join(text.lstrip("-*• ").split())] for text in texts]
@@ -194,9 +194,9 @@ def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
 
 
 def bertscore(encoder: Encoder) -> Callable[[str, str], float]:
-    """F1 of two texts' tokens, each matched with the one most like it (Zhang et al. 2020).
+    """F1 of two texts' tokens, each matched with the most similar one (Zhang et al. 2020).
 
-    Without weights by rarity and without rescaling; NaN where a text has no token.
+    Without idf weights and without rescaling; NaN if a text has no tokens.
     """
     vectors = functools.lru_cache(maxsize=4096)(encoder.token_vectors)
 
@@ -206,7 +206,7 @@ def bertscore(encoder: Encoder) -> Callable[[str, str], float]:
             return math.nan
         cosines = a @ b.T
         precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
-        # Cosines may be negative: no harmonic mean of such.
+        # Cosines may be negative, where a harmonic mean is undefined.
         return 2 * precision * recall / (precision + recall) if min(precision, recall) > 0 else 0.0
 
     return score

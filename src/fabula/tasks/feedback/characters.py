@@ -1,4 +1,4 @@
-"""Who is in a story: first names, how often they stand, and what else a person could be called."""
+"""The characters of a story: first names, their frequencies, and possible other names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES = {
     "Stanley Stephen Steve Stuart Ted Theodore Thomas Tim Timothy Toby Tom Tommy Tony Victor "
     "Vincent Wallace Walter Wilfred William",
 }  # fmt: skip
-# Known, but never given: they are rarer, or common words too.
+# Recognised, but never used as replacements: they are rarer, or common words too.
 _OTHERS = {
     "she": "Adele Amber Angela Aria Aubrey Barbara Brenda Carol Cheryl Christina Christine Cindy "
     "Crystal Cynthia Daisy Dawn Debbie Denise Donna Emilia Erin Eve Faith Felicity Ginny Gloria "
@@ -67,7 +67,7 @@ _TITLES = word_set(
     "sir madam lord lady judge king queen prince princess saint st father mother brother sister "
     "aunt uncle cousin grandma grandpa officer detective inspector reverend president"
 )
-# After these a title's bearer is called by the first name: Aunt Polly, Princess Clara.
+# After these titles a person is called by the first name: Aunt Polly, Princess Clara.
 _FIRST_NAME_TITLES = word_set("aunt uncle cousin king queen prince princess")
 _DETERMINERS = word_set("the a an this that these those my your his her its our their")
 _PRONOUNS = {"she": "she", "her": "she", "hers": "she", "herself": "she",
@@ -84,7 +84,7 @@ class Character:
 
 
 def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
-    """Where a name stands as a whole word, in its own letters or in capitals; Anna's counts."""
+    """Where a name occurs as a whole word, as spelled or in capitals; Anna's counts."""
     return [
         match.span()
         for match in re.finditer(
@@ -94,7 +94,7 @@ def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
 
 
 def characters(story: Narration) -> list[Character]:
-    """The people whom a story names at least twice, those named most often first."""
+    """The people whom a story names at least twice, most frequent first."""
     n_person: Counter[str] = Counter()
     n_token: Counter[str] = Counter()
     n_proper: Counter[str] = Counter()
@@ -105,7 +105,7 @@ def characters(story: Narration) -> list[Character]:
         if not re.fullmatch(r"[^\W\d_]{3,}", word):
             continue
         if not word[0].isupper():
-            # What is also a common word here (will, rose) is never certain to be the person.
+            # What is also a common word here (will, rose) is never certain to be a person.
             common.add(word.capitalize())
             continue
         name = word.capitalize() if word.isupper() else word
@@ -127,7 +127,7 @@ def characters(story: Narration) -> list[Character]:
 
 
 def _is_other(token: object) -> bool:
-    """Whether a word, at this place, is no first name: a surname, or a thing's name."""
+    """Whether a word, at this place, is not a first name: a surname, or the name of a thing."""
     doc, k = token.doc, token.i  # type: ignore[attr-defined]
     if k == 0:
         return False
@@ -162,14 +162,14 @@ def _gender(name: str, story: Narration) -> str | None:
 
 
 def first_names(gender: str | None, text: str) -> list[str]:
-    """First names that fit and stand nowhere in a text, in no letters."""
+    """First names that fit and do not occur in a text, ignoring case."""
     taken = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
     names = _NEUTRAL if gender is None else tuple(dict.fromkeys(_NAMES[gender].split()))
     return [name for name in names if name.lower() not in taken]
 
 
-# Kinds of animals and of people, in which any may stand for any other, with the same pronouns and
-# the same article.
+# Kinds of animals and of people within which any may replace any other, with the same pronouns and
+# article.
 _KINDS = {
     "beast": "fox wolf bear lion tiger leopard boar",
     "small": "mouse rat hare rabbit squirrel frog toad",
@@ -180,7 +180,7 @@ _KINDS = {
     "lady": "queen duchess princess countess",
 }
 _KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-# Who else can be somebody of a story, but nothing else for certain.
+# Other words for characters, without a certain replacement.
 _CALLED = word_set(
     "man woman boy girl child dog cat ass lamb eagle goose hen cock rooster monkey snake tortoise "
     "ant bee fly peacock elephant ox bull pig kid widow soldier thief traveller traveler "
@@ -191,10 +191,10 @@ _DEFINITE = word_set("the this that his her their our my your")
 
 
 def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]]]:
-    """Who is called by what they are, and what else of the kind; those mentioned most often first.
+    """Characters called by what they are, and possible replacements, most frequent first.
 
-    For some, such as the man, nothing else is of the kind. Only where one of them alone is spoken
-    of: never in the plural, and introduced once at most.
+    Some, such as the man, have no replacement. Only if just one of them is mentioned: never in the
+    plural, and introduced at most once.
     """
     places: dict[str, list[int]] = {}
     unfit: set[str] = set()
@@ -202,7 +202,7 @@ def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]
     for start, token in story.words():
         word = token.lower_
         if word not in _KIND_OF and word not in _CALLED:
-            # Of several foxes none is the fox.
+            # If there are several foxes, "the fox" is ambiguous.
             unfit.add(token.lemma_.lower())
             continue
         is_definite = any(c.lower_ in _DEFINITE for c in token.lefts)

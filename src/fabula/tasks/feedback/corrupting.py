@@ -1,14 +1,14 @@
-"""Breaking stories in known ways.
+"""Corrupt stories in known ways.
 
-Rashkin et al. 2025, section 4: two consecutive sentences change places (swap), a sentence is left
-out (delete), or the story is translated and back again ten times (backtranslate); and the story as
-it is (original), for comparison. Each corrupted story carries what exactly was changed. Beyond the
-paper, and only by name: the faults of `faults`, some of which a model can write instead. Swaps and
-deletions keep the two marks of every quotation together where the story has such a place; where it
-has none, `cuts_quotation` says so.
+Rashkin et al. 2025, section 4: two consecutive sentences are swapped (swap), a sentence is deleted
+(delete), or the story is translated and back again ten times (backtranslate); and the story as it
+is (original), for comparison. Each corrupted story has a record of the exact changes. Beyond the
+paper, and only on request: the faults of `faults`, some of which a model can write instead. Swaps
+and deletions keep the two marks of every quotation together if the story has such a place; if not,
+`cuts_quotation` says so.
 
-A story that is too short for a method, or that the method leaves as it is, is never passed off as
-corrupted: it is left out, and the reason is given.
+A story that is too short for a method, or that the method leaves unchanged, is never passed off as
+corrupted: it is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Method = Literal[
 Span = tuple[int, int]
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
-"""Those of the paper."""
+"""The methods of the paper."""
 ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread", "motive")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
@@ -84,13 +84,13 @@ class CorruptPlan:
     balanced: bool = False
     """Keep only stories that every method can corrupt."""
     per_set: int | None = None
-    """Of these at most so many of each set, where they are balanced."""
+    """Maximum number of these per set, if they are balanced."""
     by: str = "source"
     """The field that names the set."""
 
 
 def story_rng(seed: int, story_id: str, method: str) -> np.random.Generator:
-    """A stream of its own for each story and method, whatever else is corrupted."""
+    """A random stream per story and method, independent of what else is corrupted."""
     digest = hashlib.sha256(f"{method}\0{story_id}".encode(errors="replace")).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:8], "big")])
 
@@ -98,7 +98,7 @@ def story_rng(seed: int, story_id: str, method: str) -> np.random.Generator:
 def sample_sets(
     stories: Sequence[Document], field: str, n: int | None, seed: int
 ) -> list[Document]:
-    """At most `n` stories of each set (a field's value), drawn at random, in their order."""
+    """At most `n` stories per set (a field's value), drawn at random, in their order."""
     stories = list(check_documents(stories))
     sets: dict[str, list[int]] = {}
     for k, story in enumerate(stories):
@@ -118,7 +118,7 @@ def _set_of(story: Document, field: str) -> str:
 
 
 def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[str]]:
-    """The stories whose text did not come before, and the ids of the others."""
+    """The stories without repeated texts, and the ids of the repeats."""
     seen: set[str] = set()
     kept, repeated = [], []
     for story in check_documents(stories):
@@ -136,10 +136,10 @@ def swap_sentences(
     rng: np.random.Generator,
     quotations: Sequence[Span] = (),
 ) -> list[Edit] | None:
-    """Two consecutive sentences change places; None where no two differ.
+    """Swap two consecutive sentences; None if no two differ.
 
-    Where there are such places, `quotations`, half-open in characters, stay whole, no sentences of
-    one speech change places, and no tag ("said the fox") leaves its speech.
+    Where possible, `quotations`, half-open in characters, stay whole, no sentences of one speech
+    are swapped, and no tag ("said the fox") leaves its speech.
     """
     pairs = [
         k for k in range(len(spans) - 1) if text[slice(*spans[k])] != text[slice(*spans[k + 1])]
@@ -147,7 +147,7 @@ def swap_sentences(
     if not pairs:
         return None
     whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
-    # Two sentences of one speech may stand in either order; a tag goes with what was said.
+    # Two sentences of one speech may be in either order; a tag stays with its speech.
     told = [
         k
         for k in whole
@@ -165,9 +165,9 @@ def delete_sentence(
     rng: np.random.Generator,
     quotations: Sequence[Span] = (),
 ) -> list[Edit] | None:
-    """A sentence goes, and the space after it, or before the last one; None where it is all.
+    """Delete a sentence and the space after it, or before the last one; None if it is the only one.
 
-    `quotations`, half-open in characters, stay whole where there are such places.
+    `quotations`, half-open in characters, stay whole where possible.
     """
     if len(spans) < 2:
         return None
@@ -182,9 +182,9 @@ def delete_sentence(
 
 
 def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
-    """Whether sentences in a row cannot move or go without parting the marks of a quotation.
+    """Whether moving or deleting consecutive sentences would separate the marks of a quotation.
 
-    They can where each quotation is within one of them, apart from all, or around all of them.
+    It does not if each quotation is within one of them, outside all, or around all of them.
     """
     return any(
         not (a < moved[0][0] and moved[-1][1] < b)
@@ -194,7 +194,7 @@ def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
 
 
 def _is_tag(text: str, start: int, end: int) -> bool:
-    """Whether what is read as a sentence goes on with the one before it: `said the fox.`"""
+    """Whether what is parsed as a sentence continues the one before it: `said the fox.`"""
     return text[start:end].lstrip("—–- ")[:1].islower()
 
 
@@ -203,7 +203,7 @@ def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
 
 
 def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
-    """What of the English pipeline the methods need."""
+    """The components of the English pipeline that the methods need."""
     return NARRATION_PARTS if FAULTS.keys() & set(methods) else ("tok2vec", "parser")
 
 
@@ -218,11 +218,11 @@ def corrupt_stories(
     kept: KeptRows | None = None,
     writer: FaultWriter | None = None,
 ) -> Iterator[tuple[list[dict[str, Any]], list[LeftOut]]]:
-    """The rows of one story after another, and why others are not there.
+    """Yield the rows of one story after another, and why others are missing.
 
-    Rows that are kept from an earlier run are taken as they are, and new ones are kept. `writer`
-    writes the faults that a model can write, in place of the rules. Raises `InputError` where one
-    was made of another text or in another way, `ModelError` where the translator or writer fails.
+    Rows from an earlier run are reused, and new ones are kept. `writer` writes the faults that a
+    model can write, in place of the rules. Raises `InputError` if a kept row was made from another
+    text or in another way, `ModelError` if the translator or writer fails.
     """
     stories = list(check_documents(stories))
     kept = KeptRows(CORRUPTED) if kept is None else kept
@@ -275,7 +275,7 @@ def corrupt_stories(
 
 @dataclass(frozen=True, slots=True)
 class _Makers:
-    """What changes the stories of a batch, and what models have made of them already."""
+    """What changes the stories of a batch, and what models have already produced for them."""
 
     nlp: Any
     translator: Translator | None
@@ -353,7 +353,7 @@ def _cut_up(
 
 
 def _place(k: int) -> str:
-    """Which sentence the one with index k is: third, 21st."""
+    """The ordinal of the sentence with index k: third, 21st."""
     n = k + 1
     if n <= len(_PLACES):
         return _PLACES[k]

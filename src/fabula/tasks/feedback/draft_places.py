@@ -1,4 +1,4 @@
-"""Where in a draft the words stand that an editor quotes, and where they are in the next draft."""
+"""Locate the words of a draft that an editor quotes, and the same places in the next draft."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """What an entry says, and the places of the draft that it may say it of, in order."""
+    """What an entry says, and the places in the draft it may refer to, in order."""
 
     said: str
     places: tuple[tuple[int, int], ...]
 
 
 def find_quoted(item: Entry, draft: QuotableText) -> Quoted | None:
-    """The entry's first quotation that the draft holds; None where there is none.
+    """The entry's first quotation that occurs in the draft; None if there is none.
 
-    Words that stand in several places have all of them, unless the entry says which: by number
-    ("the second time"), by paragraph or line, or by other words that it quotes from one paragraph.
+    Words that occur in several places keep them all, unless the entry says which: by number ("the
+    second time"), by paragraph or line, or by other words that it quotes from one paragraph.
     """
     found = quotations_in(item.text, item.emphasised, draft)
     if not found:
@@ -63,7 +63,7 @@ def find_quoted(item: Entry, draft: QuotableText) -> Quoted | None:
 def _meant(
     places: list[tuple[int, int]], rest: str, others: list[tuple[int, int]], text: str
 ) -> list[tuple[int, int]]:
-    """Those of several places that are meant; all where nothing says which."""
+    """The intended ones of several places; all of them if nothing says which."""
     if (which := _WHICH.search(rest)) is not None:
         place = _ORDINALS[(which[1] or which[2]).casefold()]
         return [places[place]] if -len(places) <= place < len(places) else places
@@ -83,7 +83,7 @@ def _meant(
 def _within(
     places: list[tuple[int, int]], number: int, unit: str, text: str
 ) -> list[tuple[int, int]]:
-    """Those of the places that stand in a paragraph or line of the text."""
+    """The places that are in the paragraph or line of this number."""
     parts = [(m.start(), m.end()) for m in re.finditer(r"[^\n]+", text) if m[0].strip()]
     if unit == "paragraph" and re.search(r"\n\s*\n", text):
         parts = [(m.start(), m.end()) for m in re.finditer(r"(?:[^\n]+\n?)+", text) if m[0].strip()]
@@ -100,10 +100,10 @@ def _are_in_one_line(place: tuple[int, int], other: tuple[int, int], text: str) 
 def moved_places(
     places: list[tuple[int, int]], before: str, after: str
 ) -> list[tuple[int, int] | None]:
-    """Where places of one draft are in the next; None where all that stood there is gone.
+    """Map places of one draft to the next; None where all of the place's text is gone.
 
-    By a comparison of the drafts word by word: what was written in place of some words stands where
-    they stood. A passage that was moved is not followed.
+    The drafts are compared word by word: a replacement takes the place of the words it replaces.
+    Passages that were moved are not tracked.
     """
     old = [(m.start(), m.end(), m[0].casefold()) for m in _TOKEN.finditer(before)]
     new = [(m.start(), m.end(), m[0].casefold()) for m in _TOKEN.finditer(after)]

@@ -1,4 +1,4 @@
-"""What a model is asked as the editor of a draft, and how."""
+"""Questions to a model as the editor of a draft."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ CLOSED_SAMPLING = Sampling(temperature=0.0, max_tokens=60)
 
 
 class Editor:
-    """A model that is asked about one draft, or about what `frame` says it is."""
+    """A model that is asked about one draft, or about the text that `frame` describes."""
 
     def __init__(self, text: str, model: Model, frame: str = DRAFT) -> None:
         self._text = text
@@ -94,7 +94,7 @@ class Editor:
     async def ask(
         self, question: str, sampling: Sampling, choice: Choice | None = None
     ) -> Answer | None:
-        """The answer; None where the call failed after all retries."""
+        """The answer; None if the call failed after all retries."""
         prompt = Prompt(self._prefix, question)
         try:
             answer = await self._model.ask(prompt, sampling, choice)
@@ -105,17 +105,17 @@ class Editor:
         return answer
 
     async def closed(self, question: str) -> bool | None:
-        """Yes or No; None where neither was said."""
+        """Yes or No; None if the answer is neither."""
         answer = await self.ask(question, CLOSED_SAMPLING, CLOSED)
         value = answer and read_verdict(answer, Scale("yes-no"), "verdict-first").value
         return None if value is None else value == 1.0
 
     async def asks_for_change(self, point: Point) -> bool:
-        """Whether a point is more than praise; in doubt it is."""
+        """Whether a point is more than praise; yes if in doubt."""
         start, end = point.places[0]
         question = IS_CHANGE.format(quotation=self._text[start:end], point=point.text)
         return await self.closed(question) is not False
 
     async def says_it_stands(self, quotation: str, point: str) -> bool | None:
-        """Whether what was said of an earlier draft is still so; None where that is not said."""
+        """Whether a point on an earlier draft still holds; None if the answer does not say."""
         return await self.closed(STANDS.format(quotation=quotation, point=point))

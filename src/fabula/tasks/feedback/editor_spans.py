@@ -1,13 +1,13 @@
-"""Feedback against what professional editors changed in the same texts.
+"""Compare feedback with what professional editors changed in the same texts.
 
 Chakrabarty, Laban and Wu (2024), *Can AI writing be salvaged?*: professional writers edited
-paragraphs of models, and each edit names the words that it replaces. Here those are compared, in
+paragraphs by models, and each edit names the words that it replaces. Here those are compared, in
 characters, with the words that feedback quotes: *precision*, the share of these that an editor
 changed; *recall*, the share of what the editor changed that is quoted; *overlap*, what both marked
 as a share of what either did. Each answer is compared with each editor of its text, and so is each
-editor with each other, which is the ceiling: nobody can agree better with an editor than another
-one does. *Chance* is what stretches as long as those of the same answer would have, each put at
-random into the text.
+editor with each other, which is the ceiling: no feedback can be expected to agree with an editor
+more than another editor does. *Chance* is the expected value for spans of the same lengths as those
+of the answer, each placed at random in the text.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ MEASURES = ("precision", "recall", "overlap")
 
 @dataclass(frozen=True, slots=True)
 class EditedTexts:
-    """What editors changed: by text and editor, the stretches, half-open in characters."""
+    """What editors changed: by text and editor, the spans, half-open in characters."""
 
     spans: Mapping[str, Mapping[str, list[Span]]]
     n_edits: int
     n_unplaced: int
-    """Edits whose words do not stand in their text, or that replace nothing."""
+    """Edits whose words do not occur in their text, or that replace nothing."""
     digest: str
-    """Of the files."""
+    """Digest of the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditScore:
-    """How what `who` marks agrees with what editors changed."""
+    """Agreement of the spans that `who` marks with the editors' changes."""
 
     who: str
     n: int
     n_texts: int
     n_pointless: int
-    """Answers that quote nothing of their text: they have a recall of 0 and no precision."""
+    """Answers that quote nothing from their text: they have a recall of 0 and no precision."""
     missing: Mapping[str, int]
     values: Mapping[str, Estimate]
-    """By measure, and by `measure_chance`."""
+    """Estimates by measure, and by `measure_chance`."""
 
 
 def read_edits(paths: Sequence[Path]) -> EditedTexts:
-    """Files as LAMP is released: a list of rows with `id`, `preedit`, `fine_grained_edits`.
+    """Read files in the released format of LAMP: rows with `id`, `preedit`, `fine_grained_edits`.
 
-    The editor is what stands in the id before the first `_` (W3_reannotation_1). Raises
-    `InputError` with the file and row.
+    The editor is the part of the id before the first `_` (W3_reannotation_1). Raises `InputError`
+    with the file and row.
     """
     spans: dict[str, dict[str, list[Span]]] = defaultdict(dict)
     n_edits = n_unplaced = 0
@@ -89,7 +89,7 @@ def read_edits(paths: Sequence[Path]) -> EditedTexts:
                 words = edit.get("originalText") if isinstance(edit, dict) else None
                 if not isinstance(words, str):
                     raise InputError(f"{where}: an edit without a text 'originalText'")
-                # Edits are listed in the order of the text, as a rule.
+                # Edits are usually listed in the order of the text.
                 at = text.find(words, found[-1][1] if found else 0) if words.strip() else -1
                 at = text.find(words) if at < 0 and words.strip() else at
                 if at < 0:
@@ -144,9 +144,9 @@ class _Side:
 def score_edits(
     rows: Sequence[Mapping[str, Any]], edited: EditedTexts, *, seed: int = 0, signature: str = ""
 ) -> Iterator[EditScore]:
-    """Each model's feedback, then each editor against each other one, then all editors.
+    """Scores of each model's feedback, of each editor against the others, and of all editors.
 
-    rows: those of `feedback elicit`; feedback on other texts has no part. Raises `InputError` where
+    rows: those of `feedback elicit`; feedback on other texts is ignored. Raises `InputError` if
     none is about an edited text.
     """
     models: dict[str, _Side] = defaultdict(_Side)
@@ -184,7 +184,7 @@ def score_edits(
 
 
 def _mask(spans: Sequence[Span], n: int) -> NDArray[np.float64]:
-    """1 where a stretch lies: float64 (n,)."""
+    """1 inside a span, 0 outside: float64 (n,)."""
     mask = np.zeros(n)
     for start, end in spans:
         mask[start:end] = 1
@@ -192,7 +192,7 @@ def _mask(spans: Sequence[Span], n: int) -> NDArray[np.float64]:
 
 
 def _covered(spans: Sequence[Span], n: int) -> NDArray[np.float64]:
-    """How probable it is that such stretches, each put anywhere, lie on a character: (n,)."""
+    """The probability that such spans, each placed at random, cover a character: (n,)."""
     free = np.ones(n)
     places = np.arange(n)
     for start, end in spans:
@@ -208,7 +208,7 @@ def _covered(spans: Sequence[Span], n: int) -> NDArray[np.float64]:
 def _agreement(
     marked: NDArray[np.float64], changed: NDArray[np.float64]
 ) -> tuple[float, float, float]:
-    """Precision, recall and overlap; no precision (NaN) where nothing is marked."""
+    """Precision, recall and overlap; precision is NaN if nothing is marked."""
     both, n_marked, n_changed = (float(one.sum()) for one in (marked * changed, marked, changed))
     return (
         both / n_marked if n_marked else math.nan,

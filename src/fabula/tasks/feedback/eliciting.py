@@ -1,4 +1,4 @@
-"""Asking models for feedback: every story, corrupted and not, under every prompt.
+"""Ask models for feedback: every story, corrupted and not, with every prompt.
 
 Rashkin et al. 2025, sections 4 and 5 and appendix A: sampled at temperature 0.7. The paper's grid
 is 1,304 stories, four prompts, with and without examples, eight models: 83,456 answers.
@@ -27,7 +27,7 @@ __all__ = ["ANSWERS", "ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]
 
 ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback", "story"))
 _EXPECTED_TOKENS = 120
-"""Of an answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
+"""Tokens per answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
 
 
 SAMPLING = Sampling(temperature=0.7, max_tokens=512)
@@ -35,7 +35,7 @@ SAMPLING = Sampling(temperature=0.7, max_tokens=512)
 
 @dataclass(frozen=True, slots=True)
 class ElicitPlan:
-    """What is asked of each story."""
+    """The prompts and settings for each story."""
 
     prompts: PromptSet
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ def read_corrupted(path: Path) -> list[dict[str, Any]]:
 def estimate_grid(
     stories: Sequence[Mapping[str, Any]], plan: ElicitPlan, price: Price | None
 ) -> Estimate:
-    """What a model will take for the whole grid."""
+    """The estimated cost of the whole grid."""
     n_input = 0
     for name, n in product(plan.names, plan.shots):
         frame = len(feedback_prompt(plan.prompts, name, "", n).text)
@@ -92,9 +92,9 @@ async def elicit(
     *,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each story, prompt and number of examples; an answer withheld has its reason.
+    """A row for each story, prompt and number of examples; a missing answer has its reason.
 
-    Prompts of one kind follow each other, so that what they share is read once.
+    Prompts of one kind are consecutive, so that the model can cache their common prefix.
     """
     signature = plan.signature(model.name)
 

@@ -1,7 +1,7 @@
-"""Words that are not English: what a poor translation leaves behind.
+"""Find words that are not English, which poor translations leave behind.
 
-Apertium leaves words in the other language where it lacks them, and joins some; such a text is
-damaged in a way that no writer damages one.
+Apertium leaves words in the other language where it lacks them, and joins some; no writer damages a
+text in this way.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from fabula.errors import ModelError
 __all__ = ["foreign_words", "vocabulary_name"]
 
 _MIN_ZIPF = 1.0
-# Common words (die, hat) are English, though another language has them more often.
+# Common words (die, hat) are English, though more frequent in another language.
 _COMMON_ZIPF, _MAX_LEAD = 3.5, 2.0
 _OTHERS = ("es", "de", "fr", "it", "pt", "nl")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def foreign_words(original: str, text: str) -> list[str]:
-    """The words of a text that its original does not have and English does not either, in order.
+    """The words of a text that are neither in its original nor English, in order.
 
-    A word is English where wordfreq's English list has it (at least ten times in a thousand million
-    words) and, unless it is common, no other language's has it a hundred times as often. Words of
-    the original, names among them, never count. In the 986 seed stories, taken as translations of
-    nothing, 26 of 48,309 words count, most of them misspelt. Raises `ModelError` where wordfreq is
+    A word is English if wordfreq's English list has it (at least ten times per billion words) and,
+    unless it is common, no other language's list has it a hundred times as often. Words of the
+    original, including names, never count. In the 986 seed stories, checked as translations of an
+    empty text, 26 of 48,309 words count, most of them misspelt. Raises `ModelError` if wordfreq is
     not installed.
     """
     own = {word.lower() for word in _WORD.findall(original)}
@@ -37,7 +37,7 @@ def foreign_words(original: str, text: str) -> list[str]:
 
 
 def vocabulary_name() -> str:
-    """The list of words, for signatures."""
+    """The name of the word list, for signatures."""
     _frequency()
     return f"wordfreq-{importlib.metadata.version('wordfreq')}"
 

@@ -1,8 +1,8 @@
-"""An even draw of pieces of feedback for people to rate.
+"""Draw pieces of feedback evenly for people to rate.
 
-Rashkin et al. 2025, section 6, had 1,920 pieces rated: as many for each model, corruption, prompt
-and number of examples. Here stories are used evenly too: nobody reads two pieces about one story,
-so a story that comes often takes many people.
+Rashkin et al. 2025, section 6, had 1,920 pieces rated, the same number for each model, corruption,
+prompt and number of examples. Here stories are used evenly too: nobody reads two pieces about one
+story, so a frequent story requires many people.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Pieces that are alike in all fields."""
+    """Pieces with the same value in all fields."""
 
     values: tuple[str, ...]
     n_there: int
@@ -32,23 +32,23 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The rows that were drawn, in their order, and how even they are."""
+    """The sampled rows, in their order, and how evenly they are distributed."""
 
     rows: Sequence[Row]
     cells: Sequence[Cell]
     n_there: int
     n_stories: int
     n_of_story: int
-    """The most pieces about one story."""
+    """The largest number of pieces about one story."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Rows that hold no feedback, by reason."""
+    """Rows without feedback, by reason."""
 
 
 def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> Sample:
-    """Draw `n` pieces, as many from each cell as it has, and evenly over stories.
+    """Draw `n` pieces, as evenly as possible over cells and over stories.
 
     One piece is drawn from each cell in turn until there are `n`, always about one of the stories
-    that were drawn least. Withheld pieces and refusals have no part. Raises `InputError`.
+    that were drawn least. Missing pieces and refusals are skipped. Raises `InputError`.
     """
     given = [row for row in rows if not is_withheld(row)]
     if n > len(given):

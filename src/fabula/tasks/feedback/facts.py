@@ -1,6 +1,6 @@
-"""A continuity fault: something that the story has stated before is otherwise at its last mention.
+"""A continuity fault: something the story has stated before is different at its last mention.
 
-Only words of small closed classes change, and only where the story speaks of the same thing: a
+Only words of small closed classes change, and only where the story refers to the same thing: a
 number or a colour of the same noun, `her sister` and `her sister`, Monday and Monday.
 """
 
@@ -27,7 +27,7 @@ _SEASONS = "spring summer autumn winter"
 _MATERIALS = "golden silver wooden iron brass copper glass stone leather silk"
 _COMPASS = "north south east west"
 _COMPASS_ADJECTIVES = "northern southern eastern western"
-# Kin of the same gender, so that the pronouns still fit; what may stand in its place.
+# Kin of the same gender, so that the pronouns still fit; possible replacements.
 _KIN = {
     "brother": "cousin uncle", "sister": "cousin aunt", "father": "uncle grandfather",
     "mother": "aunt grandmother", "grandfather": "uncle father", "grandmother": "aunt mother",
@@ -42,13 +42,13 @@ CLASSES = {
     "month": _MONTHS.split(), "season": _SEASONS.split(), "material": _MATERIALS.split(),
     "direction": [*_COMPASS.split(), *_COMPASS_ADJECTIVES.split()], "kin": list(_KIN),
 }  # fmt: skip
-# These are said of a noun, which is a part of the fact.
+# These modify a noun, which is a part of the fact.
 _SAID_OF = frozenset({"number", "colour", "material", "direction"})
 _CLASS_OF = {word.lower(): name for name, words in CLASSES.items() for word in words}
 
 _POSSESSIVES = word_set("his her their our my your")
 _DEFINITE = word_set("the this that these those both all") | _POSSESSIVES
-# Not facts of the story: parts that everybody has two of, measures, sayings, and people's colour.
+# Not facts of the story: body parts that come in pairs, measures, sayings, and skin colours.
 _NO_NUMBER_OF = word_set(
     "arm ear eye foot hand knee leg lip shoulder parent side end half quarter corner season thing "
     "day week month year hour minute second time o'clock percent dollar mile way"
@@ -67,7 +67,7 @@ _COLOURS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A word of a class, and what it is said of: only what has the same `key` is the same fact."""
+    """A word of a class, and what it refers to: only equal `key`s are the same fact."""
 
     kind: str
     word: str
@@ -96,7 +96,7 @@ def mentioned_facts(story: Narration) -> list[Mention]:
 def _is_joined(token: Any) -> bool:
     """Whether it is a part of something longer, such as two-faced."""
     around = [token.doc[k] for k in (token.i - 1, token.i + 1) if 0 <= k < len(token.doc)]
-    # Also brown eyed, and between two worlds, of which there can be no third.
+    # Also brown eyed, and between two worlds, which cannot become three.
     is_part = len(around) == 2 and bool(around[1].text.endswith("ed"))
     before = token.doc[max(token.i - 3, 0) : token.i]
     return (
@@ -114,7 +114,7 @@ def _key(kind: str, token: Any) -> str | None:
             kind, frozenset()
         )
         is_fit = is_of and token.text.islower() and head.lemma_.lower() not in apart
-        # Where another word of the class is beside it, it would no longer say which.
+        # Beside another word of the class it would be ambiguous.
         alone = not any(
             c.i != token.i and _CLASS_OF.get(c.lower_) == kind
             for c in [*head.lefts, *token.conjuncts]
@@ -122,11 +122,11 @@ def _key(kind: str, token: Any) -> str | None:
         return f"{word} {head.lemma_.lower()}" if is_fit and alone else None
     if kind in ("weekday", "month"):
         is_name = token.text.istitle() and token.pos_ == "PROPN"
-        # The first of May, and Miss May; also other months may be somebody's name.
+        # The first of May, and Miss May; other months may be names too.
         is_time = token.ent_type_ == "DATE"
         return word if is_name and is_time else None
     if kind == "season":
-        # A certain one, not any: the summer, that winter. Spring is water too.
+        # A specific one, not any: the summer, that winter. Spring is water too.
         is_certain = any(c.lower_ in ("the", "that", "this") for c in token.lefts)
         is_fit = is_certain and token.pos_ == "NOUN" and token.dep_ != "compound"
         return word if is_fit and word != "spring" else None
@@ -134,7 +134,7 @@ def _key(kind: str, token: Any) -> str | None:
 
 
 def _noun_of(token: Any) -> Any:
-    """What an adjective or number is said of, before it or by `to be`; itself, where nothing."""
+    """The noun that an adjective or number modifies, before it or by `to be`; itself if none."""
     if token.dep_ in ("nummod", "amod", "compound"):
         return token.head
     if token.dep_ == "acomp" and token.head.lemma_ == "be":
@@ -157,7 +157,7 @@ def _kin_key(token: Any) -> str | None:
 
 
 def _is_definite(kind: str, token: Any) -> bool:
-    """Whether the mention speaks of what is known already: the three boats, her sister."""
+    """Whether the mention refers to something already known: the three boats, her sister."""
     if kind not in _SAID_OF:
         return True
     head = _noun_of(token)
@@ -168,9 +168,9 @@ def _is_definite(kind: str, token: Any) -> bool:
 
 
 def change_fact(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """A fact stated twice or more is another of its class at its last mention.
+    """Replace a fact that is stated twice or more by another of its class at its last mention.
 
-    Where a story states none twice, two sentences are planted of which the second denies the first.
+    If a story states none twice, two sentences are planted, the second contradicting the first.
     """
     by_key: dict[str, list[Mention]] = defaultdict(list)
     for mention in mentioned_facts(story):
@@ -190,13 +190,13 @@ def change_fact(story: Narration, rng: np.random.Generator) -> Fault | str:
 
 
 def _n_needed(mention: Mention) -> int:
-    """How often a fact must be stated: `his wife` said twice may be two men's."""
+    """How often a fact must be stated: `his wife` mentioned twice may be two men's."""
     owner = mention.key.partition(" ")[0]
     return 3 if mention.kind == "kin" and owner in _POSSESSIVES - {"my"} else 2
 
 
 def _others(mention: Mention) -> list[str]:
-    """What the word could be instead; the same article fits."""
+    """Possible replacements for the word; the article must still fit."""
     kind, word = mention.kind, mention.word
     if kind == "kin":
         return ["cousin"] if mention.key.startswith(word) else _KIN[word].split()
@@ -236,7 +236,7 @@ def _changed(story: Narration, mentions: list[Mention], new: str) -> Fault:
 
 
 def check_fact(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """Why a story does not have the fault; None where it has."""
+    """Why a story does not have the fault; None if it has."""
     if fault.details.get("class") == "planted":
         return check_statements(story, fault, changed)
     new, key, place = (fault.details[name] for name in ("new", "key", "place"))

@@ -1,19 +1,19 @@
-"""Which answers find the fault that was planted in a story, by what they point at.
+"""Decide which answers find the fault planted in a story, by the places they point at.
 
-An answer is read as points (`answer_lines`); the sentence for a text without fault is none, and no
-point is a line that only repeats the story. A point is at the places of the story that it
+An answer is parsed into points (`answer_lines`); the sentence for a text without faults is not a
+point, nor is a line that only repeats the story. A point is at the places of the story that it
 
-- quotes: words in quotation marks or emphasised, in any case and punctuation (`exact`);
-- repeats without marks, or misquotes: four words of the story in a row (`near`);
+- quotes: words in quotation marks or emphasised, ignoring case and punctuation (`exact`);
+- repeats without marks, or misquotes: four consecutive words of the story (`near`);
 - counts: "the third sentence", "sentences 3 and 4", "the last sentence" (`near`).
 
-It finds the fault where one of these places overlaps the recorded place of the change: what now
-stands there, or, where something was taken out, the sentences on both sides of the gap. A changed
+It finds the fault if one of these places overlaps the recorded place of the change: the text that
+is there now, or, where something was removed, the sentences on both sides of the gap. A changed
 name or fact is also found by a point that names both words, and a planted thing by one that names
-it (`near`), since the records vouch that these words stand nowhere else.
+it (`near`), since the records guarantee that these words occur nowhere else.
 
-Places say nothing of what is said of them. So each answer also has its *chance*: how probable it is
-that stretches as long as its own, each put at random into the story, would overlap the place; and a
+A place does not show what is said about it. So each answer also has its *chance*: the probability
+that spans as long as its own, each placed at random in the story, would overlap the place; and a
 judge may read the answers instead.
 """
 
@@ -55,10 +55,10 @@ Match = Literal["exact", "near"]
 Span = tuple[int, int]
 _RUN = 4
 NOT_CHECKED = "not checked"
-"""Of a fault that nobody was asked about: it is not known whether readers notice it."""
+"""Status of a fault that no reader was asked about: whether readers notice it is unknown."""
 _MIN_WORDS = 2
 _ECHO = 0.9
-"""A point of which so much repeats the story, without marks, says nothing of it."""
+"""A point of which this share repeats the story, without marks, says nothing about it."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
              "tenth", "eleventh", "twelfth")  # fmt: skip
 _ORDINAL = "|".join([*_ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
@@ -70,40 +70,40 @@ _BY_NUMBER = re.compile(r"\bsentences? #?(\d{1,2}(?:(?:, | and | or | to |[-–]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an answer points at. `found` is None, and `chance` NaN, where nothing was planted."""
+    """What an answer points at. `found` is None, and `chance` NaN, if nothing was planted."""
 
     id: str
     question: str
-    """The story, prompt and number of examples: what every model was asked."""
+    """The story, prompt and number of examples: the same for all models."""
     labels: Mapping[str, str]
-    """By dimension."""
+    """Labels by dimension."""
     story: str
     names_fault: bool
-    """Whether it makes any point."""
+    """Whether it makes at least one point."""
     found: bool | None
     rule: str | None = None
-    """By which rule it found the fault: exact, or near."""
+    """The rule by which it found the fault: exact or near."""
     chance: float = math.nan
     n_points: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All answers as one reader has them, and those that could not be read."""
+    """All answers as one reader interprets them, and those that could not be parsed."""
 
     by: str
-    """What read them: `quotation`, or the name of a judge."""
+    """The reader: `quotation`, or the name of a judge."""
     answers: Sequence[Answer]
     missing: Sequence[tuple[Mapping[str, str], str]]
-    """The labels of answers that are not there, each with the reason."""
+    """The labels of missing answers, each with the reason."""
     signature: str
 
     def as_judged(
         self, by: str, verdicts: Mapping[str, Mapping[str, str | None]], signature: str
     ) -> Findings:
-        """The same answers as a judge has them: by answer, what it said to `asks` and `found`.
+        """The same answers as a judge reads them: by answer, its verdicts on `asks` and `found`.
 
-        An answer that makes no point was not put to the judge. One without a verdict is missing.
+        An answer without points was not given to the judge. One without a verdict is missing.
         """
         kept, missing = [], list(self.missing)
         for one in self.answers:
@@ -128,11 +128,11 @@ def read_findings(
     pipeline: str = "",
     meter: Callable[[int], None] = lambda _: None,
 ) -> Findings:
-    """The rows of `feedback elicit`, with what each points at.
+    """Parse the rows of `feedback elicit`, with the places each points at.
 
-    `sentences_of` has the sentences of a story, by the language `pipeline` of this name. A refusal
-    is missing, and so is an answer without a point that does not call the text perfect
-    (`no_point`). Raises `InputError` where a row lacks a field, or its record is of another text.
+    `sentences_of` splits a story into sentences, by the language `pipeline` of this name. A refusal
+    is missing, and so is an answer without points that does not call the text perfect (`no_point`).
+    Raises `InputError` if a row lacks a field, or its record is of another text.
     """
     stories: dict[str, PointedStory] = {}
     answers: list[Answer] = []
@@ -165,7 +165,7 @@ def read_findings(
 
 
 def _noticed(row: Mapping[str, Any]) -> str:
-    """What is known of whether readers notice the fault; of an original, that there is none."""
+    """Whether readers are known to notice the fault; for an original, that there is none."""
     if row["method"] == "original":
         return "original"
     return status_of(row.get("change"))
@@ -174,7 +174,7 @@ def _noticed(row: Mapping[str, Any]) -> str:
 def _read(
     row: Mapping[str, Any], labels: Mapping[str, str], story: PointedStory, match: Match, where: str
 ) -> Answer | None:
-    """None where it says nothing that can be read."""
+    """None if the answer has nothing that can be parsed."""
     said, says_perfect = without_perfect(str(row["feedback"]))
     points = points_of(said, story)
     if not points and not says_perfect:
@@ -201,14 +201,14 @@ def _read(
 
 @dataclass(frozen=True, slots=True)
 class PointedStory:
-    """A story as points are looked up in it."""
+    """A story indexed for looking up points."""
 
     draft: QuotableText
     sentences: Sequence[Span]
     words: list[str]
     spans: list[Span]
     runs: Mapping[tuple[str, ...], list[int]]
-    """Where each run of four words begins."""
+    """The start of each run of four words."""
 
     @classmethod
     def of(cls, text: str, sentences: Sequence[Span]) -> PointedStory:
@@ -231,11 +231,11 @@ class Point:
     quoted: list[Span]
     """By quotation."""
     spans: list[Span]
-    """The same, by runs of words, and by the numbers of sentences."""
+    """Spans by quotation, by runs of words, and by sentence number."""
 
 
 def points_of(said: str, story: PointedStory) -> list[Point]:
-    """The points of an answer that say something; what only repeats the story is none."""
+    """The points of an answer; lines that only repeat the story are not points."""
     found = (_point(item, story) for item in answer_lines(said, story.draft).items)
     return [point for point in found if point is not None]
 
@@ -254,7 +254,7 @@ def _point(item: Entry, story: PointedStory) -> Point | None:
 def _spans_of(
     said: str, emphasised: tuple[str, ...], words: Sequence[str], story: PointedStory
 ) -> tuple[list[Span], list[Span], set[int]]:
-    """What is quoted, the runs of words of the story, and which of the words are in such runs."""
+    """The quoted spans, the runs of words from the story, and which words are in such runs."""
     quoted = [
         place for _, _, places in quotations_in(said, emphasised, story.draft) for place in places
     ]
@@ -268,7 +268,7 @@ def _spans_of(
 
 
 def places_said(said: str, story: PointedStory) -> list[Span]:
-    """The places that somebody names who was asked for words of the story, in marks or not."""
+    """The places named in reply to a request for words of the story, with or without quotes."""
     places: list[Span] = []
     for line in filter(None, map(str.strip, said.splitlines())):
         words = [word.strip("'") for word in QuotableText.of(line).folded.split()]
@@ -278,7 +278,7 @@ def places_said(said: str, story: PointedStory) -> list[Span]:
 
 
 def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
-    """The sentences that are named by their numbers."""
+    """The sentences that are named by number."""
     numbers: list[int] = []
     for match in _BY_ORDINAL.finditer(said):
         for word in re.findall(_ORDINAL, match[1].lower()):
@@ -296,9 +296,9 @@ def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
 
 
 def status_of(change: Mapping[str, Any] | None) -> str:
-    """What is known of a planted fault: of people first, and of models where no person was asked.
+    """What is known about a planted fault: from people, or from models if no person was asked.
 
-    By most of those whose answers are known; `not checked` where there are none.
+    By majority of the known answers; `not checked` if there are none.
     """
     known = [one for one in (change or {}).get("noticed") or () if one.get("noticed") is not None]
     people = [one for one in known if one.get("is_person")]
@@ -317,9 +317,9 @@ def fault_places(
     sentences: Sequence[Span],
     where: str = "",
 ) -> list[Span]:
-    """Where the change stands in the story, half-open in characters; without record, by comparison.
+    """Where the change is in the story, half-open in characters; by comparison without a record.
 
-    Raises `InputError` where the record is of another text, or there is none and no original.
+    Raises `InputError` if the record is of another text, or there is neither record nor original.
     """
     edits = change.get("edits")
     if not edits:
@@ -348,7 +348,7 @@ def _beside(gap: int, sentences: Sequence[Span]) -> list[Span]:
 
 
 def _rule_of(point: Point, places: Sequence[Span], change: Mapping[str, Any]) -> str | None:
-    """By which rule a point is about the change; None where it is not."""
+    """The rule by which a point is about the change; None if it is not."""
     if any(_overlaps(span, places) for span in point.quoted):
         return "exact"
     named = [change.get("thing")] if "thing" in change else [change.get("old"), change.get("new")]
@@ -362,7 +362,7 @@ def _overlaps(span: Span, places: Sequence[Span]) -> bool:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same characters as stretches that do not overlap, in order."""
+    """The same characters as ordered spans that do not overlap."""
     merged: list[Span] = []
     for start, end in sorted(set(spans)):
         if merged and start < merged[-1][1]:
@@ -373,11 +373,11 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> float:
-    """How probable it is that such stretches, each put anywhere in the text, overlap a place."""
+    """The probability that such spans, each placed at random in the text, overlap a place."""
     missed = 1.0
     for start, end in spans:
         last = n_chars - (end - start)
-        # A stretch overlaps a place where it begins after `a - length` and before its end.
+        # A span overlaps a place if it begins after `a - length` and before the place's end.
         hits = merged(
             (max(0, a - (end - start) + 1), min(last, b - 1) + 1)
             for a, b in places

@@ -1,8 +1,8 @@
 """Faults for longer stories: a name, a fact, a motive or the tense changes, a thread dangles.
 
-These go beyond Rashkin et al. 2025, whose corruptions are seen in a few sentences. Each rule looks
-for a place where its fault is certain to be one, and each result is read anew and checked; a story
-in which a rule finds no such place is left out, with the reason.
+These go beyond Rashkin et al. 2025, whose corruptions are visible within a few sentences. Each rule
+looks for a place where its fault is certain to be one, and each result is parsed again and checked;
+a story without such a place is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fabula.tasks.feedback.threads import check_thread, plant_thread
 __all__ = ["FAULTS", "NARRATION_PARTS", "RULES", "plant_fault"]
 
 NARRATION_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
-"""What of the English pipeline the rules need."""
+"""The components of the English pipeline that the rules need."""
 
 RULES = "3"
-"""The edition of the rules, for signatures."""
+"""The version of the rules, for signatures."""
 _MAX_TRIES = 10
 Rule = Callable[[Narration, np.random.Generator], Fault | str]
 Check = Callable[[Narration, Fault, Narration], str | None]
@@ -42,10 +42,10 @@ FAULTS: dict[str, tuple[Rule, Check]] = {
 def plant_fault(
     method: str, story: Narration, nlp: Any, rng: np.random.Generator
 ) -> tuple[str, dict[str, Any]] | str:
-    """The story with the fault and the record of the change, or the reason why there is none.
+    """Return the story with the fault and the record of the change, or the reason for none.
 
-    Whether the changed story has the fault is checked by reading it anew; if not, the rule draws
-    another place.
+    The changed story is parsed again to check that it has the fault; if not, the rule draws another
+    place.
     """
     rule, check = FAULTS[method]
     why_not: str | None = None

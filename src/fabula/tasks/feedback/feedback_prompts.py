@@ -1,8 +1,8 @@
-"""How models are asked for feedback on a story: four prompts, with and without examples.
+"""Prompts for feedback on a story: four of them, with and without examples.
 
 Rashkin et al. 2025, section 4 and appendix B: a bulleted list with a taxonomy of issues, a bulleted
-list only, one sentence, and "spot the problem"; each tells the model what to say when nothing is
-wrong, and is asked without examples or with two, the second of which has no fault. The wording here
+list only, one sentence, and "spot the problem"; each tells the model what to say if nothing is
+wrong, and is used without examples or with two, the second of which has no fault. The wording here
 is ours; the published one is read from the text of the paper (`published_prompts`), or from a file
 of one's own.
 """
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 PERFECT = "The text is perfect as-is."
-"""What is to be said where nothing is wrong; the paper counts answers that hold it."""
+"""The sentence to answer if nothing is wrong; the paper counts answers that contain it."""
 _PERFECT_PHRASE = "is perfect as-is"
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-"))
 _PERFECT_SENTENCE = re.compile(rf"[^.!?\n]*{_PERFECT_PHRASE}[^.!?\n]*[.!?]*", re.IGNORECASE)
@@ -41,7 +41,7 @@ _PUBLISHED = {
     "full": "Bulleted List", "list": "Bulleted List Only", "sentence": "One Sentence",
     "spot": "Spot the Problem",
 }  # fmt: skip
-"""What appendix B calls each prompt, by its name here."""
+"""The title in appendix B of each prompt, by its name here."""
 _HEADING = re.compile(
     rf"B\.?\d\.?\s+({'|'.join([*_PUBLISHED.values(), 'Two-?shot Examples'])})$", re.IGNORECASE
 )
@@ -66,7 +66,7 @@ class PromptSet:
 
     prompts: Mapping[str, str]
     bulleted: frozenset[str] = frozenset()
-    """Prompts whose answers are lists; the examples' answers begin with a dash there."""
+    """Prompts whose answers are lists; the examples' answers begin with a dash for these."""
     examples: tuple[tuple[str, str], ...] = ()
     """(story, feedback), with `{perfect}` for the one that has no fault."""
     one_sentence: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ class PromptSet:
 
     @property
     def name(self) -> str:
-        """For signatures: `fabula@1a2b3c4d`."""
+        """The name for signatures: `fabula@1a2b3c4d`."""
         return f"{self.label}@{self.digest}"
 
 
@@ -120,7 +120,7 @@ PROMPTS = PromptSet(
 
 
 def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> Prompt:
-    """The question about a story; the examples come first, as if they had been asked before."""
+    """The question about a story; the examples precede it as earlier turns."""
     template = prompts.prompts[name]
     if n_shots not in (0, len(prompts.examples)):
         raise InputError(
@@ -131,13 +131,13 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
         f"{_filled(template, example)} {dash}{answer.replace('{perfect}', PERFECT)}\n\n"
         for example, answer in prompts.examples[:n_shots]
     ]
-    # Prompts of a file are sent as they stand there.
+    # Prompts from a file are sent unchanged.
     shown = fenced_if_needed(story.strip()) if prompts is PROMPTS else story
     return Prompt("".join(parts), _filled(template, shown))
 
 
 def _filled(template: str, story: str) -> str:
-    # Not str.format: a story may hold braces.
+    # Not str.format: a story may contain braces.
     before, _, after = template.partition("{story}")
     return (
         before.replace("{perfect}", PERFECT) + story.strip() + after.replace("{perfect}", PERFECT)
@@ -145,21 +145,21 @@ def _filled(template: str, story: str) -> str:
 
 
 def says_perfect(feedback: str) -> bool:
-    """Whether feedback holds the sentence for a text without fault (section 5, equation 1)."""
+    """Whether feedback contains the sentence for a text without faults (section 5, equation 1)."""
     return _PERFECT_PHRASE in feedback.casefold().translate(_HYPHENS)
 
 
 def without_perfect(feedback: str) -> tuple[str, bool]:
-    """What feedback says besides that sentence, and whether it holds it."""
+    """The rest of the feedback without that sentence, and whether it contains it."""
     rest, n = _PERFECT_SENTENCE.subn(" ", feedback.translate(_HYPHENS))
     return rest if n else feedback, bool(n)
 
 
 def published_prompts(path: Path) -> PromptSet:
-    """The prompts and examples of appendix B, word for word, from the paper's text (.txt, .md).
+    """The prompts and examples of appendix B, verbatim, from the paper's text (.txt, .md).
 
-    Under Fabula's names of them, so that tables place them beside the paper's. Raises `InputError`
-    where a prompt or the examples are not found.
+    They have Fabula's names, so that tables show them next to the paper's. Raises `InputError` if a
+    prompt or the examples are not found.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -198,16 +198,16 @@ def published_prompts(path: Path) -> PromptSet:
 
 
 def _spaced(text: str) -> str:
-    """Items of a list in lines that follow each other: text from a PDF has gaps between them."""
+    """Join the items of a list on consecutive lines: text from a PDF has gaps between them."""
     return re.sub(r"\n\s*\n(?=- )", "\n", text)
 
 
 def load_prompts(path: Path) -> PromptSet:
-    """Prompts from a TOML file: a table `prompts` of templates with `{story}`, and optionally
-    `bulleted`, `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`).
+    """Load prompts from a TOML file, or from the text of the paper (`published_prompts`).
 
-    A file of another kind is taken for the text of the paper (`published_prompts`). Raises
-    `InputError` with what is wrong.
+    The file has a table `prompts` of templates with `{story}`, and optionally `bulleted`,
+    `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`). Any other kind
+    of file is read as the text of the paper. Raises `InputError` with what is wrong.
     """
     if path.suffix.lower() in _PAPER_FILES:
         return published_prompts(path)

@@ -1,23 +1,23 @@
 """Measuring feedback without people: Rashkin et al. 2025, section 5 and appendix C.
 
-Of any subset of the answers (a model, a prompt, a corruption, and every cross of them):
+For any subset of the answers (a model, a prompt, a corruption, and every cross of them):
 
 - length, in characters;
-- how many say that the text is perfect as it is, and the *precision* of that: of those that say so,
-  the share whose story was not corrupted, as one ratio of pooled counts (equation 1), not a mean of
-  ratios; beside it its *chance* level, the share of all answers whose story was not corrupted:
-  what one would get who says perfect of every story, or by the toss of a coin;
-- *repetition*: the share of an answer's trigrams that another answer of its cell holds too (the
-  answers of one model to one prompt with so many examples), averaged over the subset; with and
-  without those that say perfect. The paper's Table 1 is the mean of its Table 9, whose rows are
-  these cells; the more answers are compared, the more is repeated, so that only numbers of cells of
-  one size compare. Within the subset itself it can be had too;
-- overlap with the story: the share of an answer's trigrams that its story holds, and BERTScore
-  with it (Zhang et al. 2020; F1, greedy matching), which compares within one encoder only;
+- how many say that the text is perfect as it is, and the *precision* of that: the share of those
+  answers whose story was not corrupted, as one ratio of pooled counts (equation 1), not a mean of
+  ratios; beside it its *chance* level, the share of all answers whose story was not corrupted: the
+  precision of calling every story perfect, or of tossing a coin;
+- *repetition*: the share of an answer's trigrams that also occur in another answer of its cell (the
+  answers of one model to one prompt with the same number of examples), averaged over the subset;
+  with and without the answers that say perfect. The paper's Table 1 is the mean of its Table 9,
+  whose rows are these cells. Repetition rises with the number of answers compared, so only cells of
+  one size are comparable. It can also be computed within the subset itself;
+- overlap with the story: the share of an answer's trigrams that occur in its story, and BERTScore
+  with it (Zhang et al. 2020; F1, greedy matching), which is comparable within one encoder only;
 - for prompts that ask for one sentence, how many answers are one.
 
-The paper's repetition is of an implementation that is not described; this is the plain reading. An
-answer of fewer than three words has no trigram, and no part in those means.
+The paper does not describe its implementation of repetition; this is the plain reading. An answer
+of fewer than three words has no trigrams and is left out of those means.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def score_answers(
     crosses: Iterable[Sequence[str]] | None = None,
     seed: int = 0,
 ) -> Iterator[Subset]:
-    """The measures of all answers, and of every subset by every cross of the dimensions.
+    """Yield the measures of all answers, and of every subset by every cross of the dimensions.
 
-    `crosses` names some of these only. `within` says which other answers count as repeated: those
-    of the cell, or of the subset.
+    `crosses` limits the crosses to these. `within` is the scope in which answers count as repeated:
+    the cell, or the subset.
     Intervals are by resampling stories: all answers about one, corrupted or not, stay together.
     """
     signature = f"{answers.signature}|repetition:{within}"
@@ -88,14 +88,14 @@ def score_answers(
 def group_answers(
     answers: Answers, names: Sequence[str]
 ) -> tuple[dict[tuple[str, ...], int], NDArray[np.int64]]:
-    """The groups by these dimensions, numbered in order, and each answer's: (n_answers,)."""
+    """The groups by these dimensions, in order, and each answer's group number: (n_answers,)."""
     keys = list(zip(*(answers.labels[name] for name in names), strict=True)) or [()] * len(answers)
     distinct = {key: k for k, key in enumerate(sorted(set(keys)))}
     return distinct, np.array([distinct[key] for key in keys], np.int64)
 
 
 def cell_repetition(answers: Answers) -> NDArray[np.float64]:
-    """Of each answer, within its cell: float64, shape (n_answers,), NaN without a trigram."""
+    """Repetition of each answer in its cell: float64, shape (n_answers,), NaN without trigrams."""
     return repetition(
         answers.trigrams, group_answers(answers, CELL)[1], np.ones(len(answers), np.bool_)
     )
@@ -104,17 +104,17 @@ def cell_repetition(answers: Answers) -> NDArray[np.float64]:
 def repetition(
     trigrams: Trigrams, groups: NDArray[np.int64], is_in: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """The share of each answer's trigrams that another answer of its group holds: (n_answers,).
+    """The share of each answer's trigrams that another answer of its group has: (n_answers,).
 
-    groups: int64, the answers' groups; is_in: bool, which answers there are. NaN for an answer that
-    has no trigram, or is not there. Linear in the trigrams, but for sorting.
+    groups: int64, the answers' groups; is_in: bool, which answers to include. NaN for an answer
+    that has no trigrams or is not included. Linear in the trigrams, except for sorting.
     """
     kept = is_in[trigrams.owners]
     kinds, owners, counts = (
         column[kept] for column in (trigrams.kinds, trigrams.owners, trigrams.counts)
     )
     n_kinds = int(kinds.max(initial=-1)) + 1
-    # In how many answers of its group each trigram is.
+    # The number of answers of its group that contain each trigram.
     _, which, n_holders = np.unique(
         groups[owners] * n_kinds + kinds, return_inverse=True, return_counts=True
     )
@@ -170,7 +170,7 @@ def _score_by(
 
 @functools.lru_cache(maxsize=8)
 def _weights(n_stories: int, seed: int) -> NDArray[np.float64]:
-    """How often each resample holds each story: float64 (n_resamples, n_stories)."""
+    """How often each resample contains each story: float64 (n_resamples, n_stories)."""
     if n_stories < MIN_UNITS:
         return np.empty((0, n_stories))
     rng = np.random.default_rng([seed, n_stories])
@@ -185,7 +185,7 @@ def _ratio(
     weights: NDArray[np.float64],
     signature: str,
 ) -> Estimate:
-    """The sum of the values that count, over how many do, with its interval over stories."""
+    """The sum of the selected values divided by their number, with its interval over stories."""
     how = "pooled ratio, percentile bootstrap over stories"
     n = int(counts.sum())
     if not n:

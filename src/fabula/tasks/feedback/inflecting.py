@@ -1,4 +1,4 @@
-"""The present tense of English verbs, from their past."""
+"""Present tense of English verbs, from their past forms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["base_of_past", "third_person"]
 
-# Past and base, for verbs whose past is not made with -ed, or could be that of two verbs.
+# Past and base, for verbs whose past does not end in -ed or is shared by two verbs.
 _PAIRS = """
 arose arise|bathed bathe|breathed breathe|clothed clothe|loathed loathe|seethed seethe|
 sheathed sheathe|soothed soothe|writhed writhe|
@@ -41,9 +41,9 @@ _OES = frozenset(_IN_O.split())
 
 
 def base_of_past(past: str, lemma: str) -> str | None:
-    """The base of a past form in small letters; None where it cannot be told for certain.
+    """The base of a past form in lower case; None if it is not certain.
 
-    `lemma` is a guess, which is believed only where it gives the past form back.
+    `lemma` is a guess, accepted only if inflecting it gives the past form back.
     """
     if past in _IRREGULAR:
         return _IRREGULAR[past]
@@ -59,7 +59,7 @@ def _regular_pasts(base: str) -> set[str]:
         return {base + "d"}
     if base.endswith("c"):
         return {base + "ked"}
-    # A short vowel and one consonant: it doubles for certain only in words of one syllable.
+    # A short vowel and one consonant: doubling is certain only in words of one syllable.
     if re.fullmatch(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxyh]", base):
         return {base + base[-1] + "ed"}
     if re.search(r"[aeiou][^aeiouwxyh]$", base):

@@ -1,7 +1,7 @@
-"""A language model as the translator of a story, there and back again.
+"""A language model as the translator for round trips of a story.
 
-A model that is asked to translate may refuse, or stop half way: then the story's rounds end, and
-the reason is told. Nothing but a whole answer counts as a translation.
+A model that is asked to translate may refuse, or stop halfway: then the story's rounds end, with
+the reason. Only a complete answer counts as a translation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _END = "\n\nIts translation into {target}:"
 
 
 class ModelTranslator:
-    """Any language model, asked at temperature 0. Open for as long as the `with` block lasts.
+    """Any language model, asked at temperature 0; use it as a context manager.
 
     The signature's `name` ends with a digest of the model, the language and the prompt's wording.
     """
@@ -50,7 +50,7 @@ class ModelTranslator:
         own, language = self._languages
         decides = (self._model.name, own, language, _INSTRUCTION, _END)
         digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
-        # A signature's parts are separated by these, and what is before the last @ is a label.
+        # These separate a signature's parts, and what is before the last @ is a label.
         label = f"{self._model.name},{language}".replace("|", "_").replace(":", "_")
         return f"model({label})@{digest}"
 
@@ -88,33 +88,33 @@ class ModelTranslator:
         reason = _why_none(answer, sampling, text)
         if reason is not None:
             return NoTranslation(f"into {target}: {reason}")
-        # A story may have a title of its own.
+        # The story may begin with a title of its own.
         translation = unframed(_without_fence(answer.text), has_title=True).text
-        # The space around a text is not the model's to translate.
+        # Whitespace around a text is kept, whatever the model returns.
         before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
         return "".join([before[0] if before else "", translation, after[0] if after else ""])
 
 
 def translation_prompt(text: str, source: str, target: str) -> Prompt:
-    """What a model is asked, for one text in one direction."""
+    """The prompt for one text in one direction."""
     names = {"source": source, "target": target}
     shown = fenced_if_needed(text.strip())
     return Prompt(_INSTRUCTION.format(**names), shown + _END.format(**names))
 
 
 def _without_fence(text: str) -> str:
-    """A translation without the lines that its story stood between, where it repeats them."""
+    """A translation without the delimiter lines of the prompt, if it repeats them."""
     return re.sub(r"\A\s*={10,}\s*\n|\n\s*={10,}\s*\Z", "", text)
 
 
 def _most_tokens(text: str) -> int:
-    """Room for a translation twice as long, at four letters a token."""
+    """A limit for a translation of twice the length, at four letters per token."""
     return 256 + len(text.encode(errors="replace")) // 2
 
 
 def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
     reason = why_no_text(answer)
-    # The translation of a story that reads as a refusal reads as one too.
+    # A translation of a story that reads like a refusal reads like one too.
     if reason is not None and not (reason == "refused" and is_refusal(source)):
         return explain(reason)
     if not unframed(answer.text, has_title=True).text:
@@ -125,7 +125,7 @@ def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
 
 
 def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:
-    """What a model will take at most to translate the texts and back, `rounds` times each."""
+    """The maximum cost of translating the texts there and back, `rounds` times each."""
     frame = estimate_tokens(translation_prompt("", "English", "German").text)
     n_tokens = sum(estimate_tokens(text) for text in texts)
     n_calls = 2 * rounds * len(texts)

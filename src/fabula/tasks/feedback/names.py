@@ -1,4 +1,4 @@
-"""A continuity fault: somebody is called by another name from the middle of the story on."""
+"""A continuity fault: a character's name changes from the middle of the story on."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MIN_MENTIONS = 2
 
 
 def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """From a mention past the first third on, somebody is called otherwise.
+    """Rename a character from a mention after the first third on.
 
-    The person named most often has another first name; where nobody is named, who is called by what
-    they are, such as the fox, is called something else of the kind.
+    The person named most often gets another first name; if nobody is named, a character called by
+    what they are, such as the fox, is called something else of the kind.
     """
     third = len(story.sentences) / 3
     people = characters(story)
@@ -65,7 +65,7 @@ def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:
 
 
 def _mentions(name: str, text: str) -> list[tuple[int, int]]:
-    """Where somebody is mentioned: by name, or in any case by what they are."""
+    """Where a character is mentioned: by name, or in any case by what they are."""
     if name[0].isupper():
         return mentions_of(name, text)
     pattern = rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)"
@@ -73,7 +73,7 @@ def _mentions(name: str, text: str) -> list[tuple[int, int]]:
 
 
 def check_name(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """Why a story does not have the fault; None where it has."""
+    """Why a story does not have the fault; None if it has."""
     old, new, place = (fault.details[key] for key in ("old", "new", "place"))
     if changed.text[:place] != story.text[:place]:
         return "something before the place changed"

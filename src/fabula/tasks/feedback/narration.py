@@ -1,4 +1,4 @@
-"""A story as spaCy reads it: sentences, words with their places, and what is in quotation marks."""
+"""A story parsed by spaCy: sentences, words with their offsets, and what is in quotation marks."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _EXCERPT_WORDS = 7
 
 @dataclass(frozen=True)
 class Narration:
-    """A story, and how it is told. All places are characters of `text`."""
+    """A parsed story. All places are character offsets in `text`."""
 
     text: str
     docs: tuple[tuple[int, Any], ...]
     sentences: tuple[tuple[int, int], ...]
 
     def words(self) -> Iterator[tuple[int, Any]]:
-        """Every token of spaCy's, and where it begins."""
+        """Yield every spaCy token with its start."""
         for begin, doc in self.docs:
             for token in doc:
                 yield begin + token.idx, token
 
     def sentence_of(self, place: int) -> int:
-        """The number of the sentence in which a character stands, or of the last one before it."""
+        """The number of the sentence that contains a character, or of the last one before it."""
         return max(bisect_right(self._starts, place) - 1, 0)
 
     def is_quoted(self, start: int, end: int) -> bool:
-        """Whether something of a stretch is, or may be, in quotation marks."""
+        """Whether any part of a span is, or may be, in quotation marks."""
         return any(a < end and start < b for a, b in self.quoted)
 
     @cached_property
@@ -52,7 +52,7 @@ class Narration:
 
     @cached_property
     def quoted(self) -> list[tuple[int, int]]:
-        """What is in quotation marks; the whole paragraph where one of a pair is missing."""
+        """The quoted spans; the whole paragraph where one mark of a pair is missing."""
         return [
             (one.start, one.end) if one.is_closed else self._paragraph(one.start)
             for one in self.quotations
@@ -65,12 +65,12 @@ class Narration:
 
     @cached_property
     def tense(self) -> str:
-        """In which tense the story is told: past, present, or neither clearly."""
+        """The tense of the narration: past, present, or neither clearly."""
         return self._tense(0.8)
 
     @cached_property
     def main_tense(self) -> str:
-        """The tense of most of it, in which a sentence may be added."""
+        """The majority tense, for sentences to be added."""
         return self._tense(0.6)
 
     def _tense(self, min_share: float) -> str:
@@ -86,13 +86,13 @@ class Narration:
 
 
 def read_narration(text: str, nlp: Any) -> Narration:
-    """Have a story read; `nlp` has a tagger, a parser, a lemmatizer and a finder of names."""
+    """Parse a story; `nlp` has a tagger, a parser, a lemmatizer and an entity recogniser."""
     docs = tuple(paragraph_docs(text, nlp))
     return Narration(text, docs, tuple(spans_of_docs(docs)))
 
 
 def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:
-    """A sentence's first words, as they stand after the edits: there a reader looks for them."""
+    """A sentence's first words as they are after the edits, where a reader will look for them."""
     start, end = span
     inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
     changed, _ = apply_edits(text[:end], inside)
@@ -101,5 +101,5 @@ def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a list."""
+    """The words of a list as a set."""
     return frozenset(words.split())

@@ -1,12 +1,12 @@
-"""Whether readers notice a planted fault who were not told of it, and the record of that.
+"""Record whether readers notice a planted fault without being told of it.
 
 A reader, a person or a model, answers the rubric `story_fault` about a changed story: whether
-something is wrong, and where, in the story's words. The fault is noticed where these words stand
-at the recorded place of the change (as in `finding`, by quotation, by four words in a row, or by
-the number of the sentence). "No", or another place, is not noticed. A reader who says that
-something is wrong and names no place, or more than half of the story, is missing, and so is one who
-did not answer. A story that nobody was asked about has no record: whether its fault can be noticed
-is not known, and nothing takes it for noticeable.
+something is wrong, and where, in the story's words. The fault is noticed if these words overlap the
+recorded place of the change (as in `finding`, by quotation, by four consecutive words, or by
+sentence number). "No", or another place, is not noticed. A reader who says that something is wrong
+but names no place, or more than half of the story, is missing, and so is one who did not answer. A
+story that no reader was asked about has no record: whether its fault can be noticed is unknown, and
+it is never assumed to be noticeable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 RULES = "1"
 Span = tuple[int, int]
 _MOST = 0.5
-"""A share of the story: who marks more has not said where."""
+"""A share of the story: marking more than this does not count as naming a place."""
 
 
 def noticed_by(
@@ -41,10 +41,10 @@ def noticed_by(
     story: PointedStory,
     where: str = "",
 ) -> dict[str, Any]:
-    """What one reader noticed in the story of a row of `feedback corrupt`, for its record.
+    """Record what one reader noticed in the story of a row of `feedback corrupt`.
 
-    `answers` are the reader's by item. `noticed` is None where it is not known, with the reason. Of
-    an original, it is whether something is said to be wrong.
+    `answers` are the reader's answers by item. `noticed` is None if it is unknown, with the reason.
+    For an original, it is whether the reader says that something is wrong.
     """
     wrong = answers.get("wrong")
     any_answer = next(iter(answers.values()))
@@ -74,7 +74,7 @@ def noticed_by(
 
 
 def _is_yes(value: float | str) -> bool | None:
-    """A verdict, or the share of Yes of several answers; None where they are evenly divided."""
+    """A verdict, or the share of Yes over several answers; None if they are evenly divided."""
     if isinstance(value, str):
         return value == "Yes"
     return None if value == 0.5 else value > 0.5
@@ -87,7 +87,7 @@ def read_noticed(
 ) -> list[dict[str, Any]]:
     """The rows of `feedback corrupt`, each with `change.noticed`: what each of its readers noticed.
 
-    A row that nobody was asked about has none, nor keeps one of an earlier record.
+    A row that no reader was asked about has none, not even one from an earlier record.
     """
     given: dict[str, dict[str, dict[str, Measurement]]] = defaultdict(dict)
     for one in answers:
@@ -108,30 +108,30 @@ def read_noticed(
 
 @dataclass(frozen=True, slots=True)
 class NoticeScore:
-    """How many faults of a kind were checked by people, or by a model, and the share noticed."""
+    """How many faults of a kind were checked by people or by a model, and the share noticed."""
 
     method: str
     written_by: str
-    """A model, or `Fabula` where the rules or sentences that ship made it."""
+    """A model, or `Fabula` if the built-in rules or sentences made it."""
     reader: str
-    """`people`, or the name of a model; `nobody` where none was checked."""
+    """`people`, or the name of a model; `nobody` if none was checked."""
     n_stories: int
-    """All of this kind."""
+    """All stories of this kind."""
     n_checked: int
-    """Of these, with an answer that is known."""
+    """The number of these with a known answer."""
     missing: Mapping[str, int]
-    """Answers that are not known, by reason."""
+    """Unknown answers, by reason."""
     noticed: Estimate
-    """Over answers, with its interval over stories; of originals, how many are said to be wrong."""
+    """Over answers, with its interval over stories; for originals, the share said to be wrong."""
 
 
 def score_noticed(
     rows: Sequence[Mapping[str, Any]],
     estimate: Callable[[Sequence[float], Sequence[str]], Estimate],
 ) -> list[NoticeScore]:
-    """For each kind of fault and writer, by people and by each model.
+    """Scores for each kind of fault and writer, by people and by each model.
 
-    `estimate` makes an estimate of values and the stories that they are about.
+    `estimate` makes an estimate from values and the stories they are about.
     """
     kinds: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -161,7 +161,7 @@ def score_noticed(
 
 
 def group_blinded(rows: Sequence[Mapping[str, Any]], size: int, seed: int) -> list[dict[str, Any]]:
-    """The stories in groups for a study, each version without what was done to it.
+    """Group the stories for a study, each version without the record of its changes.
 
     In random order; no group has two versions of one story.
     """

@@ -1,7 +1,7 @@
 """Where and about whom sentences are planted in a story, and the sentences themselves.
 
-The bank of sentences was written for this and is a file, `planted.toml`. A model can write others
-(`written_faults`); what is planted is always a whole sentence after another one of the story.
+The bank of sentences was written for this purpose and is in a file, `planted.toml`. A model can
+write others (`written_faults`); what is planted is always a whole sentence after another one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 _MIN_NARRATOR = 3
 _MIN_CALLED = 2
 _VERB = re.compile(r"\{([^{}|]+)\|([^{}|]+)\|([^{}|]+)\}")
-# A sentence that begins so leans on the one before it.
+# A sentence that begins like this depends on the one before it.
 _LEANING = word_set(
     "he she it they him her his its their them this that these those there then so but and or yet "
     "both another one which who such instead still however otherwise neither nor too"
@@ -41,11 +41,11 @@ _LEANING = word_set(
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who sentences can be about: a name, `I`, or what somebody is called by, such as `the fox`."""
+    """Who sentences can be about: a name, `I`, or a description such as `the fox`."""
 
     name: str
     place: int
-    """Where they are first mentioned."""
+    """The first mention."""
 
     @property
     def is_narrator(self) -> bool:
@@ -60,9 +60,9 @@ def bank() -> Mapping[str, Any]:
 
 
 def protagonist(story: Narration) -> Person | None:
-    """Who is named most often, or the narrator, or who is called by what they are; None if nobody.
+    """Who is named most often, or the narrator, or a character like `the fox`; None if nobody.
 
-    Only where there is one fox is "the fox" somebody.
+    "The fox" is a character only if there is just one fox.
     """
     narrator = [
         start for start, token in story.words()
@@ -86,7 +86,7 @@ def tense_column(story: Narration, who: Person | None) -> int:
 
 
 def said_of(template: str, who: Person | None, column: int, **more: str) -> str:
-    """A sentence of the bank about somebody; `more` fills its other braces."""
+    """A sentence of the bank about a person; `more` fills its other placeholders."""
     plain = _VERB.sub(lambda match: match[column + 1], template)
     name = "" if who is None else who.name
     filled = plain.format(who=name, whom="me" if name == "I" else name, **more)
@@ -94,7 +94,7 @@ def said_of(template: str, who: Person | None, column: int, **more: str) -> str:
 
 
 def is_named_before(who: str, text: str) -> bool:
-    """Whether somebody is mentioned in a text: the first `the fox` may be a fox."""
+    """Whether a person is mentioned in a text: the first `the fox` may be a fox."""
     word = who.removeprefix("the ")
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
@@ -106,10 +106,10 @@ def places_of(thing: str, text: str) -> list[int]:
 
 
 def ends_of(story: Narration, named: int, *, late: bool = False) -> list[int]:
-    """Sentences of the first half, or of the second, that another may follow; the best there are.
+    """The best sentences of the first half, or of the second, to plant another one after.
 
-    Best is the end of a narrated paragraph, after which nobody is called he or she before being
-    named. None is before `named`, where somebody is named for the first time.
+    Best is the end of a paragraph of narration, after which nobody is called he or she before being
+    named. None is before `named`, where the person is named for the first time.
     """
     text, spans = story.text, story.sentences
     found: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ def ends_of(story: Narration, named: int, *, late: bool = False) -> list[int]:
         start, end = spans[k]
         following = text[end : spans[k + 1][0]]
         is_end = re.search(r"\n\s*\n", following) is not None
-        # Verse, and lines broken by hand, stay whole.
+        # Verse, and lines with manual breaks, are not split.
         fits = is_end or "\n" not in following
         if story.is_quoted(start, end + 1) or text[end - 1] not in ".!?" or not fits:
             continue
@@ -134,7 +134,7 @@ def ends_of(story: Narration, named: int, *, late: bool = False) -> list[int]:
 
 
 def _calls_back(sentence: str) -> bool:
-    """Whether the narration says he or she before it names anybody."""
+    """Whether the narration uses he or she before it names anybody."""
     plain = sentence
     for one in reversed(quotations_of(sentence)):
         plain = f"{plain[: one.start]} {plain[one.end :]}"

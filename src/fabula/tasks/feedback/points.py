@@ -1,11 +1,11 @@
-"""From an editor's answers to points that can be acted on: each at a place of the draft.
+"""From an editor's answers to actionable points, each at a place in the draft.
 
-What several answers say is one point, and stands above what one of them said of like weight: an
-editor, human or not, who says a thing once in five readings may not say it again. A point whose
-quotation is not in the draft is about another text, and is dropped.
+A remark that several answers make is one point, and ranks above one that a single answer makes with
+equal severity: an editor, human or not, who says a thing once in five readings may not say it
+again. A point whose quotation is not in the draft is about another text, and is dropped.
 
-Two remarks are one point only where they stand at one place and say the same of it. What one
-answer says twice it means as two points.
+Two remarks are one point only if they are at one place and say the same about it. Two remarks of
+one answer are always separate points.
 """
 
 from __future__ import annotations
@@ -47,41 +47,41 @@ DROPPED = {
     "cut": "were cut at the limit of tokens",
     "praise": "asked for no change",
 }
-"""Why a remark is no point, for people."""
+"""Why a remark is not a point, for display."""
 
 SEVERITIES = {3: "harms the whole draft", 2: "weakens a scene", 1: "is a detail"}
-"""How much a point matters, as editors are asked to say."""
+"""How much a point matters, as asked of editors."""
 _SEVERITY = re.compile(
     r"\s*(?:\*\*|__)?\[\s*(?:severity|importance|weight)?\s*[:=]?\s*([123])(?:\s*/\s*3)?\s*\]"
     r"(?:\*\*|__)?\s*[:–—-]?\s*",
     re.IGNORECASE,
 )
 SAME = 0.4
-"""The cosine from which two remarks at one place say the same.
+"""Minimum cosine at which two remarks at one place say the same.
 
-On tests/golden/same_point.json (14 places, each with two faults, one of them worded three times)
-62 % of the pairs on one fault are above it and 10 % of those on two; at 0.3 it is 80 % and 19 %.
-A point said twice is less harm than two points made one.
+On tests/golden/same_point.json (14 places, each with two faults, one of them worded three times) 62
+% of the pairs on one fault are above it and 10 % of those on two; at 0.3 it is 80 % and 19 %.
+Listing a point twice does less harm than merging two points.
 """
 _MIN_WORDS = 3
 _TOUCH_CHARS = 2
-"""So many characters hold no word with spaces around it."""
+"""A gap of up to this many characters holds no word with spaces around it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing that one answer said, with the place that it quoted: half-open, in characters."""
+    """One remark of one answer, with the place that it quotes: half-open, in characters."""
 
     answer: int
     rank: int
-    """Its place in the answer: 0 is first."""
+    """Its position in the answer: 0 is first."""
     text: str
     start: int
     end: int
     also: tuple[tuple[int, int], ...] = ()
-    """Where the same words stand too, and nothing says which place is meant."""
+    """Other places with the same words, if nothing says which is meant."""
     severity: int | None = None
-    """How much it matters by this answer: 3, 2 or 1 (`SEVERITIES`); None where it does not say."""
+    """Its severity in this answer: 3, 2 or 1 (`SEVERITIES`); None if the answer does not say."""
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -95,9 +95,9 @@ class Point:
 
     remarks: tuple[Remark, ...]
     n_answers: int | None = None
-    """How many answers could have said it; None: all that there are."""
+    """The number of answers that could have made it; None: all of them."""
     is_continuity: bool = False
-    """It is about what two chapters of a book say."""
+    """It is about a contradiction between two chapters of a book."""
 
     @property
     def text(self) -> str:
@@ -105,9 +105,9 @@ class Point:
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Every place that was quoted, the most typical remark's first, none twice.
+        """Every place quoted, without repeats, those of the most typical remark first.
 
-        Words that stand in several places have all of them, unless another remark says which.
+        Words that occur in several places keep them all, unless another remark says which.
         """
         certain = [remark for remark in self.remarks if not remark.also]
         found = [
@@ -120,19 +120,19 @@ class Point:
 
     @property
     def n_ambiguous(self) -> int:
-        """In how many places the quoted words stand, where it is not known which is meant; or 0."""
+        """The number of places of the quoted words if it is ambiguous which is meant; else 0."""
         if any(not remark.also for remark in self.remarks):
             return 0
         return min(len(remark.places) for remark in self.remarks)
 
     @property
     def n_said(self) -> int:
-        """How many answers said it."""
+        """The number of answers that made it."""
         return len({remark.answer for remark in self.remarks})
 
     @property
     def severities(self) -> Counter[int]:
-        """How much it matters, by how many answers; those that do not say are not among them."""
+        """Its severities, with the number of answers for each; answers without one do not count."""
         said: dict[int, int] = {}
         for remark in self.remarks:
             if remark.severity is not None:
@@ -141,13 +141,13 @@ class Point:
 
     @property
     def severity(self) -> float | None:
-        """The mean over the answers that say it; None where none does."""
+        """The mean over the answers that give a severity; None if none does."""
         told = self.severities
         return math.fsum(k * n for k, n in told.items()) / told.total() if told else None
 
     @property
     def rank(self) -> float:
-        """Mean place among the points of the answers that said it."""
+        """Mean position among the points of the answers that made it."""
         first: dict[int, int] = {}
         for remark in self.remarks:
             first[remark.answer] = min(remark.rank, first.get(remark.answer, remark.rank))
@@ -156,13 +156,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer, read whole: each of its lines is of a remark, or counted."""
+    """A fully parsed answer: each of its lines belongs to a remark, or is counted."""
 
     remarks: list[Remark]
     dropped: Counter[str]
-    """Remarks that are no points, by reason (`DROPPED`)."""
+    """Remarks that are not points, by reason (`DROPPED`)."""
     other_lines: Counter[str]
-    """Lines that are no remarks, by what they are: preamble, heading, closing."""
+    """Lines that are not remarks, by kind: preamble, heading, closing."""
 
 
 def read_answer(
@@ -173,7 +173,7 @@ def read_answer(
     is_cut: bool = False,
     n_most: int | None = None,
 ) -> Reading:
-    """The remarks of an answer, at most `n_most` of them, and what its other lines are."""
+    """The remarks of an answer, at most `n_most` of them, and the kinds of its other lines."""
     lines = answer_lines(answer, draft)
     reading = Reading([], Counter(), Counter(lines.others))
     items = list(lines.items)
@@ -184,7 +184,7 @@ def read_answer(
         severity, item = _weighed(entry)
         found = find_quoted(item, draft)
         if found is None and severity is not None:
-            # The brackets may be the draft's own.
+            # The brackets may belong to the draft.
             severity, item, found = None, entry, find_quoted(entry, draft)
         reason = _why_no_point(item, found, draft)
         if reason == "heading":
@@ -203,7 +203,7 @@ def read_answer(
 
 
 def _weighed(item: Entry) -> tuple[int | None, Entry]:
-    """How much an entry says that it matters, and the entry without that."""
+    """The severity that an entry states, and the entry without it."""
     match = _SEVERITY.search(item.text)
     if match is None:
         return None, item
@@ -231,12 +231,11 @@ def read_remarks(
 
 
 def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
-    """Remarks that say the same as one point each, what matters most first, then by rank.
+    """Group remarks that say the same into one point each, sorted by importance, then by rank.
 
-    What matters is how much it does by those who say it, times how many do: one of five answers
-    that calls something the worst does not outweigh five that see another. Where none says how
-    much a point matters, it counts as the others do on average. A point has at most one remark of
-    each answer.
+    Importance is the mean severity times the number of answers: one of five answers that calls
+    something the worst does not outweigh five that see another. A point without a severity gets the
+    average one. A point has at most one remark from each answer.
     """
     if not remarks:
         return []
@@ -259,7 +258,7 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
 
 
 def touches(place: tuple[int, int], *others: tuple[int, int]) -> bool:
-    """Whether a place overlaps one of the others, or no word stands between them."""
+    """Whether a place overlaps one of the others, or no word is between them."""
     start, end = place
     return any(start <= b + _TOUCH_CHARS and a <= end + _TOUCH_CHARS for a, b in others)
 
@@ -267,7 +266,7 @@ def touches(place: tuple[int, int], *others: tuple[int, int]) -> bool:
 def _nearness(
     k: int, group: Sequence[int], remarks: Sequence[Remark], vectors: NDArray[np.float32]
 ) -> float:
-    """The mean cosine of a remark with a group's; -1 where it cannot be of that point."""
+    """The mean cosine of a remark with a group's; -1 if it cannot belong to that point."""
     mine = remarks[k]
     if any(remarks[j].answer == mine.answer for j in group):
         return -1.0
@@ -277,7 +276,7 @@ def _nearness(
 
 
 def _typical_first(group: Sequence[int], vectors: NDArray[np.float32]) -> list[int]:
-    """The group's members, the one most like all of them first; the others as they came."""
+    """The group's members, the most typical one first; the others in their order."""
     chosen = vectors[list(group)]
     best = group[int(np.argmax(np.round(chosen @ chosen.mean(axis=0), 5)))]
     return [best, *(k for k in group if k != best)]

@@ -1,18 +1,18 @@
 """How many planted faults answers find, and how often they name one where none was planted.
 
-Of any subset of the answers that could be read (a model, a prompt, a kind of fault):
+For any subset of the answers that could be parsed (a model, a prompt, a kind of fault):
 
-- *recall*: of the answers on changed stories, the share that finds the planted fault; *exact*: by
-  quotation alone; *chance*: what it would be if each answer pointed at places drawn at random; *at
-  least*: recall if every answer that is missing were a miss;
-- *false alarms*: of the answers on stories as they were, the share that names a fault. Such a story
-  may have faults of its own, so this is the most that it can be;
-- *precision*: of the answers that name a fault, on changed stories or not, the share that finds the
-  planted one; so it depends on how many of the stories were changed;
+- *recall*: the share of answers on changed stories that find the planted fault; *exact*: by
+  quotation alone; *chance*: the expected value if each answer pointed at random places; *at least*:
+  recall if every missing answer counted as a miss;
+- *false alarms*: the share of answers on unchanged stories that name a fault. Such a story may have
+  faults of its own, so this is an upper bound;
+- *precision*: the share of answers naming a fault, on changed stories or not, that find the planted
+  one; so it depends on how many of the stories were changed;
 - *F1*: the harmonic mean of recall and precision, which is a ratio of counts too.
 
 Each is a ratio of pooled counts, with an interval over stories: all answers about one, in whatever
-form, are drawn together.
+form, are resampled together.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class FindScore:
     n_changed: int
     n_original: int
     missing: Mapping[str, int]
-    """Answers that could not be read, by reason."""
+    """Answers that could not be parsed, by reason."""
     n_points: float | None
-    """The mean number of points of an answer."""
+    """The mean number of points per answer."""
     values: Mapping[str, Estimate]
 
 
@@ -97,7 +97,7 @@ def _mean(numbers: Sequence[int]) -> float | None:
 def _values(
     answers: Sequence[Answer], n_missing: int, seed: int, signature: str
 ) -> dict[str, Estimate]:
-    """By measure. What is counted stands in the module's docstring."""
+    """The measures by name; they are defined in the module's docstring."""
     columns: dict[str, Counts] = {
         "recall": [_recall(one) for one in answers],
         "recall_exact": [
@@ -134,7 +134,7 @@ def _alarm(one: Answer) -> tuple[float, float]:
 
 
 def _ratio(counts: Counts, stories: Sequence[str], seed: int, signature: str) -> Estimate:
-    """The sum of the first numbers over that of the second, with its interval over stories."""
+    """The sum of the numerators over that of the denominators, with its interval over stories."""
     sums = np.array(counts, np.float64).reshape(-1, 2)
     part, whole = sums.sum(axis=0)
     return bootstrap_interval(
@@ -166,13 +166,13 @@ class ModelPair:
     """Questions that both answered."""
     difference: Estimate
     p: float | None
-    """Of a permutation within stories, each of which weighs alike; None below ten stories."""
+    """From a permutation test within stories, equally weighted; None below ten stories."""
     p_holm: float | None
-    """Corrected over the pairs of a measure."""
+    """Corrected for the number of pairs of a measure (Holm)."""
 
 
 def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
-    """Every pair of models, paired by question: story, change, prompt and number of examples."""
+    """Compare every pair of models, paired by question: story, change, prompt and examples."""
     by_model: dict[str, dict[str, Answer]] = {}
     for one in findings.answers:
         by_model.setdefault(one.labels["model"], {})[one.question] = one
@@ -209,25 +209,25 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAccuracy:
-    """How often a reader of answers says what people say, on the answers that both read."""
+    """Agreement of a reader of answers with people, on the answers that both read."""
 
     by: str
     item: str
     n: int
     n_yes: int
-    """Of which people say Yes."""
+    """Answers that people labelled Yes."""
     accuracy: Estimate
     sensitivity: float | None
     specificity: float | None
     kappa: float | None
     n_unread: int
-    """Answers that people labelled and this reader could not read."""
+    """Answers that people labelled and this reader could not parse."""
 
 
 def reader_accuracy(
     findings: Findings, labels: Mapping[str, Mapping[str, bool]], *, seed: int = 0
 ) -> Iterator[ReaderAccuracy]:
-    """By item (`found`, `asks`), against people's labels by item and answer."""
+    """Yield the accuracy per item (`found`, `asks`), against people's labels by item and answer."""
     answers = {one.id: one for one in findings.answers}
     for item, given in labels.items():
         said, truth, stories = [], [], []

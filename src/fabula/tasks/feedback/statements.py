@@ -1,7 +1,7 @@
-"""Two planted sentences of which the second denies the first: of a fact, or of what somebody wants.
+"""Two planted sentences, the second contradicting the first: on a fact, or on a person's motive.
 
-A fact is planted where a story states none twice. A motive is what a person wants: later it is the
-contrary, and nothing is told in between that would explain it. What the sentences are about stands
+A fact is planted if a story states none twice. A motive is what a person wants: later it is the
+opposite, and nothing in between explains the change. The subject of the sentences is mentioned
 nowhere else in the story, so that they contradict each other and nothing else.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["check_motive", "check_statements", "pair_fault", "plant_motive", "pl
 
 
 def plant_statements(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """A sentence in each half; the second denies the fact that the first states."""
+    """Plant a sentence in each half; the second contradicts the fact that the first states."""
     if story.main_tense == "unclear":
         return "it states no fact twice, and is told neither in the past nor in the present"
     who = protagonist(story)
@@ -38,7 +38,7 @@ def plant_statements(story: Narration, rng: np.random.Generator) -> Fault | str:
 
 
 def plant_motive(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """A sentence in the first half says what somebody wants, one in the second the contrary."""
+    """Plant what a person wants in the first half, and the opposite in the second."""
     if story.main_tense == "unclear":
         return "it is told neither in the past nor in the present"
     who = protagonist(story)
@@ -107,7 +107,7 @@ def pair_fault(
 
 
 def check_statements(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """Why a story does not have the fault; None where it has."""
+    """Why a story does not have the fault; None if it has."""
     first, second = fault.details["planted"]
     at, place = fault.details["stated"][0], fault.details["place"]
     if changed.text[at : at + len(first)] != first:
@@ -121,7 +121,7 @@ def check_statements(story: Narration, fault: Fault, changed: Narration) -> str 
 
 
 def check_motive(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """The same, of a person who is mentioned before."""
+    """The same check, for a motive of a person who is mentioned before."""
     who, at = fault.details["person"], fault.details["stated"][0]
     if who is not None and not is_named_before(who, changed.text[:at]):
         return "the person is not named before"

@@ -1,4 +1,4 @@
-"""What exactly was changed in a story, so that it can be shown, and undone."""
+"""What exactly was changed in a story, so that it can be shown and undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Edit", "Fault", "apply_edits", "edit_row", "edits_between", "undo"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of the original, half-open in characters, and what stands in its place."""
+    """A span of the original, half-open in characters, and its replacement."""
 
     start: int
     end: int
@@ -22,17 +22,17 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Edits that give a story a fault, and the fault in a sentence for whoever rates it."""
+    """Edits that give a story a fault, and a one-sentence description of the fault for raters."""
 
     kind: str
     edits: tuple[Edit, ...]
     what: str
     details: Mapping[str, Any]
-    """What the fault is made of, for the record: words, and places in both versions."""
+    """What the fault consists of, for the record: words, and places in both versions."""
 
 
 def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[str, Any]]]:
-    """The text after edits that ascend and do not overlap, and the record of them.
+    """Apply edits that are in order and do not overlap; return the text and the record of them.
 
     A record holds the spans in both versions and the words on both sides; `undo` needs no more.
     """
@@ -51,7 +51,7 @@ def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[st
 
 
 def edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
-    """An edit as a row of a record; `start` is where it stands in the changed text."""
+    """An edit as a row of a record; `start` is its position in the changed text."""
     return {
         "original": [edit.start, edit.end],
         "text": [start, start + len(edit.text)],
@@ -61,7 +61,7 @@ def edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
 
 
 def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:
-    """The original, from the changed text and the record of its edits."""
+    """Restore the original from the changed text and the record of its edits."""
     for row in reversed(record):
         start, end = row["text"]
         if text[start:end] != row["is"]:

@@ -1,4 +1,4 @@
-"""A shift of tense: a few sentences midway in a story of the past are told in the present."""
+"""A tense shift: a few sentences in the middle of a past-tense story are in the present."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_tense", "in_present", "shift_tense"]
 
 _MIN_SENTENCES, _MAX_SENTENCES, _MIN_VERBS = 2, 4, 3
 _PRESENT_TAGS = frozenset({"VBZ", "VBP"})
-# What ties a sentence to the past, or may stand for more than one thing: it is left alone.
+# These tie a sentence to the past, or are ambiguous: such a sentence is left alone.
 _HINDRANCES = word_set(
     "ago yesterday formerly previously earlier before since once last used would might "
     "'d ’d 's ’s 're ’re 've ’ve 'm ’m d ought wish wished if though unless better"
@@ -34,12 +34,12 @@ _UNSURE_HEADS = word_set(
 
 
 def shift_tense(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """Two to four consecutive narrated sentences go from the past into the present."""
+    """Put two to four consecutive sentences of narration from the past into the present."""
     if story.tense != "past":
         return "it is not told in the past"
     n = len(story.sentences)
     changes = [_sentence_in_present(story, k) for k in range(n)]
-    # Midway: neither in the first quarter nor in the last.
+    # The middle: neither the first quarter nor the last.
     middle = range(n // 4, n - n // 4)
     windows = [
         (k, length)
@@ -72,7 +72,7 @@ def _shifted(story: Narration, k: int, edits: list[Edit]) -> Fault:
 
 
 def _sentence_in_present(story: Narration, k: int) -> list[Edit] | None:
-    """The edits that put a sentence into the present; None where that is not certain."""
+    """The edits that put a sentence into the present; None if that is not certain."""
     start, end = story.sentences[k]
     if story.is_quoted(start, end):
         return None
@@ -106,17 +106,17 @@ def _words_between(story: Narration, start: int, end: int) -> list[tuple[int, An
 
 
 def _is_doubtful(token: Any) -> bool:
-    """Whether a word may be a finite verb of the past, or may not be one, against its tag."""
+    """Whether a word may be a finite past verb, or may not be one, contrary to its tag."""
     helpers = [c for c in token.lefts if c.dep_ in ("aux", "auxpass")]
     has_subject = any(c.dep_ in ("nsubj", "nsubjpass", "expl") for c in token.children)
     if token.tag_ == "VBD":
         if token.dep_ == "aux":
-            # What had happened before would need a past of its own.
+            # A past perfect would have to become a past tense.
             return bool(token.lower_ == "had")
         if token.dep_ == "ROOT" and any(c.dep_ == "mark" for c in token.lefts):
-            # "As they sat, a sense of peace washed over them", with its main verb not seen.
+            # "As they sat, a sense of peace washed over them", whose main verb is not detected.
             return True
-        # Often a participle in truth: anyone caught at it was punished; one life cut short, ...
+        # Often really a participle: anyone caught at it was punished; one life cut short, ...
         is_clause = token.dep_ in ("ROOT", "conj", "advcl", "auxpass", "parataxis")
         is_said = token.dep_ == "ccomp" and token.i > token.head.i
         return not (is_clause or is_said or (token.dep_ == "relcl" and has_subject))
@@ -134,10 +134,10 @@ def _is_doubtful(token: Any) -> bool:
 
 
 def in_present(token: Any) -> str | None:
-    """The present form of a past one, in its capitals; None where it is not certain."""
+    """The present form of a past one, in its case; None if it is not certain."""
     word = token.lower_
     if word == "could":
-        # Of "could have gone" and of wishes nothing is certain.
+        # "Could have gone" and wishes are ambiguous.
         is_plain = token.head.tag_ == "VB" and not any(
             c.lower_ in ("have", "’ve", "'ve") for c in token.head.children
         )
@@ -177,7 +177,7 @@ def _subject(verb: Any) -> Any | None:
     while seen < 6:
         own = [c for c in verb.children if c.dep_ in ("nsubj", "nsubjpass", "expl", "csubj")]
         if own:
-            # There: what there is comes after the verb.
+            # "There is": the logical subject follows the verb.
             after = [c for c in verb.rights if c.dep_ in ("attr", "nsubj")]
             subject = after[0] if own[0].lower_ == "there" and after else own[0]
             is_relative = subject.lower_ in ("who", "which", "that") and verb.dep_ == "relcl"
@@ -189,7 +189,7 @@ def _subject(verb: Any) -> Any | None:
 
 
 def _is_third(verb: Any) -> bool | None:
-    """Whether the verb's subject is a third person singular; None where that is not certain."""
+    """Whether the verb's subject is a third person singular; None if that is not certain."""
     subject = _subject(verb)
     if subject is None:
         return None
@@ -211,7 +211,7 @@ def _is_third(verb: Any) -> bool | None:
 
 
 def check_tense(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """Why a story does not have the fault; None where it has."""
+    """Why a story does not have the fault; None if it has."""
     tags = {at: token.tag_ for at, token in changed.words()}
     shift = 0
     for edit in fault.edits:

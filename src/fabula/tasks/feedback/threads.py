@@ -1,4 +1,4 @@
-"""A dangling thread: a thing is brought in that promises to matter, and never comes back."""
+"""A dangling thread: something is introduced that promises to matter, and never comes back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["check_thread", "plant_thread", "thread_fault"]
 
 
 def plant_thread(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """A sentence in the first half brings in a thing, of which the story never speaks again."""
+    """Plant a sentence in the first half that introduces a thing the story never mentions again."""
     if story.main_tense == "unclear":
         return "it is told neither in the past nor in the present"
     who, threads = protagonist(story), bank()["threads"]
@@ -44,7 +44,7 @@ def plant_thread(story: Narration, rng: np.random.Generator) -> Fault | str:
 
 
 def thread_fault(story: Narration, k: int, planted: str, thing: str, person: str | None) -> Fault:
-    """The fault of a sentence after the one with index k that brings in a thing."""
+    """The fault of inserting a sentence that introduces a thing after the sentence with index k."""
     end = story.sentences[k][1]
     return Fault(
         "thread",
@@ -60,7 +60,7 @@ def _noun(thing: str) -> str:
 
 
 def check_thread(story: Narration, fault: Fault, changed: Narration) -> str | None:
-    """Why a story does not have the fault; None where it has."""
+    """Why a story does not have the fault; None if it has."""
     thing, planted, place = (fault.details[name] for name in ("thing", "planted", "place"))
     if changed.text[place : place + len(planted)] != planted:
         return "the planted sentence is not at its place"

@@ -1,12 +1,12 @@
-"""What counts as a word of feedback where trigrams are counted.
+"""What counts as a word of feedback when trigrams are counted.
 
 `words` are those of every other measure. `authors` are what Rashkin et al. 2025 seem to have
 counted. They do not describe it; the one row of their data that their README prints has 95
-characters, 18 words and 16 trigrams, where the feedback has 16 words, four marks of punctuation
-(two of them quotation marks) and 20 tokens in all. That is what is left of Penn Treebank tokens
-where every token that is a single mark of ASCII punctuation is dropped: the tokens of quotation
-marks are two characters long there, and stay. Other rules fit this row as well; with the released
-files, `fabula replicate story-feedback --tokens authors` shows for how many rows this one does.
+characters, 18 words and 16 trigrams, where the feedback has 16 words, four punctuation marks (two
+of them quotation marks) and 20 tokens in all. That is the result of Penn Treebank tokenisation
+without the tokens that are a single ASCII punctuation mark: quotation marks become tokens of two
+characters there, and stay. Other rules fit this row as well; with the released files, `fabula
+replicate story-feedback --tokens authors` shows how many rows this one fits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 
 
 def tokeniser(tokens: Tokens) -> Callable[[str], list[str]]:
-    """The words of a text, in small letters."""
+    """Return the function that splits a text into lower-case words."""
     if tokens == "words":
         return TextSettings().words
     return lambda text: [
@@ -44,9 +44,9 @@ def tokeniser(tokens: Tokens) -> Callable[[str], list[str]]:
 
 
 def treebank_tokens(text: str) -> list[str]:
-    """Penn Treebank tokens: clitics and marks apart, double quotation marks as `` and ''.
+    """Penn Treebank tokens: clitics and punctuation split off, double quotation marks as `` and ''.
 
-    Curly marks count as straight ones.
+    Curly quotes count as straight ones.
     """
     plain = text.translate(_QUOTES)
     plain = re.sub(r'(^|[\s(\[{<])"', r"\1 `` ", plain)

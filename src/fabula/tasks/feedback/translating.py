@@ -1,9 +1,9 @@
-"""Translating a story and back again, so many times.
+"""Translate a story and back, a number of times.
 
 Rashkin et al. 2025, section 4: English to German and back, ten times. Every round is kept. A
-translator that runs wild (the same words over and over, a text twice or half as long) has not
-damaged the story as a writer would, so the rounds stop before it does; and before a round that has
-words which are not English.
+degenerate translation (the same words over and over, a text twice or half as long) is not damage
+that a writer would cause, so the rounds stop before it, and before a round with words that are not
+English.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Translator(Protocol):
     """Translates to another language and back."""
 
     n_parallel: int
-    """How many texts it is best given at a time."""
+    """The best number of texts per call."""
 
     @property
     def name(self) -> str:
-        """What decides the translation, for the signature."""
+        """What determines the translation, for the signature."""
 
     def round_trip(self, texts: Sequence[str]) -> Sequence[tuple[str, str] | NoTranslation]:
         """Each text in the other language, and back again. Raises `ModelError`."""
@@ -71,22 +71,22 @@ class Translator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """All rounds of one story that are of use, in order; each is the text back in its language."""
+    """All usable rounds of one story, in order; each is the text back in its language."""
 
     texts: tuple[str, ...]
     degenerate_round: int | None = None
-    """The round, counted from 1, in which the translator ran wild and was stopped."""
+    """The round, counted from 1, in which the translation degenerated and was stopped."""
     refused_round: int | None = None
-    """The round, counted from 1, in which there was no translation."""
+    """The round, counted from 1, without a translation."""
     reason: str | None = None
     """Why there was none."""
     foreign_round: int | None = None
-    """The round, counted from 1, that had words which are not English, and was not kept."""
+    """The round, counted from 1, with words that are not English; it was not kept."""
     foreign_words: tuple[str, ...] = ()
 
     @property
     def stable_round(self) -> int | None:
-        """The round from which on nothing changed any more."""
+        """The round after which nothing changed any more."""
         for k in range(1, len(self.texts)):
             if self.texts[k] == self.texts[k - 1]:
                 return k
@@ -94,7 +94,7 @@ class Rounds:
 
 
 class _AlwaysOpen:
-    """A translator that holds nothing to be closed."""
+    """A translator without resources to close."""
 
     n_parallel = 8
 
@@ -111,7 +111,7 @@ class _AlwaysOpen:
 
 
 class Apertium(_AlwaysOpen):
-    """Apertium's rules, offline: a pair of Debian's packages, such as apertium-eng-spa."""
+    """Apertium's rules, offline: a pair from Debian's packages, such as apertium-eng-spa."""
 
     def __init__(self, there: str = "eng-spa", back: str = "spa-eng") -> None:
         if shutil.which("apertium") is None:
@@ -135,7 +135,7 @@ class Apertium(_AlwaysOpen):
             return list(zip(there, back, strict=True))
 
     def _translate(self, text: str, pair: str) -> str:
-        # -u: words that it does not know stay without a mark.
+        # -u: do not mark unknown words.
         done = subprocess.run(
             ["apertium", "-u", pair], input=encodable(text).encode(), capture_output=True,
             check=False,
@@ -143,12 +143,12 @@ class Apertium(_AlwaysOpen):
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-200:]
             raise ModelError(f"Apertium failed on {pair} ({said})")
-        # It leaves a space behind where a word goes.
+        # It leaves a space where it drops a word.
         return re.sub(r"(?<=\S) +(?=\S)", " ", done.stdout.decode(errors="replace"))
 
 
 def _package_version(pair: str) -> str:
-    """Of Debian's package, where it can be told."""
+    """The version of Debian's package, if it can be determined."""
     if shutil.which("dpkg-query") is None:
         return "unknown"
     done = subprocess.run(
@@ -159,7 +159,7 @@ def _package_version(pair: str) -> str:
 
 
 class Marian(_AlwaysOpen):
-    """Two Marian models by transformers, as the paper's kind: by hub name or folder."""
+    """Two Marian models with transformers, as in the paper: by hub name or folder."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Marian(_AlwaysOpen):
         return [(text, self._translate(text, 1)) for text in there]
 
     def _translate(self, text: str, k: int) -> str:
-        # One text at a time: padding must not decide what is written.
+        # One text at a time: padding must not influence the output.
         tokenizer, model = self._models[k]
         given = tokenizer([encodable(text)], return_tensors="pt", truncation=False)
         with self._torch.no_grad():
@@ -201,10 +201,10 @@ class Marian(_AlwaysOpen):
 
 
 def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) -> list[Rounds]:
-    """Every text there and back `n_rounds` times, or until the translator fails on it.
+    """Translate every text there and back `n_rounds` times, or until the translator fails on it.
 
-    It fails where it gives none, runs wild, or leaves words that are not English; the rounds before
-    are kept.
+    It fails if it returns no translation, degenerates, or leaves words that are not English; the
+    rounds before are kept.
     """
     kept: list[list[str]] = [[] for _ in texts]
     ended: dict[int, dict[str, Any]] = {}
@@ -223,7 +223,7 @@ def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) 
 
 
 def _failure(original: str, found: tuple[str, str] | NoTranslation, number: int) -> dict[str, Any]:
-    """How a round failed, as fields of `Rounds`; nothing where it did not."""
+    """How a round failed, as fields of `Rounds`; empty if it did not."""
     if isinstance(found, NoTranslation):
         return {"refused_round": number, "reason": found.reason}
     if is_degenerate(original, found[1]):
@@ -233,9 +233,9 @@ def _failure(original: str, found: tuple[str, str] | NoTranslation, number: int)
 
 
 def is_degenerate(original: str, text: str) -> bool:
-    """Whether a translation ran wild: empty, twice or half as long, or repeating itself.
+    """Whether a translation degenerated: empty, twice or half as long, or repetitive.
 
-    It repeats itself where a run of four words stands there three times more than in the original.
+    It is repetitive if a run of four words occurs three times more often than in the original.
     """
     words = TextSettings()
     mine, theirs = words.words(original), words.words(text)
@@ -248,7 +248,7 @@ def is_degenerate(original: str, text: str) -> bool:
 
 
 def best_offline_translator() -> str:
-    """`marian` where its models are on this machine already, else `apertium`, which is poor."""
+    """`marian` if its models are already on this machine, else `apertium`, which is poor."""
     if not all(map(importlib.util.find_spec, ("torch", "transformers", "huggingface_hub"))):
         return "apertium"
     from huggingface_hub import try_to_load_from_cache
@@ -258,7 +258,7 @@ def best_offline_translator() -> str:
 
 
 def is_model(spec: str) -> bool:
-    """Whether a translator is a language model, as `open_model` names them."""
+    """Whether a translator is a language model, as named for `open_model`."""
     if spec.partition(":")[0] in ("apertium", "marian"):
         return False
     is_file = spec.lower().endswith(".gguf")
@@ -268,10 +268,10 @@ def is_model(spec: str) -> bool:
 def open_translator(
     spec: str, language: str = "German", options: ModelOptions | None = None
 ) -> AbstractContextManager[Translator]:
-    """`apertium` or `marian`, either with `:THERE,BACK`, or a language model as `open_model` has.
+    """Open `apertium` or `marian`, either with `:THERE,BACK`, or a language model.
 
-    To be used in `with`. `language` is the one a model translates to, `options` the terms on which
-    it is asked. Raises `InputError`, `ModelError`.
+    Models are named as for `open_model`. Use the result in `with`. `language` is the one a model
+    translates to, `options` are the model options. Raises `InputError`, `ModelError`.
     """
     kind, _, pair = spec.partition(":")
     both = tuple(pair.split(",")) if pair else ()
@@ -284,7 +284,7 @@ def open_translator(
         )
     if not language.strip():
         raise InputError("`translator_language`: name a language, such as German")
-    # Here, for that module imports this one.
+    # Imported here, since that module imports this one.
     from fabula.models import open_model
     from fabula.tasks.feedback.model_translator import ModelTranslator
 

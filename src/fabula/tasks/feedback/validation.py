@@ -1,4 +1,4 @@
-"""Whether measures without people say what people say: Rashkin et al. 2025, appendix E."""
+"""Whether measures without people agree with people: Rashkin et al. 2025, appendix E."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fabula.types import Estimate
 __all__ = ["VALIDATED", "measured", "validate"]
 
 VALIDATED = {"feedback_type": ("perfect", 0.90), "specificity": ("repetition", -0.55)}
-"""By the item that people answered: the measure, and the paper's Pearson."""
+"""By the item that people answered: the measure, and the paper's Pearson correlation."""
 
 
 def measured(answers: Answers) -> dict[str, dict[str, float]]:
     """The two measures by piece of feedback; repetition is within the cell, over all of `answers`.
 
-    A piece that has no trigram has no repetition.
+    A piece without trigrams has no repetition.
     """
     columns = {
         "perfect": answers.is_perfect.astype(np.float64),
@@ -44,9 +44,9 @@ def validate(
     seed: int = 0,
     signature: str = "",
 ) -> dict[str, Estimate]:
-    """Pearson of a measure with people's means, by item, over the pieces that have both.
+    """Pearson correlation of a measure with people's means, by item, over pieces with both.
 
-    `stories` says which story each piece is about; intervals resample these.
+    `stories` gives the story that each piece is about; intervals resample these.
     """
     found = {}
     for item, (name, _) in VALIDATED.items():

@@ -1,12 +1,13 @@
 """Faults that a language model writes: a dangling thread, a contradicted fact, a changed motive.
 
 The model is shown the story with its sentences numbered, and answers with sentences to plant and
-the numbers of those that they follow. It changes nothing itself: only what it wrote is put in, at
-these places, so that the story is the same elsewhere and the record undoes it. An answer that
-cannot be read, names places where nothing can be planted, repeats the story, or brings in what the
-story has already, is no fault; the reason is told, and the model is asked again up to three times.
+the numbers of those that they follow. It does not edit the story itself: only the sentences it
+wrote are inserted, at these places, so that the rest of the story is unchanged and the record can
+undo it. An answer that cannot be parsed, names places where nothing can be planted, repeats the
+story, or introduces something the story already has, is not a fault; the reason is reported, and
+the model is asked again, up to three times.
 
-Whether readers notice such a fault is not known from this: `noticing` records it.
+This does not show whether readers notice such a fault: `noticing` records that.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MAX_TOKENS = 300
 _MAX_WORDS = 45
 _MIN_WORDS = 4
 _SHARED_RUN = 6
-"""Words in a row that a planted sentence may not share with the story."""
+"""A planted sentence may not share this many consecutive words with the story."""
 
 _FRAME = """Below is a story with its sentences numbered. Add a fault to it of one kind, without \
 changing any of its sentences, in its own style and tense. An attentive reader should be able to \
@@ -91,9 +92,9 @@ class WrittenFault:
 
 
 class FaultWriter:
-    """Any language model that writes faults. Open for as long as the `with` block lasts.
+    """A language model that writes faults; use it as a context manager.
 
-    nlp: the English pipeline, by which what was written is read anew and checked.
+    nlp: the English pipeline, used to parse and check what was written.
     """
 
     def __init__(self, model: Model, nlp: Any, seed: int = 0) -> None:
@@ -102,7 +103,7 @@ class FaultWriter:
 
     @property
     def name(self) -> str:
-        """For signatures: the model and a digest of the prompt's wording."""
+        """Name for signatures: the model and a digest of the prompt's wording."""
         decides = (self._model.name, _FRAME, _STORY, repr(_TASKS), _ONE, _TWO, _THING, _PERSON)
         digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
         label = self._model.name.replace("|", "_").replace(":", "_")
@@ -116,7 +117,7 @@ class FaultWriter:
         self._held.__exit__(*error)
 
     def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[WrittenFault | str]:
-        """For each method and story its fault, or why there is none. Raises `ModelError`."""
+        """For each method and story, the fault or why there is none. Raises `ModelError`."""
         calls = [partial(self._one, method, story) for method, story in wanted]
         try:
             return self._held.run(in_turn(calls, self._model.n_parallel))
@@ -132,7 +133,7 @@ class FaultWriter:
             return "no sentence of it can be followed by another in each half"
         why_not = ""
         for k in range(_TRIES):
-            # Another seed is another question, also for the cache.
+            # Another seed makes it a different question for the cache too.
             sampling = Sampling(temperature=0.7, max_tokens=_MAX_TOKENS, seed=self._seed + k)
             answer = await self._model.ask(prompt, sampling)
             reason = why_no_text(answer)
@@ -156,7 +157,7 @@ class FaultWriter:
 
 
 def fault_prompt(method: str, story: Narration) -> Prompt | None:
-    """What a model is asked for a story; None where nothing can be planted in it."""
+    """The prompt for a story; None if nothing can be planted in it."""
     early, late = ends_of(story, 0), ends_of(story, 0, late=True)
     if not early or (method != "thread" and not late):
         return None
@@ -177,7 +178,7 @@ def _numbers(places: Sequence[int]) -> str:
 
 
 def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
-    """What a model will take at most for a fault in each text, where it is asked three times."""
+    """The maximum cost of a fault in each text, with three attempts."""
     frame = max(map(len, _TASKS.values())) + len(_FRAME + _STORY + _ONE + _TWO + _THING)
     n_calls = len(texts) * _TRIES
     n_input = _TRIES * sum(estimate_tokens(" " * frame + text) for text in texts)
@@ -217,7 +218,7 @@ def _fault_of(method: str, story: Narration, answer: str) -> Fault | str:
 
 
 def _fields(answer: str) -> dict[str, str]:
-    """The lines of an answer by their names, each once: the first counts."""
+    """The lines of an answer by name; the first of each name counts."""
     found: dict[str, str] = {}
     for line in answer.splitlines():
         match = _LINE.match(line)
@@ -232,7 +233,7 @@ def _number(said: str) -> int:
 
 
 def _wrong_with(sentence: str, text: str) -> str | None:
-    """Why something is no sentence to plant; None where it is."""
+    """Why something cannot be planted as a sentence; None if it can."""
     words = re.findall(r"[\w’']+", sentence)
     if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
         return f"its sentence has {len(words)} words"

@@ -165,9 +165,14 @@ async def _advised(
             return Advised(advice, [], [])
         chapters = advising_book.chapters_to_read(story) if is_book else []
         fates, new = await advising.revisit(
-            earlier, advice, model, encoder, before=before, meter=progress.advance,
+            earlier,
+            advice,
+            model,
+            encoder,
+            before=before,
+            meter=progress.advance,
             parts=[(one.start, one.start + len(one.document.text)) for one in chapters],
-        )  # fmt: skip
+        )
     return Advised(advice, fates, new)
 
 

@@ -170,8 +170,10 @@ def _group_of(
         return None
     known: dict[str, Any] = {}
     if documents:
-        own = {one.id: {"author": one.author, "prompt_id": one.prompt_id, **one.meta}
-               for one in documents}  # fmt: skip
+        own = {
+            one.id: {"author": one.author, "prompt_id": one.prompt_id, **one.meta}
+            for one in documents
+        }
         known = {name: fields.get(by) for name, fields in own.items()}
     elif by == "author":
         known = {one.document_id: one.details.get("author") for one in measurements}

@@ -120,9 +120,11 @@ class RatedFeedback:
             parts += (
                 people_table(rater, agreement)
                 if agreement
-                else ["no answers by people were given (`people`): the rater's agreement with "
-                      "people is unknown"]
-            )  # fmt: skip
+                else [
+                    "no answers by people were given (`people`): the rater's agreement with "
+                    "people is unknown"
+                ]
+            )
             missing = Counter(one.missing_reason for one in mine if one.missing_reason)
             n_spared = missing.pop("not_asked", 0)
             parts += [

@@ -73,9 +73,14 @@ class JudgeComparison:
         from fabula.presentation.judge_comparison_tables import judge_comparison_tables
 
         return judge_comparison_tables(
-            self.judges if self.has_tests else [], self.pairs, self.costs, self.corrected,
-            self.graded, self.graded_pairs, everybody=self.judges,
-        )  # fmt: skip
+            self.judges if self.has_tests else [],
+            self.pairs,
+            self.costs,
+            self.corrected,
+            self.graded,
+            self.graded_pairs,
+            everybody=self.judges,
+        )
 
     def to_json(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""
@@ -83,8 +88,11 @@ class JudgeComparison:
 
     def _entry(self, one: JudgeFigures) -> dict[str, Any]:
         judge, counts, place, cost = (
-            one.judge, one.confusion, one.judge.place, self.costs.get(one.judge.rater),
-        )  # fmt: skip
+            one.judge,
+            one.confusion,
+            one.judge.place,
+            self.costs.get(one.judge.rater),
+        )
         row = self.corrected.get(judge.rater)
         return {
             "rater": judge.rater,
@@ -251,11 +259,14 @@ def compare_runs(
     }
     is_graded, everything = bool(graded_items(rubric)), [one for m in first.values() for one in m]
     return JudgeComparison(
-        figures, pairs, costs, corrected,
+        figures,
+        pairs,
+        costs,
+        corrected,
         graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
         graded_pairs(first, labels, rubric, seed=seed),
         has_tests=any(item.scale.agreement == "kappa" for item in rubric.items),
-    )  # fmt: skip
+    )
 
 
 def _corrected(

@@ -50,9 +50,15 @@ RESTART_HELP = "Ask everything again, ignoring what `out` contains."
 
 
 _ANSWERED = (
-    "no_answer", "no_verdict", "truncated", "refusal", "blocked", "too_long", "contradictory",
+    "no_answer",
+    "no_verdict",
+    "truncated",
+    "refusal",
+    "blocked",
+    "too_long",
+    "contradictory",
     "out_of_scale",
-)  # fmt: skip
+)
 """Why an answer may have no verdict; failed calls are repeated in any case."""
 
 
@@ -317,9 +323,14 @@ class Judged:
         from fabula.presentation.judging_page import write_judging_page
 
         write_judging_page(
-            path, self.summaries(), self.measurements, self.documents, self.plan.rubric,
-            {rater: run.tables() for rater, run in self.corrected().items()}, self.people,
-        )  # fmt: skip
+            path,
+            self.summaries(),
+            self.measurements,
+            self.documents,
+            self.plan.rubric,
+            {rater: run.tables() for rater, run in self.corrected().items()},
+            self.people,
+        )
 
 
 def judge_stories(
@@ -351,9 +362,15 @@ def judge_stories(
     people = labels_of_some(documents, settings.labels, plan.rubric)
     plan, labels = with_examples(plan, documents, people, settings.n_shots)
     judged = ask_judges(
-        documents, plan, settings, progress=progress, confirm=confirm,
-        pairs=pairs, max_pairs=settings.max_pairs, n_retest=settings.n_retest,
-    )  # fmt: skip
+        documents,
+        plan,
+        settings,
+        progress=progress,
+        confirm=confirm,
+        pairs=pairs,
+        max_pairs=settings.max_pairs,
+        n_retest=settings.n_retest,
+    )
     judged = replace(judged, labels=labels, people=people)
     if settings.html is not None:
         judged.save_page(settings.html)

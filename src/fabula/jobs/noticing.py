@@ -32,9 +32,10 @@ class NoticeSettings(Settings):
         unit="FILE",
     )
     out: Path | None = setting(
-        None, help="Write the stories here (.jsonl), each with what its readers noticed.",
+        None,
+        help="Write the stories here (.jsonl), each with what its readers noticed.",
         unit="FILE",
-    )  # fmt: skip
+    )
     study: Path | None = setting(
         None,
         help="Write the stories here (.jsonl) for people to read in a study: blinded, in groups "
@@ -117,10 +118,8 @@ def _answers(path: Path) -> list[Measurement]:
         first = next(iter(read_rows(path)), {})
         if {"id", "rubric", "item", "rater", "signature"} <= first.keys():
             return [
-                one
-                for one in read_measurements(path)
-                if one.rubric.partition("-")[0] == rubric.id
-            ]  # fmt: skip
+                one for one in read_measurements(path) if one.rubric.partition("-")[0] == rubric.id
+            ]
     return list(read_labels(path, rubric))
 
 

@@ -523,9 +523,13 @@ def _rows_on_cluster(
         stack.callback(cluster.end, holders.actors)
         opened = holders.open()
     here = open_measure(
-        options, progress, opened, spending=settings.spending,
-        n_threads=settings.engine.n_processes, fresh=settings.restart,
-    )  # fmt: skip
+        options,
+        progress,
+        opened,
+        spending=settings.spending,
+        n_threads=settings.engine.n_processes,
+        fresh=settings.restart,
+    )
     measure = stack.enter_context(here)
     there = partial(open_measure, options, SILENT, spending=settings.spending)
     team = TeamMeasure(cluster, measure, there, to_row, options.references)
@@ -542,6 +546,10 @@ def _build_passages(options: OriginalityOptions, progress: Progress, cluster: Cl
     words = load_stop_words(options.near.stop_words or "english")
     for path in dict.fromkeys(options.references):
         build_passages(
-            path, Manifest.read(path).shards, options.near.passages(), words, progress.say,
+            path,
+            Manifest.read(path).shards,
+            options.near.passages(),
+            words,
+            progress.say,
             spread=cluster.in_order,
-        )  # fmt: skip
+        )

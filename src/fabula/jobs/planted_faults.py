@@ -84,9 +84,7 @@ class FoundFaults:
     def tables(self) -> list[Block]:
         from fabula.presentation.finding_tables import finding_tables
 
-        return finding_tables(
-            self.readers, self.scores, self.pairs, self.accuracies, self.crosses
-        )  # fmt: skip
+        return finding_tables(self.readers, self.scores, self.pairs, self.accuracies, self.crosses)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -109,10 +107,15 @@ class FoundFaults:
         rows = []
         for one in self.readers[0].answers:
             row: Row = {
-                "id": one.id, "story_id": one.story, **one.labels, "names_fault": one.names_fault,
-                "found": one.found, "rule": one.rule, "n_points": one.n_points,
+                "id": one.id,
+                "story_id": one.story,
+                **one.labels,
+                "names_fault": one.names_fault,
+                "found": one.found,
+                "rule": one.rule,
+                "n_points": one.n_points,
                 "chance": None if one.chance != one.chance else one.chance,
-            }  # fmt: skip
+            }
             for reader, known in zip(self.readers[1:], judged, strict=True):
                 theirs = known.get(one.id)
                 row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
@@ -210,9 +213,13 @@ def _judged(
     if not documents:
         return [], []
     run = ask_judges(
-        documents, plan, JudgingSettings(judging, settings.out, settings.restart),
-        progress=progress, confirm=confirm, functions=functions,
-    )  # fmt: skip
+        documents,
+        plan,
+        JudgingSettings(judging, settings.out, settings.restart),
+        progress=progress,
+        confirm=confirm,
+        functions=functions,
+    )
     found = []
     for rater, mine in by_rater(run.measurements).items():
         verdicts: dict[str, dict[str, str | None]] = {}
@@ -231,7 +238,10 @@ def label_votes(labels: Sequence[Measurement]) -> dict[str, dict[str, bool]]:
             said = votes.setdefault(one.item, {}).setdefault(one.document_id, Counter())
             said[one.value == "Yes"] += 1
     return {
-        item: {id_: said[True] > said[False] for id_, said in given.items()
-               if said[True] != said[False]}
+        item: {
+            id_: said[True] > said[False]
+            for id_, said in given.items()
+            if said[True] != said[False]
+        }
         for item, given in votes.items()
-    }  # fmt: skip
+    }

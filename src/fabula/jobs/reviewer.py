@@ -42,9 +42,16 @@ if TYPE_CHECKING:
 __all__ = ["Declined", "Reviewer", "corrected", "with_verdicts"]
 
 _OPENED = (
-    "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
-    "phrases", "norms",
-)  # fmt: skip
+    "references",
+    "levels",
+    "match",
+    "exclude",
+    "exclude_same",
+    "fluency_model",
+    "groups",
+    "phrases",
+    "norms",
+)
 _Reading = ReadingAhead | None
 """None if fluency is left out."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
@@ -148,10 +155,12 @@ class Reviewer:
                 return self._measured(review, measure, progress)
         if not self.plan.references:
             return _left_out(
-                review, "originality", "no reference was named",
+                review,
+                "originality",
+                "no reference was named",
                 "build one from texts that you have, `fabula reference build books/ --out "
                 "books.ref`, and name it: `fabula report --reference books.ref`",
-            )  # fmt: skip
+            )
         return self._measured(review, self._opened_measure(progress), progress)
 
     def _measured(self, review: Review, measure: OriginalityMeasure, progress: Progress) -> Review:
@@ -169,9 +178,12 @@ class Reviewer:
         failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
         if failed:
             review = _left_out(
-                review, "originality", f"{len(failed):,} texts have no score: {failed[0]}",
-                "run the same command again", is_failure=True,
-            )  # fmt: skip
+                review,
+                "originality",
+                f"{len(failed):,} texts have no score: {failed[0]}",
+                "run the same command again",
+                is_failure=True,
+            )
         return _signed(review, "originality", str(measure.signature))
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
@@ -251,9 +263,12 @@ class Reviewer:
         review = replace(review, texts=tuple(texts))
         if lost:
             review = _left_out(
-                review, "fluency", f"not for all texts: {lost}",
-                "name another model: `fabula report --fluency-model`", is_failure=True,
-            )  # fmt: skip
+                review,
+                "fluency",
+                f"not for all texts: {lost}",
+                "name another model: `fabula report --fluency-model`",
+                is_failure=True,
+            )
         return _signed(review, "fluency", str(measure.signature))
 
     def _opened_model(self) -> SurprisalModel:
@@ -313,9 +328,11 @@ class Reviewer:
                 review = _without(review, part)
             elif not self.plan.models.models:
                 review = _left_out(
-                    review, part, "no language model was named",
+                    review,
+                    part,
+                    "no language model was named",
                     "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration",
-                )  # fmt: skip
+                )
             else:
                 wanted.append(part)
         if not wanted:
@@ -332,9 +349,11 @@ class Reviewer:
             except Declined:
                 for part in wanted:
                     review = _left_out(
-                        review, part, f"{spec} was not asked, since its cost was not confirmed",
+                        review,
+                        part,
+                        f"{spec} was not asked, since its cost was not confirmed",
                         "run again and agree; `fabula report --yes` agrees in advance",
-                    )  # fmt: skip
+                    )
                 continue
             except ModelError as error:
                 # The results of the other instruments are kept.
@@ -347,9 +366,12 @@ class Reviewer:
             n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
             if n_failed:
                 review = _left_out(
-                    review, "verdicts", f"{n_failed:,} calls failed, so their verdicts are missing",
-                    "run the same command again", is_failure=True,
-                )  # fmt: skip
+                    review,
+                    "verdicts",
+                    f"{n_failed:,} calls failed, so their verdicts are missing",
+                    "run the same command again",
+                    is_failure=True,
+                )
             if said.failures:
                 reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
                 review = _left_out(

@@ -340,9 +340,11 @@ def serve_study(
             "or unset it to have one generated"
         )
     app = create_app(
-        *study, password=password, own_names_only=is_ours and not proxy,
+        *study,
+        password=password,
+        own_names_only=is_ours and not proxy,
         platform_token=os.environ.get(PLATFORM_TOKEN, ""),
-    )  # fmt: skip
+    )
     mounted = settings.root_path.strip("/")
     listening = web.listen(host, settings.port)
     url = f"http://{host}:{listening.getsockname()[1]}"

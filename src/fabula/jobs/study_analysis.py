@@ -57,9 +57,14 @@ class StoryAnalysis:
         else:
             _, ranks, origins = self._counts()
             parts = study_tables(
-                self.panel, self.rubric, self.authors, ranks, origins, self.signature,
+                self.panel,
+                self.rubric,
+                self.authors,
+                ranks,
+                origins,
+                self.signature,
                 seed=self.seed,
-            )  # fmt: skip
+            )
         known = {item.id for item in self.rubric.items}
         left_out = [item.id for item in self.design.rubric.items if item.id not in known]
         if left_out:

@@ -38,10 +38,25 @@ _N_FIRST = 10
 _AGAIN = 0.55
 """The weight of each further finding of a kind, relative to the one before it."""
 _WEIGHTS = {
-    "passage": 1.1, "near": 1.05, "name": 1.0, "sentence": 0.95, "spelling": 0.9, "grammar": 0.85,
-    "tense": 0.8, "echo": 0.75, "viewpoint": 0.72, "tag": 0.7, "stock": 0.65, "beginning": 0.6,
-    "surprising": 0.58, "pet": 0.55, "long": 0.4, "filter": 0.3, "adverb": 0.25, "passive": 0.2,
-}  # fmt: skip
+    "passage": 1.1,
+    "near": 1.05,
+    "name": 1.0,
+    "sentence": 0.95,
+    "spelling": 0.9,
+    "grammar": 0.85,
+    "tense": 0.8,
+    "echo": 0.75,
+    "viewpoint": 0.72,
+    "tag": 0.7,
+    "stock": 0.65,
+    "beginning": 0.6,
+    "surprising": 0.58,
+    "pet": 0.55,
+    "long": 0.4,
+    "filter": 0.3,
+    "adverb": 0.25,
+    "passive": 0.2,
+}
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
 answers.
 """
@@ -50,9 +65,20 @@ _REPETITIONS = ("sentence", "beginning", "pet", "echo")
 _ERRORS = ("spelling", "grammar")
 _STYLE = ("tense", "viewpoint", "tag", "stock", "long", "filter", "adverb", "passive")
 _NUMBERS = (
-    "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
+    "No",
+    "One",
+    "Two",
+    "Three",
+    "Four",
+    "Five",
+    "Six",
+    "Seven",
+    "Eight",
+    "Nine",
+    "Ten",
+    "Eleven",
     "Twelve",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +176,9 @@ def _passages(text: TextReview) -> list[Finding]:
     for number, one in enumerate(() if ranked is None else ranked.passages, 1):
         is_verbatim = 2 * one.n_verbatim >= one.n_words
         kind, title = ("passage", "Word for word") if is_verbatim else ("near", "In other words")
-        found.append(_finding(text, kind, title, (one.span.start, one.span.end),
-                              _where(one), number))  # fmt: skip
+        found.append(
+            _finding(text, kind, title, (one.span.start, one.span.end), _where(one), number)
+        )
     return found
 
 
@@ -182,8 +209,10 @@ def _points(text: TextReview) -> Iterator[tuple[float, Finding]]:
             number += 1
             if point.places:
                 share = advice.share(point)
-                yield _POINT * share, _finding(text, "point", "Feedback", point.places[0],
-                                               point.text, number)  # fmt: skip
+                yield (
+                    _POINT * share,
+                    _finding(text, "point", "Feedback", point.places[0], point.text, number),
+                )
 
 
 def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
@@ -194,9 +223,13 @@ def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
     odd = surprising(text.fluency, limit)
     for number, one in enumerate(sorted(odd, key=lambda one: -(one.bits_per_word or 0)), 1):
         yield _finding(
-            text, "surprising", "Surprising", (one.start, one.end),
-            f"{one.bits_per_word:.1f} bits per word: garbled, or daring.", number,
-        )  # fmt: skip
+            text,
+            "surprising",
+            "Surprising",
+            (one.start, one.end),
+            f"{one.bits_per_word:.1f} bits per word: garbled, or daring.",
+            number,
+        )
 
 
 def _finding(
@@ -221,8 +254,9 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
     counts = Counter(one.kind for one in notes if one.kind in _STYLE)
     if counts:
         n = counts.total()
-        kinds_said = ", ".join(f"{LINE_KINDS[k].title.lower()} {counts[k]}" for k in _STYLE
-                               if counts[k])  # fmt: skip
+        kinds_said = ", ".join(
+            f"{LINE_KINDS[k].title.lower()} {counts[k]}" for k in _STYLE if counts[k]
+        )
         first = next(one for one in notes if one.kind in _STYLE)
         found.append(Said(f"{_count(n, 'matter')} of style ({kinds_said}).", "lines", first))
     if text.lines is not None and text.lines.missing_reason is None and not notes:
@@ -245,10 +279,16 @@ def _originality(text: TextReview) -> Iterator[Said]:
     passages = _passages(text)
     n_exact = sum(one.kind == "passage" for one in passages)
     if passages:
-        exact = "" if not n_exact else ", word for word" if n_exact == len(passages) else (
-            f", {_NUMBERS[n_exact].lower() if n_exact < len(_NUMBERS) else n_exact} of them word "
-            f"for word"
-        )  # fmt: skip
+        exact = (
+            ""
+            if not n_exact
+            else ", word for word"
+            if n_exact == len(passages)
+            else (
+                f", {_NUMBERS[n_exact].lower() if n_exact < len(_NUMBERS) else n_exact} of them word "
+                f"for word"
+            )
+        )
         yield Said(
             f"{_count(len(passages), 'passage')} to check{exact}.", "originality", passages[0]
         )

@@ -303,8 +303,14 @@ class _Registered(ReportPart):
 
 
 OWN_PARTS: tuple[ReportPart, ...] = (
-    _Originality(), _Fluency(), _Profile(), _Lines(), _Verdicts(), _Feedback(), _Diversity(),
-)  # fmt: skip
+    _Originality(),
+    _Fluency(),
+    _Profile(),
+    _Lines(),
+    _Verdicts(),
+    _Feedback(),
+    _Diversity(),
+)
 """Fabula's own parts, in display order."""
 _OF_FINDING = {kind: part.id for part in OWN_PARTS for kind in part.findings}
 

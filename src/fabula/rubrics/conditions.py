@@ -31,9 +31,21 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.NotIn: lambda value, several: not operator.contains(several, value),
 }
 _ALLOWED = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare,
-    ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, *_COMPARE,
-)  # fmt: skip
+    ast.Expression,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.UnaryOp,
+    ast.Not,
+    ast.USub,
+    ast.Compare,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.Tuple,
+    ast.List,
+    *_COMPARE,
+)
 _MAX_CHARS = 2000
 
 

@@ -72,9 +72,11 @@ def released_rubric(name: str, path: Path) -> Rubric:
         raise InputError(f"{path}: its tests are not those of {name} (see {missing})")
     items = tuple(replace(tests[item.index], id=item.id) for item in ours.items)
     rubric = replace(
-        ours, version=f"{ours.version}-published", wording=f"the authors', from {path.name}",
+        ours,
+        version=f"{ours.version}-published",
+        wording=f"the authors', from {path.name}",
         items=items,
-    )  # fmt: skip
+    )
     return parse_rubric(rubric_toml(rubric).encode(), str(path))
 
 

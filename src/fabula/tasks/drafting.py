@@ -108,10 +108,13 @@ def draft_rubric(
         sources.append(id_)
         sources += [f"  {m.text}" + f" ({m.participant})" * bool(m.participant) for m in members]
     rubric = Rubric(
-        id=_id(name), version="draft", title=f"Draft of {name}",
-        items=tuple(items), aggregate=Aggregate("count", "Yes", "tests passed"),
+        id=_id(name),
+        version="draft",
+        title=f"Draft of {name}",
+        items=tuple(items),
+        aggregate=Aggregate("count", "Yes", "tests passed"),
         wording="drafted from experts' measures; to be edited",
-    )  # fmt: skip
+    )
     return parse_rubric(rubric_toml(rubric).encode(), name), sources
 
 

@@ -59,19 +59,62 @@ _PATTERNS = [
     r"\b(?:ignora|ignore|olvida|olvide)\s(?:\w+\s){0,3}(?:instrucciones|indicaciones|preguntas?)\b",
     rf"\b(?-i:(?i:antworten?(?:\ssie)?|réponde?z?|responda?)\s(?i:(?:nur|bitte|mit|par|que|con|"
     rf"solo|seulement)\s){{0,3}}{_OTHER_YES})",
-]  # fmt: skip
+]
 _SPEAKS = re.compile("|".join(f"(?:{one})" for one in _PATTERNS), re.IGNORECASE | re.MULTILINE)
 
 
 # Lower-case substrings, one of which every match has, so that only their surroundings are searched.
 _ANCHORS = (
-    "ignor", "disregard", "forget", "overrid", "skip ", "instruction", "prompt", "evaluator",
-    "grader", " ai ", " ai,", " ai.", " ai:", " ai;", " ai\n", "llm", " gpt", "language model",
-    "chatbot", "judge", "grading", "evaluation", "whoever", "assistant", "answer", "respond",
-    "reply", "vote", "output", "verdict", "boxed", "rating", " score", " mark", "grade", "<|",
-    "<system", "<user", "inst]", "end of", "close of", "system", "vergiss", "vergess", "missacht",
-    "oubli", "olvid", "antwort", "répond",
-)  # fmt: skip
+    "ignor",
+    "disregard",
+    "forget",
+    "overrid",
+    "skip ",
+    "instruction",
+    "prompt",
+    "evaluator",
+    "grader",
+    " ai ",
+    " ai,",
+    " ai.",
+    " ai:",
+    " ai;",
+    " ai\n",
+    "llm",
+    " gpt",
+    "language model",
+    "chatbot",
+    "judge",
+    "grading",
+    "evaluation",
+    "whoever",
+    "assistant",
+    "answer",
+    "respond",
+    "reply",
+    "vote",
+    "output",
+    "verdict",
+    "boxed",
+    "rating",
+    " score",
+    " mark",
+    "grade",
+    "<|",
+    "<system",
+    "<user",
+    "inst]",
+    "end of",
+    "close of",
+    "system",
+    "vergiss",
+    "vergess",
+    "missacht",
+    "oubli",
+    "olvid",
+    "antwort",
+    "répond",
+)
 _BEFORE, _AFTER = 80, 140
 
 

@@ -278,9 +278,10 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     else:
         small = _continued(small, [one for one in read if one.style in ("titled", "number")])
     large = [
-        one for one, after in pairwise(read)
+        one
+        for one, after in pairwise(read)
         if one.style == "large" and len(text[one.end : after.start].strip()) < _MAX_EPIGRAPH
-    ]  # fmt: skip
+    ]
     for style in ("capitals", "wide"):
         if len(small) < 2:
             weak = _last_of_each([one for one in looks if one.style == style], large, text)
@@ -291,10 +292,7 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     if not small:
         return []
     first, last = small[0].start, small[-1].start
-    around = [
-        one for one in read
-        if one.style == "matter" and not first < one.start < last
-    ]  # fmt: skip
+    around = [one for one in read if one.style == "matter" and not first < one.start < last]
     story = _last_of_each([one for one in read if one.style == "story"], small, text)
     return sorted([*small, *large, *around, *story], key=lambda one: one.start)
 

@@ -14,9 +14,14 @@ __all__ = ["parse_odt"]
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _UNREAD = {
-    f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_OFFICE}annotation", f"{_OFFICE}forms",
-    f"{_TEXT}sequence-decls", f"{_TEXT}table-of-content", f"{_TEXT}ruby-text",
-}  # fmt: skip
+    f"{_TEXT}tracked-changes",
+    f"{_TEXT}note",
+    f"{_OFFICE}annotation",
+    f"{_OFFICE}forms",
+    f"{_TEXT}sequence-decls",
+    f"{_TEXT}table-of-content",
+    f"{_TEXT}ruby-text",
+}
 """Elements that are not part of the running text."""
 _BLOCKS = (f"{_TEXT}p", f"{_TEXT}h")
 _MAX_SPACES = 1_000

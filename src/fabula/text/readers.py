@@ -155,9 +155,12 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 _ROWS = {
-    "jsonl": _jsonl_rows, "csv": _csv_rows, "tsv": _csv_rows, "parquet": _parquet_rows,
+    "jsonl": _jsonl_rows,
+    "csv": _csv_rows,
+    "tsv": _csv_rows,
+    "parquet": _parquet_rows,
     "xlsx": _xlsx_rows,
-}  # fmt: skip
+}
 TABLES = tuple(_ROWS)
 """The suffixes of files whose rows are read one by one."""
 

@@ -101,9 +101,10 @@ class _Reader(MarkedText):
         ]
         # Hyphens also mark lists, whose lines do not end like sentences.
         spoken = [
-            (start, end) for start, end, dash in found
+            (start, end)
+            for start, end, dash in found
             if dash != "-" or self.text[start:end].rstrip()[-1:] in tuple(".!?…")
-        ]  # fmt: skip
+        ]
         if 2 * len(spoken) >= len(found) and any(self._talks(*line) for line in spoken):
             for start, end, _ in found:
                 yield from self._without_narration(start, end)

@@ -8,17 +8,29 @@ from collections.abc import Sequence
 __all__ = ["detokenise"]
 
 _BRACKETS = {
-    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
-}  # fmt: skip
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+}
 _OPENS = frozenset("([{$£#") | {"``", "`"}
 _CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
 # Words that the tokeniser splits, by their halves.
 _HALVES = {
-    ("can", "not"): "cannot", ("gon", "na"): "gonna", ("got", "ta"): "gotta",
-    ("lem", "me"): "lemme", ("gim", "me"): "gimme", ("wan", "na"): "wanna", ("'t", "is"): "'tis",
-    ("'t", "was"): "'twas", ("d'", "ye"): "d'ye", ("more", "'n"): "more'n",
-}  # fmt: skip
+    ("can", "not"): "cannot",
+    ("gon", "na"): "gonna",
+    ("got", "ta"): "gotta",
+    ("lem", "me"): "lemme",
+    ("gim", "me"): "gimme",
+    ("wan", "na"): "wanna",
+    ("'t", "is"): "'tis",
+    ("'t", "was"): "'twas",
+    ("d'", "ye"): "d'ye",
+    ("more", "'n"): "more'n",
+}
 
 
 def detokenise(tokens: Sequence[str]) -> str:

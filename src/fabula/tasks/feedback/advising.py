@@ -92,13 +92,20 @@ class AdvicePlan:
         words = "".join(asked)
         return str(
             Signature.of(
-                "advice", model=model, prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
-                times=str(self.n_times), points=str(self.n_points),
-                temperature=f"{self.temperature:g}", tokens=str(self.max_tokens),
-                seed=str(self.seed), **effort, **by,
-                same=f"{encoder},place,{SAME:g}", v=__version__,
+                "advice",
+                model=model,
+                prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
+                times=str(self.n_times),
+                points=str(self.n_points),
+                temperature=f"{self.temperature:g}",
+                tokens=str(self.max_tokens),
+                seed=str(self.seed),
+                **effort,
+                **by,
+                same=f"{encoder},place,{SAME:g}",
+                v=__version__,
             )
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +248,17 @@ async def ask(
             praise += len(point.remarks)
     dropped = read.dropped + Counter(praise=praise)
     advice = Advice(
-        document, model.name, tuple(points), read.n_answers, read.n_perfect, read.n_pointless,
-        dict(read.missing), {reason: n for reason, n in dropped.items() if n},
-        plan.signature(model.name, encoder.name), dict(read.other_lines),
-    )  # fmt: skip
+        document,
+        model.name,
+        tuple(points),
+        read.n_answers,
+        read.n_perfect,
+        read.n_pointless,
+        dict(read.missing),
+        {reason: n for reason, n in dropped.items() if n},
+        plan.signature(model.name, encoder.name),
+        dict(read.other_lines),
+    )
     return Asked(advice, editor.note)
 
 

@@ -140,10 +140,17 @@ async def _continuity(
         for point in group_remarks(read.remarks, encoder)
     ]
     return Advice(
-        document, model.name, tuple(found), read.n_answers, 0, 0, dict(read.missing + missing),
+        document,
+        model.name,
+        tuple(found),
+        read.n_answers,
+        0,
+        0,
+        dict(read.missing + missing),
         {reason: n for reason, n in read.dropped.items() if reason != "no_quotation"},
-        "", dict(read.other_lines),
-    )  # fmt: skip
+        "",
+        dict(read.other_lines),
+    )
 
 
 def _notes(answer: Answer, chapter: _Chapter) -> list[str]:
@@ -163,9 +170,12 @@ def _moved(point: Point, start: int, n_before: int, n_answers: int) -> Point:
     def moved(one: Remark) -> Remark:
         also = tuple((a + start, b + start) for a, b in one.also)
         return replace(
-            one, answer=one.answer + n_before, start=one.start + start, end=one.end + start,
+            one,
+            answer=one.answer + n_before,
+            start=one.start + start,
+            end=one.end + start,
             also=also,
-        )  # fmt: skip
+        )
 
     return replace(point, remarks=tuple(map(moved, point.remarks)), n_answers=n_answers)
 

@@ -37,7 +37,7 @@ _NAMES = {
     "Raymond Reginald Richard Robert Roger Roland Ronald Rufus Rupert Sam Samuel Sebastian Simon "
     "Stanley Stephen Steve Stuart Ted Theodore Thomas Tim Timothy Toby Tom Tommy Tony Victor "
     "Vincent Wallace Walter Wilfred William",
-}  # fmt: skip
+}
 # Recognised, but never used as replacements: they are rarer, or common words too.
 _OTHERS = {
     "she": "Adele Amber Angela Aria Aubrey Barbara Brenda Carol Cheryl Christina Christine Cindy "
@@ -54,7 +54,7 @@ _OTHERS = {
     "Miguel Milo Nate Ned Nick Omar Otto Pablo Pat Pete Phil Pierre Ray Rick Rob Robbie Robin Roy "
     "Russell Ryan Sean Shane Shawn Sid Spencer Stan Steven Terry Travis Trevor Troy Tyler Vince "
     "Wade Wayne Will Zach Zack",
-}  # fmt: skip
+}
 _GENDERS = {
     name: gender
     for names in (_OTHERS, _NAMES)
@@ -70,8 +70,16 @@ _TITLES = word_set(
 # After these titles a person is called by the first name: Aunt Polly, Princess Clara.
 _FIRST_NAME_TITLES = word_set("aunt uncle cousin king queen prince princess")
 _DETERMINERS = word_set("the a an this that these those my your his her its our their")
-_PRONOUNS = {"she": "she", "her": "she", "hers": "she", "herself": "she",
-             "he": "he", "him": "he", "his": "he", "himself": "he"}  # fmt: skip
+_PRONOUNS = {
+    "she": "she",
+    "her": "she",
+    "hers": "she",
+    "herself": "she",
+    "he": "he",
+    "him": "he",
+    "his": "he",
+    "himself": "he",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +219,16 @@ def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]
             unfit.add(word)
         places.setdefault(word, []).append(start)
     found = [
-        (word, tuple(given), [
-            other for other in _KINDS.get(_KIND_OF.get(word, ""), "").split()
-            if other not in there and f"{other}s" not in there
-        ])
-        for word, given in places.items() if word not in unfit
-    ]  # fmt: skip
+        (
+            word,
+            tuple(given),
+            [
+                other
+                for other in _KINDS.get(_KIND_OF.get(word, ""), "").split()
+                if other not in there and f"{other}s" not in there
+            ],
+        )
+        for word, given in places.items()
+        if word not in unfit
+    ]
     return sorted(found, key=lambda one: (-len(one[1]), one[0]))

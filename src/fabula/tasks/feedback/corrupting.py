@@ -61,8 +61,18 @@ METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """The methods of the paper."""
 ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread", "motive")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
-           "tenth")  # fmt: skip
+_PLACES = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,24 @@ from fabula.text.quotations import QuotableText
 __all__ = ["Quoted", "find_quoted", "moved_places"]
 
 _ORDINALS = {
-    "first": 0, "1st": 0, "opening": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
-    "4th": 3, "fifth": 4, "last": -1, "final": -1, "closing": -1, "start": 0, "beginning": 0,
-    "end": -1, "close": -1,
-}  # fmt: skip
+    "first": 0,
+    "1st": 0,
+    "opening": 0,
+    "second": 1,
+    "2nd": 1,
+    "third": 2,
+    "3rd": 2,
+    "fourth": 3,
+    "4th": 3,
+    "fifth": 4,
+    "last": -1,
+    "final": -1,
+    "closing": -1,
+    "start": 0,
+    "beginning": 0,
+    "end": -1,
+    "close": -1,
+}
 _ORDER = "|".join(_ORDINALS)
 _WHICH = re.compile(
     rf"\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"

@@ -109,8 +109,11 @@ def read_edits(paths: Sequence[Path]) -> EditedTexts:
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
         content = path.read_text(encoding="utf-8")
-        rows = [json.loads(line) for line in content.splitlines() if line.strip()] \
-            if path.suffix == ".jsonl" else json.loads(content)  # fmt: skip
+        rows = (
+            [json.loads(line) for line in content.splitlines() if line.strip()]
+            if path.suffix == ".jsonl"
+            else json.loads(content)
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error})") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -198,9 +201,9 @@ def _covered(spans: Sequence[Span], n: int) -> NDArray[np.float64]:
     for start, end in spans:
         length = end - start
         n_starts = n - length + 1
-        covering = np.minimum.reduce([
-            places + 1, n - places, np.full(n, length), np.full(n, n_starts)
-        ])  # fmt: skip
+        covering = np.minimum.reduce(
+            [places + 1, n - places, np.full(n, length), np.full(n, n_starts)]
+        )
         free *= 1 - covering / n_starts
     return 1 - free
 

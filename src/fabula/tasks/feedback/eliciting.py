@@ -45,10 +45,13 @@ class ElicitPlan:
     def signature(self, model: str) -> str:
         return str(
             Signature.of(
-                "feedback", model=model, prompts=self.prompts.name,
-                sampling=str(self.sampling).replace("|", ",").replace(":", "="), v=__version__,
+                "feedback",
+                model=model,
+                prompts=self.prompts.name,
+                sampling=str(self.sampling).replace("|", ",").replace(":", "="),
+                v=__version__,
             )
-        )  # fmt: skip
+        )
 
 
 def read_corrupted(path: Path) -> list[dict[str, Any]]:

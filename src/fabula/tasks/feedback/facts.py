@@ -29,19 +29,36 @@ _COMPASS = "north south east west"
 _COMPASS_ADJECTIVES = "northern southern eastern western"
 # Kin of the same gender, so that the pronouns still fit; possible replacements.
 _KIN = {
-    "brother": "cousin uncle", "sister": "cousin aunt", "father": "uncle grandfather",
-    "mother": "aunt grandmother", "grandfather": "uncle father", "grandmother": "aunt mother",
-    "uncle": "cousin grandfather", "aunt": "cousin grandmother", "son": "nephew brother",
-    "daughter": "niece sister", "nephew": "cousin son", "niece": "cousin daughter",
-    "husband": "brother cousin", "wife": "sister cousin", "dad": "uncle grandpa",
-    "mom": "aunt grandma", "mum": "aunt grandma", "grandma": "aunt mother",
+    "brother": "cousin uncle",
+    "sister": "cousin aunt",
+    "father": "uncle grandfather",
+    "mother": "aunt grandmother",
+    "grandfather": "uncle father",
+    "grandmother": "aunt mother",
+    "uncle": "cousin grandfather",
+    "aunt": "cousin grandmother",
+    "son": "nephew brother",
+    "daughter": "niece sister",
+    "nephew": "cousin son",
+    "niece": "cousin daughter",
+    "husband": "brother cousin",
+    "wife": "sister cousin",
+    "dad": "uncle grandpa",
+    "mom": "aunt grandma",
+    "mum": "aunt grandma",
+    "grandma": "aunt mother",
     "grandpa": "uncle father",
-}  # fmt: skip
+}
 CLASSES = {
-    "number": _NUMBERS.split(), "colour": _COLOURS.split(), "weekday": _WEEKDAYS.split(),
-    "month": _MONTHS.split(), "season": _SEASONS.split(), "material": _MATERIALS.split(),
-    "direction": [*_COMPASS.split(), *_COMPASS_ADJECTIVES.split()], "kin": list(_KIN),
-}  # fmt: skip
+    "number": _NUMBERS.split(),
+    "colour": _COLOURS.split(),
+    "weekday": _WEEKDAYS.split(),
+    "month": _MONTHS.split(),
+    "season": _SEASONS.split(),
+    "material": _MATERIALS.split(),
+    "direction": [*_COMPASS.split(), *_COMPASS_ADJECTIVES.split()],
+    "kin": list(_KIN),
+}
 # These modify a noun, which is a part of the fact.
 _SAID_OF = frozenset({"number", "colour", "material", "direction"})
 _CLASS_OF = {word.lower(): name for name, words in CLASSES.items() for word in words}
@@ -60,9 +77,11 @@ _NO_COLOUR_OF = word_set(
 )
 _NO_MATERIAL_OF = word_set("hair eye voice light lining tongue heart age moon sun")
 _COLOURS_OF = {
-    "hair": "red black brown grey white", "beard": "red black brown grey white",
-    "eye": "blue green brown grey", "wine": "red white",
-}  # fmt: skip
+    "hair": "red black brown grey white",
+    "beard": "red black brown grey white",
+    "eye": "blue green brown grey",
+    "wine": "red white",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +248,14 @@ def _changed(story: Narration, mentions: list[Mention], new: str) -> Fault:
         f"In the sentence '{shown}', '{was}' has become '{new}'{thing}, against what the story "
         f"said before.",
         {
-            "class": last.kind, "key": last.key, "old": was, "new": new, "place": last.start,
+            "class": last.kind,
+            "key": last.key,
+            "old": was,
+            "new": new,
+            "place": last.start,
             "stated": [mention.start for mention in mentions[:-1]],
         },
-    )  # fmt: skip
+    )
 
 
 def check_fact(story: Narration, fault: Fault, changed: Narration) -> str | None:

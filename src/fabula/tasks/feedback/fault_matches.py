@@ -59,8 +59,20 @@ NOT_CHECKED = "not checked"
 _MIN_WORDS = 2
 _ECHO = 0.9
 """A point of which this share repeats the story, without marks, says nothing about it."""
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
-             "tenth", "eleventh", "twelfth")  # fmt: skip
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+)
 _ORDINAL = "|".join([*_ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
 _BY_ORDINAL = re.compile(
     rf"\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b", re.I
@@ -180,9 +192,14 @@ def _read(
     if not points and not says_perfect:
         return None
     base = Answer(
-        feedback_id(row), str(row["id"]), labels, str(row["story_id"]), bool(points), None,
+        feedback_id(row),
+        str(row["id"]),
+        labels,
+        str(row["story_id"]),
+        bool(points),
+        None,
         n_points=len(points),
-    )  # fmt: skip
+    )
     if row["method"] == "original":
         return base
     change = row.get("change") or {}
@@ -190,11 +207,7 @@ def _read(
     rules = [rule for point in points if (rule := _rule_of(point, places, change)) is not None]
     if match == "exact":
         rules = [rule for rule in rules if rule == "exact"]
-    at = [
-        span
-        for point in points
-        for span in (point.quoted if match == "exact" else point.spans)
-    ]  # fmt: skip
+    at = [span for point in points for span in (point.quoted if match == "exact" else point.spans)]
     chance = _chance(merged(at), places, len(story.draft.text))
     return replace(base, found=bool(rules), rule=min(rules, default=None), chance=chance)
 

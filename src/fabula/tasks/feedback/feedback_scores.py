@@ -47,9 +47,16 @@ __all__ = [
 
 CELL = ("model", "prompt", "shots")
 METRICS = (
-    "length", "perfect", "perfect_precision", "perfect_precision_chance", "repetition",
-    "repetition_imperfect", "overlap", "bertscore", "one_sentence",
-)  # fmt: skip
+    "length",
+    "perfect",
+    "perfect_precision",
+    "perfect_precision_chance",
+    "repetition",
+    "repetition_imperfect",
+    "overlap",
+    "bertscore",
+    "one_sentence",
+)
 _N_RESAMPLES = 1_000
 
 
@@ -157,9 +164,12 @@ def _score_by(
         }
         perfect = answers.is_perfect[of]
         values["perfect_precision"] = _ratio(
-            (perfect & answers.is_original[of]).astype(np.float64), perfect, stories, weights,
+            (perfect & answers.is_original[of]).astype(np.float64),
+            perfect,
+            stories,
+            weights,
             signature,
-        )  # fmt: skip
+        )
         yield Subset(
             where=dict(zip(names, key, strict=True)),
             n=len(of),

@@ -29,8 +29,9 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
     third = len(story.sentences) / 3
     people = characters(story)
     called = [(one.name, one.places, first_names(one.gender, story.text)) for one in people]
-    called = [(name, places, [o for o in others if o[0] != name[0]])
-              for name, places, others in called] or kinds_called(story)  # fmt: skip
+    called = [
+        (name, places, [o for o in others if o[0] != name[0]]) for name, places, others in called
+    ] or kinds_called(story)
     if not called:
         return "it calls nobody by a first name, or by what they are, that is certain"
     for name, places, others in called:

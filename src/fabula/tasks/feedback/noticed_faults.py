@@ -153,10 +153,15 @@ def score_noticed(
             stories = [story for story, _ in known]
             scores.append(
                 NoticeScore(
-                    method, writer, reader, len(own), len(set(stories)),
-                    dict(sorted(missing.items())), estimate(values, stories),
+                    method,
+                    writer,
+                    reader,
+                    len(own),
+                    len(set(stories)),
+                    dict(sorted(missing.items())),
+                    estimate(values, stories),
                 )
-            )  # fmt: skip
+            )
     return scores
 
 
@@ -170,10 +175,13 @@ def group_blinded(rows: Sequence[Mapping[str, Any]], size: int, seed: int) -> li
     for k in order:
         row = rows[k]
         free = next(
-            (one for one in groups
-             if len(one) < size and all(row["story_id"] != two["story_id"] for two in one)),
+            (
+                one
+                for one in groups
+                if len(one) < size and all(row["story_id"] != two["story_id"] for two in one)
+            ),
             None,
-        )  # fmt: skip
+        )
         if free is None:
             groups.append([row])
         else:

@@ -65,9 +65,10 @@ def protagonist(story: Narration) -> Person | None:
     "The fox" is a character only if there is just one fox.
     """
     narrator = [
-        start for start, token in story.words()
+        start
+        for start, token in story.words()
         if token.text == "I" and token.tag_ == "PRP" and not story.is_quoted(start, start + 1)
-    ]  # fmt: skip
+    ]
     if len(narrator) >= _MIN_NARRATOR:
         return Person("I", narrator[0])
     if people := characters(story):

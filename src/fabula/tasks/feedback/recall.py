@@ -85,9 +85,13 @@ def score_findings(
                 len([one for one in groups.get(key, []) if one.found is None]),
                 dict(sorted(Counter(reason for _, reason in lacking).items())),
                 _mean([one.n_points for one in groups.get(key, [])]),
-                _values(groups.get(key, []), sum(is_changed for is_changed, _ in lacking),
-                        seed, findings.signature),
-            )  # fmt: skip
+                _values(
+                    groups.get(key, []),
+                    sum(is_changed for is_changed, _ in lacking),
+                    seed,
+                    findings.signature,
+                ),
+            )
 
 
 def _mean(numbers: Sequence[int]) -> float | None:
@@ -104,16 +108,13 @@ def _values(
             (one.rule == "exact", one.found is not None and one.chance == one.chance)
             for one in answers
         ],
-        "chance": [
-            (one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers
-        ],
+        "chance": [(one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers],
         "false_alarms": [_alarm(one) for one in answers],
         "precision": [(one.found is True, one.names_fault) for one in answers],
         "f1": [
-            (2 * (one.found is True), one.names_fault + (one.found is not None))
-            for one in answers
+            (2 * (one.found is True), one.names_fault + (one.found is not None)) for one in answers
         ],
-    }  # fmt: skip
+    }
     stories = [one.story for one in answers]
     values = {name: _ratio(column, stories, seed, signature) for name, column in columns.items()}
     recall = values["recall"]
@@ -191,10 +192,13 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
             first, second = (np.array(side, np.float64) for side in sides)
             difference = difference_interval(
-                (first, stories), (second, stories), _of_sums, seed=seed,
+                (first, stories),
+                (second, stories),
+                _of_sums,
+                seed=seed,
                 method=f"difference of {measure}, percentile bootstrap over stories",
                 signature=findings.signature,
-            )  # fmt: skip
+            )
             clustered: list[dict[str, list[float]]] = [{}, {}]
             for group, side in zip(clustered, sides, strict=True):
                 for story, (part, _) in zip(stories, side, strict=True):
@@ -243,9 +247,20 @@ def reader_accuracy(
             stories.append(answers[id_].story)
         a, b = np.array(said, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
-        accuracy = _ratio([(x == y, 1) for x, y in zip(said, truth, strict=True)], stories, seed,
-                          findings.signature)  # fmt: skip
+        accuracy = _ratio(
+            [(x == y, 1) for x, y in zip(said, truth, strict=True)],
+            stories,
+            seed,
+            findings.signature,
+        )
         yield ReaderAccuracy(
-            findings.by, item, len(said), int(b.sum()), accuracy, table.recall, table.specificity,
-            cohen_kappa(a, b), n_unread,
-        )  # fmt: skip
+            findings.by,
+            item,
+            len(said),
+            int(b.sum()),
+            accuracy,
+            table.recall,
+            table.specificity,
+            cohen_kappa(a, b),
+            n_unread,
+        )

@@ -58,10 +58,9 @@ def _planted(
         for pair in bank()[kind]
         if (who is not None or "{who}" not in pair["first"])
         and not any(
-            places_of(word, story.text)
-            for word in (pair["thing"], *pair.get("others", "").split())
+            places_of(word, story.text) for word in (pair["thing"], *pair.get("others", "").split())
         )
-    ]  # fmt: skip
+    ]
     if not early or not late or not fit:
         return None
     pair = fit[int(rng.integers(len(fit)))]
@@ -93,9 +92,14 @@ def pair_fault(
         else "which contradict each other."
     )
     details: dict[str, Any] = {
-        "class": "planted", "key": thing, "thing": thing.lower(), **words,
-        "planted": [first, second], "place": place, "stated": [a + 1],
-    }  # fmt: skip
+        "class": "planted",
+        "key": thing,
+        "thing": thing.lower(),
+        **words,
+        "planted": [first, second],
+        "place": place,
+        "stated": [a + 1],
+    }
     if is_motive:
         details["person"] = person
     return Fault(
@@ -116,8 +120,11 @@ def check_statements(story: Narration, fault: Fault, changed: Narration) -> str 
         return "the second planted sentence is not at its place"
     if at + len(first) >= place:
         return "the second planted sentence is not after the first"
-    return "what is planted was there before" if places_of(fault.details["thing"], story.text) \
-        else None  # fmt: skip
+    return (
+        "what is planted was there before"
+        if places_of(fault.details["thing"], story.text)
+        else None
+    )
 
 
 def check_motive(story: Narration, fault: Fault, changed: Narration) -> str | None:

@@ -37,9 +37,7 @@ def plant_thread(story: Narration, rng: np.random.Generator) -> Fault | str:
     template = templates[int(rng.integers(len(templates)))]
     k = places[int(rng.integers(len(places)))]
     the_thing = f"the {thing.partition(' ')[2]}"
-    planted = said_of(
-        template, who, tense_column(story, who), a_thing=thing, the_thing=the_thing
-    )  # fmt: skip
+    planted = said_of(template, who, tense_column(story, who), a_thing=thing, the_thing=the_thing)
     return thread_fault(story, k, planted, thing, None if who is None else who.name)
 
 

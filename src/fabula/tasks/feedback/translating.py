@@ -137,9 +137,11 @@ class Apertium(_AlwaysOpen):
     def _translate(self, text: str, pair: str) -> str:
         # -u: do not mark unknown words.
         done = subprocess.run(
-            ["apertium", "-u", pair], input=encodable(text).encode(), capture_output=True,
+            ["apertium", "-u", pair],
+            input=encodable(text).encode(),
+            capture_output=True,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-200:]
             raise ModelError(f"Apertium failed on {pair} ({said})")
@@ -153,8 +155,10 @@ def _package_version(pair: str) -> str:
         return "unknown"
     done = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Version}", f"apertium-{pair}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.strip() or "unknown"
 
 

@@ -148,9 +148,13 @@ class FaultWriter:
             failed = FAULTS[method][1](story, found, read_narration(text, self._nlp))
             if failed is None:
                 record = {
-                    "edits": edits, "kind": found.kind, "beyond_paper": True, **found.details,
-                    "written_by": self._model.name, "what": found.what,
-                }  # fmt: skip
+                    "edits": edits,
+                    "kind": found.kind,
+                    "beyond_paper": True,
+                    **found.details,
+                    "written_by": self._model.name,
+                    "what": found.what,
+                }
                 return WrittenFault(text, record)
             why_not = failed
         return f"the model wrote no fault that can be planted ({why_not})"

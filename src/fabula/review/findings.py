@@ -279,19 +279,11 @@ def _originality(text: TextReview) -> Iterator[Said]:
     passages = _passages(text)
     n_exact = sum(one.kind == "passage" for one in passages)
     if passages:
-        exact = (
-            ""
-            if not n_exact
-            else ", word for word"
-            if n_exact == len(passages)
-            else (
-                f", {_NUMBERS[n_exact].lower() if n_exact < len(_NUMBERS) else n_exact} of them word "
-                f"for word"
-            )
-        )
-        yield Said(
-            f"{_count(len(passages), 'passage')} to check{exact}.", "originality", passages[0]
-        )
+        exact = f", {_number(n_exact).lower()} of them word for word" if n_exact else ""
+        if n_exact == len(passages):
+            exact = ", word for word"
+        sentence = f"{_count(len(passages), 'passage')} to check{exact}."
+        yield Said(sentence, "originality", passages[0])
     else:
         yield Said("No passage was found in the reference.", "originality")
     if n_common := len(text.originality.ranked.commonplaces):
@@ -311,9 +303,13 @@ def _sentences(given: object) -> Iterable[str]:
 
 
 def _count(n: int, what: str) -> str:
-    """`Three passages`: in words up to twelve."""
-    number = _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
-    return f"{number} {_plural(what) if n != 1 else what}"
+    """`Three passages`."""
+    return f"{_number(n)} {_plural(what) if n != 1 else what}"
+
+
+def _number(n: int) -> str:
+    """`Three`: in words up to twelve."""
+    return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
 
 
 def _plural(what: str) -> str:

@@ -1,14 +1,12 @@
-"""Line by line: places in a draft that its writer may want to look at, each with a sentence why.
+"""Line by line: places in a draft that its writer may want to check, each with a reason.
 
-No language model is asked. What is noted can be pointed at and checked: a word that comes back
-within a few lines, a sentence that stands there twice, sentences in a row that begin alike, a name
-spelt in two ways, an error of grammar or spelling, a stock phrase. None of it is a grade, and none
-of it must be changed: repetition can be meant. So notes have an order, and only the first of them
-are shown.
+No language model is used. Every note can be located and checked: a word that recurs within a few
+lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways, an
+error of grammar or spelling, a stock phrase. None of it is a grade, and none of it must be changed:
+repetition can be intended. So notes are ranked, and only the first of them are shown.
 
-What is in quotation marks belongs to those who speak: there only spelling, names
-and stock phrases are noted. Thresholds are rules of thumb of this module; `LINE_RULES` names them
-in signatures.
+Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
+Thresholds are heuristics of this module; `LINE_RULES` names them in signatures.
 """
 
 from __future__ import annotations
@@ -64,36 +62,35 @@ __all__ = [
 ]
 
 LINE_RULES = "3"
-"""Changes with any rule or threshold below."""
+"""Version: changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")
 _ECHO_WORDS = 30
 _ECHO_ZIPF = 4.3
-"""Rarer than one in 50,000 words: what is more frequent is not noticed again."""
+"""Rarer than one in 50,000 words: repetitions of more frequent words go unnoticed."""
 _ECHO_APART = 6
 """Nearer than this they are one turn of phrase: limb by limb, an unhappy man and unhappy wife."""
 _MIN_ECHO = 4
 _TOPIC = 1_000
-"""A word that is there once in so many words is what the text is about, and no echo."""
+"""A word at least this frequent in the text is its topic, not an echo."""
 _MIN_REPEATED = 6
 _MIN_MISSPELT = 5
-"""Shorter words are slips only where letters changed places."""
+"""Shorter words are slips only if letters were transposed."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
-"""Of a correction: one word in a million, and one in three thousand."""
+"""Frequency of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
     "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
     "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
     "inside a building",
 )  # fmt: skip
-"""Of messages of rules that are more often wrong of fiction than right."""
+"""Message prefixes of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
 )
-"""Who tells a story in such words makes no slips of grammar."""
+"""Narration with such words is in dialect, not ungrammatical by mistake."""
 _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
-"""Words of a sentence that no dictionary has: it is in another language, or in dialect; two in
-speech."""
+"""Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 _SAID = word_set("said asked replied answered says asks replies answers")
@@ -110,7 +107,7 @@ _UNSPOKEN = {
     "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
     "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
 }  # fmt: skip
-"""What no words can be uttered by, by the forms that stand beside speech."""
+"""Verbs that cannot utter words, by the forms that occur beside speech."""
 
 _PERCEIVED = {
     "saw": "see", "sees": "see", "see": "see", "heard": "hear", "hears": "hear", "hear": "hear",
@@ -128,23 +125,23 @@ _TIMES = word_set(
     "night nightfall midnight today tomorrow then now week month year time chance accident",
     "mistake nature means",
 )
-"""By these nothing is done: when it is done, or how."""
+"""After "by", these name a time or a manner, not an agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineReview:
-    """All notes on a text, in its order; none, and the reason, where it cannot be read."""
+    """All notes on a text, in text order; none, with the reason, if it cannot be read."""
 
     n_words: int | None
-    """None where they are not words of English."""
+    """None if they are not English words."""
     notes: tuple[LineNote, ...]
     signature: str
     missing_reason: str | None = None
 
     def first(self, per_thousand: int) -> list[LineNote]:
-        """Those that matter most, in the order of the text; all with 0.
+        """The most important notes, in text order; all of them for 0.
 
-        As many for each thousand words, and as many at least.
+        This many per thousand words, and at least this many.
         """
         if not (per_thousand and self.n_words):
             return list(self.notes)
@@ -153,8 +150,8 @@ class LineReview:
         return sorted(best, key=lambda note: (note.start, note.end, note.kind))
 
     def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
-        """The review without notes of these kinds, nor of those that are off unless they are in
-        `also`; its signature names them."""
+        """The review without notes of these kinds, and without those that are off by default unless
+        in `also`; its signature names them."""
         off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
         left = sorted((set(kinds) | off) & LINE_KINDS.keys())
         if not left:
@@ -164,7 +161,7 @@ class LineReview:
         return replace(self, notes=notes, signature=signature)
 
     def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
-        """As it is written to JSON: the first notes, and how many there are of each kind."""
+        """As written to JSON: the first notes, and how many there are of each kind."""
         shown = self.first(per_thousand)
         return {
             "id": document.id,
@@ -184,7 +181,7 @@ class LineReview:
         }
 
     def measurements(self, document_id: str) -> Iterator[Measurement]:
-        """How many notes of each kind there are, and where: what every instrument says."""
+        """The number of notes of each kind, and their places, as measurements."""
         left = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
         for kind in LINE_KINDS:
             if kind in left:
@@ -204,9 +201,9 @@ class LineReview:
 
 
 class LineReader:
-    """Reads texts line by line. Raises `ModelError` where what it needs is not installed.
+    """Reads texts line by line. Raises `ModelError` if a dependency is not installed.
 
-    checker: of grammar and spelling, as `open_checker` gives it; None leaves both out.
+    checker: of grammar and spelling, as from `open_checker`; None disables both.
     """
 
     def __init__(self, nlp: Any, parser: Parser, checker: Checker | None) -> None:
@@ -215,7 +212,7 @@ class LineReader:
 
     @property
     def signature(self) -> Signature:
-        """All that decides what is noted."""
+        """Everything that determines the notes."""
         return Signature.of(
             "lines",
             rules=LINE_RULES,
@@ -227,7 +224,7 @@ class LineReader:
         )
 
     def read(self, document: Document) -> LineReview:
-        """The notes on a text; headings are none of its sentences."""
+        """The notes on a text; headings are not sentences."""
         text = without_headings(document)
         if (foreign := not_english(text)) is not None:
             return LineReview(None, (), str(self.signature), foreign)
@@ -273,7 +270,7 @@ def _errors(read: ReadText) -> Iterator[LineNote]:
 
 
 def _is_in_dialect(read: ReadText) -> bool:
-    """Whether nobody who speaks, but the narrator, uses words of dialect again and again."""
+    """Whether the narrator, outside speech, repeatedly uses dialect words."""
     n = 0
     for sentence in read.sentences:
         if sentence.is_narration:
@@ -282,8 +279,8 @@ def _is_in_dialect(read: ReadText) -> bool:
 
 
 def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether so many words around an unknown one are unknown that they are meant, or it is a form
-    of old verbs: "thou beliest"."""
+    """Whether so many words around an unknown one are unknown that they are intended, or it is an
+    old verb form: "thou beliest"."""
     unknown = {one.place for one in sentence.faults if one.is_spelling}
     if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
         return True
@@ -294,16 +291,16 @@ def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
 
 
 def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
+    """Whether an unknown word is probably a misspelling, and not rare, coined or a name.
 
-    It is where a word of fifty times its frequency is one letter away; parts of compounds, single
-    letters, Roman numbers, words with an apostrophe, and capitals within a sentence, are not looked
-    at, nor are sentences full of unknown words.
+    It is if a word of fifty times its frequency is one letter away. Parts of compounds, single
+    letters, Roman numerals, words with an apostrophe, and capitalized words within a sentence are
+    not checked, nor are sentences full of unknown words.
     """
     start, end = (sentence.start + place for place in fault.place)
     around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
     first = sentence.words[0].start if sentence.words else 0
-    # Clipped words (wanderin') and what comes again are meant.
+    # Clipped words (wanderin') and repeated ones are intended.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
     if is_clipped or len(re.findall(rf"\b{re.escape(read.text[start:end])}\b", read.text)) > 2:
         return False
@@ -324,8 +321,8 @@ def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> boo
 
 
 def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether an error of grammar is likely to be one: not in speech, and by a rule that is mostly
-    right of fiction."""
+    """Whether a grammar error is probably real: not in speech, and by a rule that is mostly right
+    about fiction."""
     if any(said in fault.message for said in _DOUBTFUL):
         return False
     places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
@@ -344,10 +341,10 @@ def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
 
 
 def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
-    """How plain an error is, for the order of notes: from 1 down to 0.
+    """How obvious an error is, for the order of notes: from 1 down to 0.
 
-    What somebody says may be dialect, what is like rare words only may be one, and what is longer
-    than a correction may be a form of it, as "leant" is of "lean".
+    Speech may be dialect, a word similar only to rare words may be rare itself, and one longer than
+    its correction may be an inflection, such as "leant" of "lean".
     """
     if not fault.is_spelling:
         return 1.0
@@ -362,7 +359,7 @@ def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
 
 
 def _ended(message: str) -> str:
-    """A checker's message as a sentence, its code marks as quotation marks."""
+    """A checker's message as a sentence, with quotation marks for its code marks."""
     message = re.sub("`([^`]*)`", "“\\1”", message)
     return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
 
@@ -371,7 +368,7 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
     first: dict[tuple[str, ...], ReadSentence] = {}
     for sentence in read.sentences:
         key = tuple(token.lower for token in sentence.words)
-        # What is said again in the same words is meant, and so is verse.
+        # A repetition in exactly the same words is intended, and so is verse.
         if len(key) < _MIN_REPEATED or not sentence.is_narration:
             continue
         before = first.setdefault(key, sentence)
@@ -385,7 +382,7 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
 
 
 def _echoes(read: ReadText) -> Iterator[LineNote]:
-    """Words that come back within 30 words, in the same form, too rare to pass unnoticed."""
+    """Words that recur within 30 words, in the same form, and rare enough to be noticed."""
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
     for number, sentence, token in read.narrated():
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
@@ -421,10 +418,10 @@ def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNot
 
 
 def _beginnings(read: ReadText) -> Iterator[LineNote]:
-    """Sentences in a row that begin alike: three with the same two words, or four with one."""
+    """Consecutive sentences that begin alike: three with the same two words, or four with one."""
 
     def is_told(one: ReadSentence) -> bool:
-        # Footnotes, and lists of things in brackets, begin alike.
+        # Footnotes, and bracketed lists, begin alike.
         return one.is_narration and len(one.words) > 1 and read.text[one.start] not in "[("
 
     rows = groupby(read.sentences, is_told)
@@ -445,7 +442,7 @@ def _begin_alike(
 
 
 def _is_meant(alike: Sequence[ReadSentence], n_words: int) -> bool:
-    """Whether sentences go on alike too, or a verb comes back: "We fight. We fight on"."""
+    """Whether sentences also continue alike, or a verb recurs: "We fight. We fight on"."""
     thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in alike}
     has_verb = any(word.pos == "VERB" for word in alike[0].words[:n_words])
     return len(thirds) == 1 or (n_words > 1 and has_verb)
@@ -467,7 +464,7 @@ def _long(read: ReadText) -> Iterator[LineNote]:
 
 
 def _tags(read: ReadText) -> Iterator[LineNote]:
-    """What stands beside speech in place of a verb of saying, and adverbs that explain it."""
+    """Verbs beside speech that are not speech verbs, and adverbs that explain it."""
     for sentence in read.sentences:
         tokens, spoken = sentence.tokens, sentence.is_spoken
         for k, token in enumerate(tokens):
@@ -486,7 +483,7 @@ def _tags(read: ReadText) -> Iterator[LineNote]:
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
-    """Whether speech that ends with a comma stands just before, but for its speaker."""
+    """Whether speech ending in a comma comes just before, apart from its speaker."""
     for before in range(k - 1, max(-1, k - 4), -1):
         if spoken[before]:
             last = next(
@@ -503,7 +500,7 @@ def _is_near_speech(spoken: Sequence[bool], k: int) -> bool:
 
 
 def _filters(read: ReadText) -> Iterator[LineNote]:
-    """Somebody sees, hears or feels what could simply be there."""
+    """Somebody sees, hears or feels what could be stated directly."""
     for sentence in read.sentences:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -525,14 +522,14 @@ def _filters(read: ReadText) -> Iterator[LineNote]:
 
 
 def _is_sensed(tokens: Sequence[Token], seen: int) -> bool:
-    """Whether something is felt or heard, such as a heart that beats: not a thought or news (that
-    it is so), and no state ("felt tired")."""
+    """Whether something is felt or heard, such as a beating heart: not a thought or news (that it
+    is so), and not a state ("felt tired")."""
     own = [t for t in tokens if t.head == seen]
     return any(t.dep == "nsubj" for t in own) and not any(t.dep == "mark" for t in own)
 
 
 def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
-    """Whether it is told that something is seen, and not when, whether, why or how it is."""
+    """Whether the statement is that something is seen, not when, whether, why or how it is."""
     tokens = sentence.tokens
     own = [t for t in tokens if t.head == k]
     is_told = tokens[k].dep in ("ROOT", "conj", "ccomp", "parataxis")
@@ -548,7 +545,7 @@ def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
 
 
 def _passives(read: ReadText) -> Iterator[LineNote]:
-    """Passives that name who does it, and so can be turned round."""
+    """Passives that name the agent, and so can be made active."""
     for sentence in read.sentences:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -581,7 +578,7 @@ def _stock_pattern() -> re.Pattern[str]:
 
 
 def _names(read: ReadText) -> Iterator[LineNote]:
-    """A name that is one letter from another, which is there three times as often at least."""
+    """A name that is one letter from another at least three times as frequent."""
     places: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     for sentence in read.sentences:
@@ -604,8 +601,8 @@ def _names(read: ReadText) -> Iterator[LineNote]:
 
 
 def _is_misspelt(name: str, other: str) -> bool:
-    """Whether a letter was changed, left out, put in or exchanged with its neighbour; an s at the
-    end makes another name (the Millers), and another first letter somebody else (Mason, Jason)."""
+    """Whether a letter was changed, omitted, added or swapped with its neighbour; a final s makes
+    another name (the Millers), and another first letter another person (Mason, Jason)."""
     if name[0] != other[0] or {name + "s", other + "s"} & {name, other}:
         return False
     if len(name) == len(other):

@@ -83,7 +83,7 @@ _DOUBTFUL = (
     "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
     "inside a building",
 )  # fmt: skip
-"""Message prefixes of rules that are more often wrong than right about fiction."""
+"""Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
 )

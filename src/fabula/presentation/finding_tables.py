@@ -1,4 +1,4 @@
-"""Tables of planted faults: which answers find them, and how far their readers are right."""
+"""Tables of planted faults: which answers find them, and how accurate their readers are."""
 
 from __future__ import annotations
 

@@ -358,7 +358,7 @@ def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> Ra
 
     `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
     with them, on yes-no items or numbers. settings: those of `fabula plan raters`, such as
-    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also where the pilot is too
+    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also if the pilot is too
     small or too uniform to plan from.
     """
     from fabula.jobs.rater_plan import RaterPlanSettings, plan_from

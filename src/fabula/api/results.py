@@ -57,7 +57,7 @@ class Scores(Tabled):
     def wide(self) -> Any:
         """A frame of the input's kind, one row per text: `id` and its scores.
 
-        `creativity_index`; `uniqueness_L` for each L; `n_words`; `missing_reason`, None where there
+        `creativity_index`; `uniqueness_L` for each L; `n_words`; `missing_reason`, None if there
         are scores. Join it to your own frame on `id`.
         """
         names = ("creativity_index", "n_words", "missing_reason")

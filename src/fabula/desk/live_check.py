@@ -70,7 +70,7 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
 
 
 def since(before: Look, after: Look) -> Changes:
-    """The fate of the findings, as far as a live check can tell."""
+    """The status of the findings, as far as a live check can tell."""
     signed = dict.fromkeys(PARTS, "")
     old, new = (
         [one for one in look.noted if part_of_finding(one.kind) in signed]

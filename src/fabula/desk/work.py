@@ -162,7 +162,7 @@ class Desk:
         return after, since(first, after)
 
     def changes(self, before: Version, after: Version) -> Changes | None:
-        """The fate of a version's findings in a later one; None until both are complete."""
+        """The status of a version's findings in a later one; None until both are complete."""
         if not (before.found.get("is_whole") and after.found.get("is_whole")):
             return None
         both = [(one.text, one.findings, one.signatures) for one in (before, after)]

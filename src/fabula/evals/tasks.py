@@ -70,9 +70,9 @@ def ttcw(
     Args:
         stories: A file or folder, or the file or folder that the authors released.
         style: Reasons before the verdict, or after it.
-        text_field: The field of a table that holds a story.
+        text_field: The table field with the story.
         labels: People's verdicts, with which the judge's are compared; by default those that the
-            authors released, where the stories are theirs.
+            authors released, if the stories are theirs.
         settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
             `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
@@ -95,9 +95,9 @@ def rubric(
         stories: A file or folder, or the file or folder that the authors of TTCW released.
         name: A built-in rubric, or a .toml file.
         style: Reasons before the verdict, or after it.
-        text_field: The field of a table that holds a story.
+        text_field: The table field with the story.
         labels: People's answers, with which the judge's are compared; by default those that the
-            authors of TTCW released, where the stories are theirs.
+            authors of TTCW released, if the stories are theirs.
         settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
             `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
@@ -252,7 +252,7 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         return await replies.get((story.id, item.id, epoch), partial(_ask, plan, story, item))
 
     async def reason_against(story: Document, item: Item, epoch: int) -> str:
-        """`not_asked` or `gate_missing` if the condition of an item does not hold."""
+        """`not_asked` or `gate_missing` if the condition of an item is not met."""
         known: dict[str, object] = {name: story.meta.get(name) for name in plan.rubric.facts}
         is_open = any(known[name] is None for name in depends_on(item) if name in known)
         for gate in (plan.rubric.item(name) for name in depends_on(item) if name not in known):

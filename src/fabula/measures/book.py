@@ -143,7 +143,7 @@ class Book:
         return [*_told_otherwise(self), *paced]
 
     def value(self, item: str) -> float | None:
-        """A metric of the instrument; None where it is missing."""
+        """A metric of the instrument; None if it is missing."""
         words = [one.n_words for one in self.chapters]
         n_words = sum(one.n_words for one in self.chapters)
         repeated = fsum((one.repeated or 0.0) * one.n_words for one in self.chapters)
@@ -453,6 +453,6 @@ def _may_be_book(document: Document) -> bool:
 def pipelines() -> tuple[Any, Any]:
     """The pipeline that splits sentences, and the one that finds names.
 
-    Raises `ModelError` where spaCy or the pipeline is not installed.
+    Raises `ModelError` if spaCy or the pipeline is not installed.
     """
     return sentence_pipeline(), load_pipeline(("tok2vec", "ner"))

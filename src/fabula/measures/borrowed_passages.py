@@ -133,7 +133,7 @@ class RankedRuns:
     passages: tuple[BorrowedPassage, ...]
     commonplaces: tuple[BorrowedPassage, ...]
     longest_run: int
-    """Words in the longest run, 0 where there is none."""
+    """Words in the longest run, 0 if there is none."""
     word_counts: str | None = None
     """The source of the word counts for the bits; None if the reference is too small, or external
     with no word list installed."""

@@ -4,7 +4,7 @@ A name is a word that is capitalized within sentences, hardly ever in lower case
 pipeline tags as a person at most of the places that are checked (up to eight of each word, spread
 over the text, since it is slow). Forms of a name are joined by rules: "Anne" and "Anne Shirley",
 "Mr. Darcy" and "Darcy" if nobody else has that name. A surname shared by several people goes to the
-one who has three quarters of its uses, or stands by itself. Pronouns, nicknames ("Lizzy") and
+one who has three quarters of its uses, or is kept separate. Pronouns, nicknames ("Lizzy") and
 people who are never named ("the captain", the narrator) are not joined: a count says how often a
 name occurs, not how long the person is present.
 """

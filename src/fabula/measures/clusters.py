@@ -76,7 +76,7 @@ def find_clusters(
     is_human: Sequence[bool],
     digests: Sequence[str] = (),
 ) -> Clusters:
-    """Clusters of texts by key, joined where texts are copies.
+    """Clusters of texts by key, joined if texts are copies.
 
     keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
     digests: if given, texts with the same digest are copies too, however short.

@@ -143,7 +143,7 @@ class _Table:
         )
 
     def split(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Labels and predictions where both exist, and the predictions of the rest."""
+        """Labels and predictions if both exist, and the predictions of the rest."""
         both = [name for name in self.judged if name in self.labelled]
         rest = [value for name, value in self.judged.items() if name not in self.labelled]
         return (
@@ -223,7 +223,7 @@ def correct(
 def averaged_items(rubric: Rubric) -> list[Item]:
     """The items whose answers share one mean: the tests, or the numbers of one scale.
 
-    Raises `InputError` where there are none.
+    Raises `InputError` if there are none.
     """
     tests = [item for item in rubric.items if item.scale.is_test]
     grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]

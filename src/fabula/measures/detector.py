@@ -43,7 +43,7 @@ DIRECTIONS: Mapping[str, int] = {
     "log_rank": 1,
     "curvature": -1,
 }
-"""1 where human texts are expected to score higher than machine texts, -1 where lower.
+"""1 if human texts are expected to score higher than machine texts, -1 if lower.
 
 The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
 logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.

@@ -112,5 +112,5 @@ def own_field(document: Document, field: str) -> str | None:
         "prompt_id": document.prompt_id,
         **document.meta,
     }
-    # An empty cell of a table is no value.
+    # An empty cell of a table is not a value.
     return None if own.get(field) in (None, "") else str(own[field])

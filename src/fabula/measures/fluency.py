@@ -193,7 +193,7 @@ class FluencyMeasure:
 def read_tokens(
     model: SurprisalModel, document: Document, check: Callable[[], None] | None = None
 ) -> TokenSurprisal | None:
-    """How surprising a model finds each token of a document; None where it is not English.
+    """How surprising a model finds each token of a document; None if it is not English.
 
     `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed`, as the model does.
     """

@@ -318,7 +318,7 @@ def _pairs(
 
 
 def omnibus(groups: Iterable[Group], *, seed: int) -> Omnibus | None:
-    """Whether any of the groups differs from the others; None where fewer than two have values.
+    """Whether any of the groups differs from the others; None if fewer than two have values.
 
     Independent texts: the Kruskal-Wallis test, which extends the Mann-Whitney test of the pairs.
     Clustered texts: the permutation F that the pairs have too.

@@ -1,6 +1,6 @@
 """Whether a text is of the kind that a detector was calibrated on.
 
-The false-positive rate was measured on certain people's texts, and holds for texts like them: of
+The false-positive rate was measured on certain people's texts, and is valid for texts like them: of
 similar length, with as many line breaks, sentences and quotation marks of each style, in similar
 vocabulary. Texts outside the range of the people's texts get no verdict. Machines' texts do not
 matter here, since nothing is guaranteed about how often they are flagged.

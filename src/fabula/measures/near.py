@@ -1,7 +1,7 @@
 """Near-verbatim matches: n-grams that occur in the reference in other words.
 
-Lu et al. 2024, section "DJ Search" and appendix A.2: an n-gram of the text matches where it occurs
-verbatim, or where a span of one of the passages most similar to the text (by BM25) is as similar to
+Lu et al. 2024, section "DJ Search" and appendix A.2: an n-gram of the text matches if it occurs
+verbatim, or if a span of one of the passages most similar to the text (by BM25) is as similar to
 it as the threshold, by the smaller of the two directional means of best cosines between their
 content words.
 

@@ -1,6 +1,6 @@
 """Near matches by walking the index: alignments that are too good for chance.
 
-Where `measures.near` compares a text with the passages that BM25 ranks first, this looks at every
+While `measures.near` compares a text with the passages that BM25 ranks first, this looks at every
 place of the reference where a rare word of the text, or a rare run of its words, occurs, and aligns
 text and reference from there (`kernels.walking`). Nothing is missed because of its rank. That a
 walk of the suffix array may substitute words, and is kept small by what occurs, is the idea of

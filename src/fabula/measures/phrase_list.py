@@ -64,7 +64,7 @@ class ListedPhrase:
 
 @dataclass(frozen=True, slots=True)
 class PhraseList:
-    """Phrases that one group uses more than another, or that somebody listed."""
+    """Phrases that one group uses more than another, or phrases from any list."""
 
     name: str
     against: str

@@ -77,7 +77,7 @@ class DrawnSpan:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
-        """Raises `InputError` where a field is missing."""
+        """Raises `InputError` if a field is missing."""
         lacking = [one.name for one in fields(cls) if one.name not in row]
         if lacking:
             raise InputError(

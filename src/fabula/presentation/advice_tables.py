@@ -66,7 +66,7 @@ def advice_notes(advice: Advice) -> list[str]:
 
 
 def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) -> str:
-    """The points, then the fate of earlier ones, then what was omitted."""
+    """The points, then the status of earlier ones, then what was omitted."""
     width = terminal_width()
     lines: list[str] = []
     for number, point in enumerate(advice.points, 1):

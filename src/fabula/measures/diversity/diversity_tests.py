@@ -180,7 +180,7 @@ def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] 
     if replicates is None or not np.isfinite(replicates[:, k]).all():
         return None
     if np.ptp(replicates[:, k]) == 0:
-        # Without any variation, as where nothing is shared, the error cannot be estimated.
+        # Without any variation, for instance if nothing is shared, the error cannot be estimated.
         return None
     n = len(replicates)
     squares = (replicates[:, k] - replicates[:, k].mean()) ** 2

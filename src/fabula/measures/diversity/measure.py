@@ -79,7 +79,7 @@ def measure_diversity(
 ) -> Diversity:
     """Measure each group, and test each pair of groups (or each against the `baseline`).
 
-    Raises `InputError` where a text lacks a field, or no group has two texts.
+    Raises `InputError` if a text lacks a field, or no group has two texts.
     """
     stages = stages or Stages()
     names = [ALL_TEXTS] * len(documents)
@@ -125,7 +125,7 @@ def locate_words(
 
 
 class Extras:
-    """Parts of speech and vectors, where requested and available."""
+    """Parts of speech and vectors, if requested and available."""
 
     def __init__(self, plan: Plan, cut: CutTexts, stages: Stages) -> None:
         self.tagged: list[Tagged] = []

@@ -35,7 +35,7 @@ class Tagged:
 
 
 class Tagger:
-    """spaCy's tagger for English. Raises `ModelError` where it is not installed."""
+    """spaCy's tagger for English. Raises `ModelError` if it is not installed."""
 
     def __init__(self) -> None:
         self._nlp: Any = load_pipeline(("tok2vec", "tagger", "senter"))

@@ -87,7 +87,7 @@ class SharedText:
     longest: int
     """Words in the longest run in common with `most_with`."""
     most_with: str | None
-    """The text with which it has most in common; None where there is none."""
+    """The text with which it has most in common; None if there is none."""
     n_others: int
     """Texts with which it has anything in common."""
 

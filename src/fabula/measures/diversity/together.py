@@ -101,7 +101,7 @@ def measure_together(
 def _owners(documents: Sequence[Document], field: str) -> list[int]:
     """A number for each text, equal where they share the field; a text without it has its own.
 
-    Raises `InputError` where no text has the field.
+    Raises `InputError` if no text has the field.
     """
     values = [own_field(document, field) for document in documents]
     if all(value is None for value in values):

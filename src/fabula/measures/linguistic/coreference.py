@@ -144,7 +144,7 @@ class _State:
         return max(persons)[2] if persons else -1
 
     def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
-        """The entity of a mention, a new one where no rule finds one."""
+        """The entity of a mention, a new one if no rule finds one."""
         mention = mentions[k]
         if mention.kind == "empty":
             return -1

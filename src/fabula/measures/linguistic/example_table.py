@@ -14,7 +14,7 @@ __all__ = ["Example", "Written", "sample_examples"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a system wrote after a passage; no text where it failed."""
+    """What a system wrote after a passage; no text if it failed."""
 
     system: str
     text: str | None

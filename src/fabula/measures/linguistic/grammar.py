@@ -106,7 +106,7 @@ class Checker(Protocol):
 
 
 class Harper:
-    """Harper, from its Python package. Raises `ModelError` where it is not installed.
+    """Harper, from its Python package. Raises `ModelError` if it is not installed.
 
     A word is misspelt if both American and British English say so. Style, typography and case do
     not count, nor do rules that fire on edited prose.
@@ -195,7 +195,7 @@ def _rules(tree: Any) -> Iterator[str]:
 class LanguageTool:
     """The paper's tool, via its own server, started with `java -jar languagetool-server.jar`.
 
-    Raises `ModelError` where the server cannot be reached or its answer is unexpected: an
+    Raises `ModelError` if the server cannot be reached or its answer is unexpected: an
     unchecked text is not free of errors.
     """
 

@@ -47,7 +47,7 @@ MTLD_THRESHOLD = 0.72
 class Frequencies:
     """Word frequencies of English by wordfreq, whose sources include Reddit.
 
-    Raises `ModelError` where the package is not installed.
+    Raises `ModelError` if the package is not installed.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def trigrams(tokens: Sequence[str]) -> list[tuple[str, str, str]]:
 
 
 def type_token_ratio(tokens: Iterable[object]) -> float | None:
-    """Distinct tokens as a share of all; None where there are none."""
+    """Distinct tokens as a share of all; None if there are none."""
     counts = Counter(tokens)
     return len(counts) / counts.total() if counts else None
 
@@ -115,7 +115,7 @@ def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
 def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | None:
     """The mean length of runs whose type-token ratio stays above the threshold, in both directions.
 
-    None where no word is repeated and the ratio therefore never falls.
+    None if no word is repeated and the ratio therefore never falls.
     """
     both = [_run_length(words, threshold), _run_length(words[::-1], threshold)]
     known = [length for length in both if length is not None]

@@ -84,7 +84,7 @@ class ToolChoice:
 
 
 class TextTools:
-    """The tools that need a text alone. Raises `ModelError` where one is not installed."""
+    """The tools that need a text alone. Raises `ModelError` if one is not installed."""
 
     def __init__(self, grammar: str = "harper") -> None:
         self.parser = Parser()

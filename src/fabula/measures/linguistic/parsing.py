@@ -102,7 +102,7 @@ class Parsed:
 
 
 class Parser:
-    """The English pipeline, as the metrics use it. Raises `ModelError` where it is missing."""
+    """The English pipeline, as the metrics use it. Raises `ModelError` if it is missing."""
 
     def __init__(self) -> None:
         self._nlp = load_pipeline(_PARTS)
@@ -147,7 +147,7 @@ class Parser:
         )
 
     def _find_row(self, word: str) -> int:
-        """The row of a word's vector; -1 where it has none."""
+        """The row of a word's vector; -1 if it has none."""
         vocab = self._nlp.vocab
         row = int(vocab.vectors.find(key=vocab.strings.add(word)))
         return row if row >= 0 and self._has_length[row] else -1

@@ -28,7 +28,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
 def style_match(a: Counter[str], b: Counter[str]) -> float | None:
     """The mean over the categories of 1 - |share A - share B| / (share A + share B).
 
-    Takes counts of parts of speech, punctuation included; None where a text has no token. A
+    Takes counts of parts of speech, punctuation included; None if a text has no token. A
     category absent from both matches fully, as in language style matching (Ireland and Pennebaker
     2010), which the paper follows.
     """

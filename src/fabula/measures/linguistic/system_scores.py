@@ -58,7 +58,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What a system wrote after a context; no text where it failed."""
+    """What a system wrote after a context; no text if it failed."""
 
     story_id: str
     system: str

@@ -193,7 +193,7 @@ def compare_systems(
     With a vocabulary, type-token ratio and unique trigram ratio count only its words (section 4.1).
     Pairs with one of `controls` are corrected separately. A `two-sample` design treats passages
     and systems as independent, as the paper does; intervals are the same in both. Raises
-    `MixError` where rows were measured in different ways.
+    `MixError` if rows were measured in different ways.
     """
     by_system, passages, signature = _by_system(rows)
     systems = tuple(sorted(by_system, key=lambda s: order.index(s) if s in order else len(order)))

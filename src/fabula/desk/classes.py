@@ -2,7 +2,7 @@
 
 classes/0001/texts/...      the files as they were given
 classes/0001/asked.json     how they were to be compared
-classes/0001/report.html    the report, once it is there; place.html with room for the desk's bar
+classes/0001/report.html    the report, once it exists; place.html with room for the desk's bar
 """
 
 from __future__ import annotations

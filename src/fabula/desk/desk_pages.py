@@ -52,7 +52,7 @@ def home(owner: Owner) -> Response:
 
 @router.post("/drafts")
 async def add(owner: Owner, form: Posted) -> Response:
-    """A new piece, pasted or dropped."""
+    """Create a piece from pasted or uploaded text."""
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name = await _text_of(form)
     title = str(form.get("title") or name or _opening(text))
@@ -61,7 +61,7 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
-    """The next version of a piece."""
+    """Add the next version of a piece."""
     piece = owner.piece(id_)
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, _ = await _text_of(form)

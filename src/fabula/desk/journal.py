@@ -60,7 +60,7 @@ class KeptState:
 
 
 class Journal:
-    """The writing of one piece, in its folder."""
+    """The journal of one piece, in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,6 +1,6 @@
 """The topics of feedback: shares of categories, and how often a label is right.
 
-Rashkin et al. 2025, appendix G: a label is right where it is among the gold labels of a piece.
+Rashkin et al. 2025, appendix G: a label is right if it is among the gold labels of a piece.
 """
 
 from __future__ import annotations

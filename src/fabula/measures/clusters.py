@@ -48,7 +48,7 @@ class Clusters:
     numbers: NDArray[np.int64]
     """(n,), from 0, in the order of the clusters' names."""
     names: tuple[str, ...]
-    """By number: the least key of its texts."""
+    """By number: the smallest key of its texts."""
     n_before: int
     """Number of clusters without joining copies."""
     copies: tuple[int, ...]

@@ -74,7 +74,7 @@ class CorrectedRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """The difference of two groups' means, as experts would have given them."""
+    """The difference between two groups' means, as experts would have given them."""
 
     a: str
     b: str

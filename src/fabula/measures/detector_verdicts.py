@@ -1,4 +1,4 @@
-"""From files of scores to calibrated detectors, and from a detector to verdicts on other texts."""
+"""Calibrate detectors from score files, and apply a detector to other texts."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _measured(row: dict[str, Any]) -> list[str]:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) < 1e300  # also neither NaN nor infinite
+    return abs(value) < 1e300  # also excludes NaN and infinity
 
 
 def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:

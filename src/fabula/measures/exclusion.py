@@ -75,7 +75,7 @@ class ExcludeSame:
 
         also: a field; documents that share it with a text are excluded too.
         """
-        # A text without words is in no reference.
+        # A text without words cannot be in a reference.
         texts = {one.id: one for one in documents if reference.settings.has_words(one.text)}
         same = None if also is None else cls.of(reference, also)
         found = {}

@@ -166,7 +166,7 @@ class FluencyMeasure:
         return {}
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
-        """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
+        """Measure documents as they come, in order. Raises `ModelError` from the model."""
         for document in check_documents(documents):
             yield self.measured(document, read_tokens(self._model, document))
 
@@ -195,7 +195,7 @@ def read_tokens(
 ) -> TokenSurprisal | None:
     """How surprising a model finds each token of a document; None if it is not English.
 
-    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed`, as the model does.
+    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed` from the model.
     """
     return None if not_english(document.text) else model.score(document.text, check)
 

@@ -76,7 +76,7 @@ class JudgeOnItem:
     kappa: Estimate
     people: Estimate
     difference: Estimate
-    """The judge's kappa less that of people."""
+    """The judge's kappa minus that of people."""
     correlation: Estimate
     """Pearson with people's means; none for choices without worth."""
     why_missing: Mapping[str, str]
@@ -91,7 +91,7 @@ class JudgesOnItem:
     first: str
     second: str
     difference: Estimate
-    """The first judge's kappa with people less the second's."""
+    """The first judge's kappa with people minus the second's."""
     agreement: Estimate
     """Kappa between the two."""
     why_missing: Mapping[str, str]

@@ -167,7 +167,7 @@ def _value(item: Item, answer: Any, where: str) -> float | str | None:
     if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
         return float(word.lower() in _TRUE)
     if scale.form == "option":
-        # An apostrophe keeps a spreadsheet from taking an answer for a formula.
+        # An apostrophe keeps spreadsheets from treating an answer as a formula.
         said = (word.casefold(), word.removeprefix("'").casefold())
         word = next((one for one in scale.answers if one.casefold() in said), word)
     try:

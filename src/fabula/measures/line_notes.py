@@ -115,7 +115,7 @@ _PERCEIVED = {
     "notice": "notice", "watched": "watch", "watches": "watch", "watch": "watch",
     "observed": "observe", "observes": "observe",
 }  # fmt: skip
-"""Verbs of perceiving, by form."""
+"""Verbs of perception, by form."""
 _TAKEN_IN = word_set("felt feels feel heard hears hear")
 _PRONOUNS = word_set("i he she we they")
 

@@ -337,5 +337,5 @@ def pet_phrases_name() -> str:
 
 def _log_tail(n: int, mean: float) -> float:
     """An upper bound of the log probability of n or more where `mean` are expected, by Poisson."""
-    # Chernoff's bound, which needs no sum.
+    # Chernoff's bound, which avoids the sum.
     return n - mean - n * math.log(n / mean) if n > mean else 0.0

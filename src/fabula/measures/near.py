@@ -93,7 +93,7 @@ class _Nearest:
 
     first: int
     end: int
-    """Its words: from `first` to before `end`."""
+    """Its words: `first` to `end`, half-open."""
     similarity: float
     number: int
     """Its document's number."""
@@ -242,7 +242,7 @@ class NearSearch(SearchForNear):
     def _nearest(
         self, window: Window, begin: int, first: int, end: int, min_words: int
     ) -> _Nearest | None:
-        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin` on.
+        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin`.
 
         None if too little is left of it when its ends are cut.
         """

@@ -57,7 +57,7 @@ class WalkSettings:
     threshold: float = 0.45
     """Least cosine of two similar words."""
     bits: float = 22.0
-    """Least bits over chance."""
+    """Minimum bits over chance."""
     meaning: float = 0.5
     """Least cosine of the two sides' sentence vectors; 0 to skip the check."""
     floor: int = 4
@@ -96,7 +96,7 @@ class _Stretch:
 
 
 class NearWalk(SearchForNear):
-    """Near matches in a reference, without a list of passages.
+    """Near-match search in a reference, without a list of passages.
 
     `encoder` reads both sides of each match if `settings.meaning` requires it; the packaged one is
     the default.

@@ -157,7 +157,7 @@ class NormInstrument:
             ]
 
     def _of(self, text: str) -> tuple[str | None, float | None, float | None]:
-        """Why something is missing, the mean, and the share of words that are rated."""
+        """The reason if missing, the mean, and the share of words that are rated."""
         foreign = not_english(text)
         if foreign is not None:
             return foreign, None, None

@@ -363,7 +363,7 @@ def _spread_row(spread: Spread) -> dict[str, Any]:
 
 
 def _source_row(source: Occurrence) -> dict[str, Any]:
-    """A source as people cite it, with the words around the span."""
+    """A source in citation form, with the words around the span."""
     document, span = source.document, source.span
     return {
         "id": document.id,

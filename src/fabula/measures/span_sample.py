@@ -200,7 +200,7 @@ class KindShare:
 def kind_shares(
     spans: Sequence[DrawnSpan], kinds: Mapping[str, str], *, seed: int = 0
 ) -> list[KindShare]:
-    """Of the spans that people labelled, kind by kind."""
+    """For the spans that people labelled, by kind."""
     labelled = [span for span in spans if span.id in kinds]
     weights = _weights(labelled)
     found = []
@@ -216,16 +216,16 @@ def kind_shares(
 
 @dataclass(frozen=True, slots=True)
 class SpanReader:
-    """How often the rule, or a model, tells quotations from all else as people do."""
+    """How often the rule, or a model, agrees with people about what is a quotation."""
 
     by: str
     n: int
     """Spans that people labelled and that have a verdict of this reader."""
     n_missing: int
     n_quotations: int
-    """What people call so."""
+    """The number that people call quotations."""
     n_called: int
-    """What the reader calls so."""
+    """The number that the reader calls quotations."""
     accuracy: Estimate
     precision: Estimate
     recall: Estimate

@@ -41,7 +41,7 @@ class Telling:
 
     @property
     def person(self) -> Literal["first", "third"] | None:
-        """None also between the two."""
+        """Also None between the two."""
         if self.first_person is None or _MAX_THIRD < self.first_person < _MIN_FIRST:
             return None
         return "first" if self.first_person >= _MIN_FIRST else "third"

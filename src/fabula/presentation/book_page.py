@@ -49,7 +49,7 @@ _PANELS = (
         "how improbable a small language model finds the words, in bits a word",
     ),
 )
-"""Field, title, form and explanation of each small picture."""
+"""Field, title, form and explanation of each small chart."""
 
 
 @dataclass(slots=True)

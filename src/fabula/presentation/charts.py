@@ -116,7 +116,7 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
 
 
 def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
-    """The loss of a training over its tokens, and the held-out perplexity after each epoch.
+    """The training loss over tokens, and the held-out perplexity after each epoch.
 
     The same log gives the same bytes. Raises `InputError` for an unknown extension.
     """

@@ -161,7 +161,7 @@ def _opened(source: Path, text: str) -> Any:
 
 
 def _paragraphs(word: Any) -> Iterator[Any]:
-    """As `fabula.text.readers` joins them: those of tables too, in order."""
+    """As joined by `fabula.text.readers`: including those of tables, in order."""
     from docx.oxml.ns import qn
     from docx.text.paragraph import Paragraph
 
@@ -213,7 +213,7 @@ def _split(run: Any, n_chars: int) -> Any:
         elif before <= 0:
             run.remove(ours)
         else:
-            # Only text has more than one character.
+            # Only text elements have more than one character.
             ours.text, theirs.text = shown[:before], shown[before:]
             for part in (ours, theirs):
                 part.set(qn("xml:space"), "preserve")

@@ -110,7 +110,7 @@ def _of_field(one: Calibration) -> str:
 
 
 def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
-    """What is wrong with how the texts were collected."""
+    """Problems with how the texts were collected."""
     remarks = []
     for one in found:
         if (collected := one.collected) is None:

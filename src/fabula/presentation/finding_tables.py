@@ -20,7 +20,7 @@ def finding_tables(
     accuracies: Sequence[ReaderAccuracy],
     crosses: Sequence[tuple[str, ...]],
 ) -> list[Block]:
-    """For each reader its tables; then how far readers agree with people."""
+    """For each reader its tables; then how well readers agree with people."""
     parts: list[Block] = []
     for one in readers:
         what = "what answers quote" if one.by == "quotation" else f"the judge {one.by}"

@@ -15,7 +15,7 @@ _MAX_SPREAD = 10
 
 @dataclass(frozen=True, slots=True)
 class Gloss:
-    """A stretch of a near span, with what the source has instead of it."""
+    """A stretch of a near span, with what the source has in its place."""
 
     text: str
     source: str = ""

@@ -38,7 +38,7 @@ _NEARLY_ALL = 0.9
 
 @dataclass(slots=True)
 class Article:
-    """One text with its numbers."""
+    """A text with its scores."""
 
     number: int
     title: str

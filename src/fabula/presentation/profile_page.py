@@ -85,7 +85,7 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
 
 
 def profile_view(profile: Profile) -> dict[str, Any]:
-    """A profile as a page shows it."""
+    """A profile as displayed on the page."""
     return {
         "title": visible(profile.document.title),
         "metrics": [

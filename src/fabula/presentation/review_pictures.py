@@ -127,7 +127,7 @@ class Dot:
 def scatter(
     dots: Sequence[Dot], groups: Sequence[GroupNumbers], item: str, odd_from: float | None
 ) -> dict[str, Any] | None:
-    """Novelty to the right, surprisal upwards; None without dots."""
+    """Novelty on the x-axis, surprisal on the y-axis; None without dots."""
     if not dots:
         return None
     width, height, left, bottom = 560, 300, 46, 262

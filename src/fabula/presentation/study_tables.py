@@ -62,7 +62,7 @@ def study_tables(
     *,
     seed: int = 0,
 ) -> list[Block]:
-    """Pass rates, agreement with intervals, tests passed, places and supposed origins."""
+    """Pass rates, agreement with intervals, tests passed, ranks and supposed origins."""
     rates = pass_rates(panel, rubric, authors)
     first = Sheet(
         "passed",

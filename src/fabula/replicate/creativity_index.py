@@ -305,7 +305,7 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
 
 
 def _machines(sets: Iterable[Sequence[Document]]) -> list[Document]:
-    """Texts by machines, to be a reference."""
+    """Machine texts, used as a reference."""
     return [
         replace(d, id=f"machine-{d.id}")
         for texts in sets
@@ -577,7 +577,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
 
 
 def _last(curves: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, list[float]]:
-    """What is left in the end, by cluster."""
+    """The final uniqueness, by cluster."""
     return {name: [curve[-1] for curve in some] for name, some in curves.items()}
 
 

@@ -74,7 +74,7 @@ class SettingsTable:
     reference: str
     n_texts: int
     n_missing: int
-    """Texts without an index under some setting."""
+    """Texts without an index under at least one setting."""
     effects: tuple[SettingEffect, ...]
     share_sides: float
     """Share of the variance between people and machines."""

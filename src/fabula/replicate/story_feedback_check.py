@@ -88,7 +88,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One quantity that several tables give."""
+    """A quantity given in several tables."""
 
     what: str
     sources: Mapping[str, Interval]

@@ -88,7 +88,7 @@ class Replica:
     passed: Mapping[str, Mapping[int, int]]
     """Figure 3: how many assessments of an author's stories passed 0, 1, ... 14 tests."""
     pearson: float | None
-    """Of tests passed, between two experts of a story, without `OUTLIER_GROUP`."""
+    """For tests passed, between two experts of a story, without `OUTLIER_GROUP`."""
     pearson_all: float | None
     n_stories: int
     n_verdicts: int

@@ -65,7 +65,7 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class DiversityTest:
-    """How far group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
+    """How much group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
 
     measure: str
     a: str
@@ -292,7 +292,7 @@ def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | 
 def _joint_error(
     one: _GroupValues, other: _GroupValues, k: int, pool: Pool
 ) -> tuple[float, int] | None:
-    """Of a difference: prompt by prompt where groups share prompts, else of independent groups."""
+    """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
     if one.replicates is None or other.replicates is None:
         return None
     if pool.design == "prompts":

@@ -1,4 +1,4 @@
-"""How far texts lie apart as vectors."""
+"""Distance between texts as vectors."""
 
 from __future__ import annotations
 

@@ -408,7 +408,7 @@ def _tested(
 
 
 def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> list[_Passing]:
-    """The phrases that pass, folded."""
+    """The phrases that pass, after folding."""
     ps = [_p(kind, t, groups) for kind, t, _ in tested]
     passing = [
         _Passing(kind, t, p, p_holm, rate)

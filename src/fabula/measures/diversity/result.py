@@ -85,7 +85,7 @@ def reason_of(estimate: Estimate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """How alike the texts of groups are."""
+    """How similar the texts of groups are."""
 
     by: str | None
     design: str

@@ -57,7 +57,7 @@ class Tagger:
 
 
 def template_ngrams(tagged: Sequence[Tagged]) -> Ngrams:
-    """The sequences of `TEMPLATE_TAGS` tags within sentences that two texts or more have."""
+    """The sequences of `TEMPLATE_TAGS` tags within sentences that occur in two or more texts."""
     *_, (longest, _) = tag_table(tagged).ngrams(TEMPLATE_TAGS)
     return longest
 

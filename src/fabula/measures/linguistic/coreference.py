@@ -1,7 +1,7 @@
 """Which noun phrases corefer: a sieve of rules, the most reliable first.
 
 Roemmele, Gordon and Swanson 2017, section 4.2, "Entity Coreference" (metric 15) needs to know which
-entities of a continuation were in its context. The rules are of the kind of Lee et al. 2013
+entities of a continuation were in its context. The rules resemble those of Lee et al. 2013
 ("Deterministic coreference resolution"): apposition, equal words, names, heads, then pronouns by
 person, number, gender and speaker. They depend only on the parse.
 """
@@ -284,7 +284,7 @@ class _State:
 
 
 class Sieve:
-    """The rules of this module."""
+    """Coreference by the rules of this module."""
 
     name = f"sieve2,{READER}"
 

@@ -308,7 +308,7 @@ class AtLength:
     control: Estimate
     """The mean of the random sentences, over the passages where the system has a value."""
     test: PairTest
-    """Of the paired difference, system - control; corrected over the systems of the metric."""
+    """For the paired difference, system - control; corrected over the systems of the metric."""
 
 
 @dataclass(frozen=True, slots=True)

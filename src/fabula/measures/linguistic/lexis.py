@@ -1,8 +1,8 @@
 """Vocabulary: how rare and how varied the words are.
 
 Roemmele, Gordon and Swanson 2017, section 4.1, "Lexical Diversity" and "Lexical Frequency" (metrics
-3 to 5). Because the type-token ratio falls with length, two measures that do not are added: MATTR
-(Covington and McFall 2010) and MTLD (McCarthy and Jarvis 2010).
+3 to 5). Because the type-token ratio falls with length, two length-independent measures are added:
+MATTR (Covington and McFall 2010) and MTLD (McCarthy and Jarvis 2010).
 """
 
 from __future__ import annotations

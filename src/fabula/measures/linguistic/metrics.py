@@ -153,7 +153,7 @@ class Tools(TextTools):
 
 @functools.cache
 def open_tools(choice: ToolChoice) -> Tools:
-    """The tools of this process, opened once."""
+    """The tools of this process, loaded once."""
     return Tools(choice)
 
 

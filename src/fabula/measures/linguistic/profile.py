@@ -219,7 +219,7 @@ def _profile_one(grammar: str, document: Document) -> Profile:
 
 @functools.cache
 def opened_tools(grammar: str) -> tuple[TextTools, Any]:
-    """The tools of a profile, and the pipeline that finds sentences: opened once."""
+    """The tools of a profile, and the pipeline that finds sentences: loaded once."""
     return TextTools(grammar), sentence_pipeline()
 
 

@@ -74,7 +74,7 @@ class SystemTable:
     """Chapters of these passages, or the passages where chapters are unknown: the units that are
     resampled, and permuted in a test."""
     unit: str
-    """What they are: `chapters` or `passages`."""
+    """The kind of unit: `chapters` or `passages`."""
     metrics: tuple[Metric, ...]
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""

@@ -114,6 +114,6 @@ def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
 
 
 def _bounded(pool: Pool, n_groups: int) -> Pool:
-    """The size of the smallest group, for every group."""
+    """Draw the same number from every group: as many as the smallest can give."""
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
     return replace(pool, n_drawn=n_drawn)

@@ -1,4 +1,4 @@
-"""What `import fabula` offers: frames, lists and folders in, results and frames out.
+"""The public API of `import fabula`: frames, lists and folders in, results and frames out.
 
-Each function does what the command of its name does, with the same settings under the same names.
+Each function corresponds to the command of the same name, with the same settings.
 """

@@ -1,4 +1,4 @@
-"""Whatever a caller has as texts, as documents; and rows as the kind of frame that came in."""
+"""Convert a caller's texts to documents, and rows to the kind of frame that came in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def documents_of(texts: Texts, *, text: str = "text", id: str = "id") -> GivenTe
 
     `text` and `id` name the columns of a frame and the keys of dicts; other columns become the
     documents' fields. Strings in a list get the ids "1", "2", ... Raises `InputError` for anything
-    else, and where two have one id.
+    else, and for duplicate ids.
     """
     rows, kind = rows_of(texts)
     if rows is not None:
@@ -68,7 +68,7 @@ def documents_of(texts: Texts, *, text: str = "text", id: str = "id") -> GivenTe
 
 
 def _numbered(texts: Any) -> Any:
-    """Strings of a list as documents; whatever else it holds is left as it is."""
+    """Strings of a list as documents; other elements are unchanged."""
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         return texts
     return (
@@ -80,7 +80,7 @@ def _numbered(texts: Any) -> Any:
 def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     """The rows of a frame, of a list of dicts or of a mapping from id to text; None for others.
 
-    What is missing in a frame is None in a row.
+    Missing values of a frame are None in a row.
     """
     kind = _frame_kind(table)
     if kind == "pandas":
@@ -111,7 +111,7 @@ def _frame_kind(table: Any) -> FrameKind | None:
 def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
     """Rows as a frame of a kind; by default of the first of pandas and Polars that is installed.
 
-    An Arrow table where neither is, and the list of rows itself where PyArrow is not either.
+    An Arrow table if neither is, and the list of rows itself without PyArrow.
     """
     listed = list(rows)
     for candidate in (kind,) if kind else ("pandas", "polars", "arrow"):
@@ -138,6 +138,6 @@ def _made(rows: list[dict[str, Any]], kind: str) -> Any:
 
 
 def located(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Rows with the words that tell where each is from."""
+    """Rows with a description of their origin."""
     for number, row in enumerate(rows, 1):
         yield row, f"row {number}"

@@ -1,4 +1,4 @@
-"""Telling human from machine: `fabula.detect.calibrate` and `fabula.detect.open`."""
+"""Tell human from machine: `fabula.detect.calibrate` and `fabula.detect.open`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def calibrate(
     rates: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> Detector:
-    """Find out how well scores of labelled texts tell human from machine.
+    """Calibrate how well scores of labelled texts tell human from machine.
 
-    A text is human where its field `label` is `positive`. Texts that share the field `cluster` (by
-    default prompt_id, pair_id or author) count as one. `rates` are the shares of human texts that
-    may be called machine-written. Raises `InputError` where a row lacks a field, `MixError` where
-    rows were measured in different ways.
+    A text is human if its field `label` is `positive`. Texts that share the field `cluster` (by
+    default prompt_id, pair_id or author) count as one. `rates` are the allowed shares of human
+    texts called machine-written. Raises `InputError` if a row lacks a field, `MixError` if rows
+    were measured in different ways.
     """
     from fabula.measures.detector_verdicts import Label, calibrate_rows
 

@@ -54,9 +54,9 @@ __all__ = [
 
 
 def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
-    """Texts as documents: a frame, a list, a mapping from id to text, a file, a folder, a pattern.
+    """Load texts as documents: a frame, list, mapping from id to text, file, folder or pattern.
 
-    Raises `InputError` that names the row or the file.
+    Raises `InputError`, naming the row or the file.
     """
     return documents_of(texts, text=text, id=id).documents
 
@@ -73,8 +73,8 @@ def build(
     """Build a reference corpus in the folder `out`, and open it.
 
     settings: those of `fabula reference build`, such as `case` ("fold", "keep"), `punct` ("drop",
-    "keep"), `restart`, `n_jobs`; `passages` is off unless it is set. Raises `CorpusError` where
-    `out` holds something else, `InputError` for texts that cannot be read.
+    "keep"), `restart`, `n_jobs`; `passages` is off by default. Raises `CorpusError` if `out`
+    contains something else, `InputError` for texts that cannot be read.
     """
     from fabula.jobs.references import BuildSettings, build_corpus
     from fabula.reference import Reference
@@ -103,7 +103,7 @@ def originality(
     """Score texts against a reference: L-uniqueness, the Creativity Index, every borrowed span.
 
     settings: those of `fabula originality`, such as `match`, `levels`, `exclude`, `exclude_same`,
-    `out`, `n_jobs`. Raises `InputError`, `CorpusError`; a text whose look-up failed has no score,
+    `out`, `n_jobs`. Raises `InputError`, `CorpusError`; a text whose lookup failed has no score,
     and its row says why. Source: Lu et al. 2024.
     """
     from fabula.jobs.originality import OriginalitySettings, run
@@ -116,7 +116,7 @@ def originality(
 
 
 def _paths(reference: Any) -> tuple[str, ...]:
-    """Where a reference is, whatever of it a caller has."""
+    """The location of a reference, given in any form."""
     if isinstance(reference, str | Path):
         return (str(reference),)
     paths = getattr(reference, "paths", None)
@@ -137,7 +137,7 @@ def profile(
 ) -> Profiles:  # fmt: skip
     """Profile texts: rhythm, dialogue, rarity of words, grammar, repetition. English only.
 
-    Raises `ModelError` where the language pipeline is not installed.
+    Raises `ModelError` if the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.workers import default_jobs
@@ -149,10 +149,10 @@ def profile(
 
 @recorded_call
 def book(texts: Texts, *, text: str = "text", id: str = "id", n_people: int = 12) -> Books:
-    """Measure books by chapter: length, pace, speech, repetition, who is where. English only.
+    """Measure books by chapter: length, pace, speech, repetition, people. English only.
 
-    A text without headings is measured in stretches. Raises `ModelError` where the language
-    pipeline is not installed.
+    A text without headings is measured in stretches. Raises `ModelError` if the language pipeline
+    is not installed.
     """
     from fabula.jobs.books import BookSettings, measure_books
 
@@ -172,15 +172,15 @@ def judge(
     id: str = "id",
     **settings: Any,
 ) -> Verdicts:
-    """Put a rubric to a language model, text by text.
+    """Judge texts by a rubric with a language model.
 
     `model` is a name as on the command line, or a function (plain or async) from the text of a
-    prompt to the text of an answer. `labels`, people's of some of the texts (as `correct` takes
-    them), correct it; `n_shots` of these texts stand before each as examples. With `out`, a folder,
-    every answer is kept there and a run that was interrupted resumes. settings: those of `fabula
-    judge`, such as `style`, `n_samples`, `items`, `max_cost` with `price`. Nothing is asked about
-    the cost: set `max_cost`. An answer without a verdict is missing with its reason. Raises
-    `InputError`, `ModelError`, `BusyError`.
+    prompt to the text of an answer. `labels`, by people for some of the texts (as for `correct`),
+    correct it; `n_shots` of these texts precede each as examples. With `out`, a folder, every
+    answer is saved there and interrupted runs resume. settings: those of `fabula judge`, such as
+    `style`, `n_samples`, `items`, `max_cost` with `price`. There is no confirmation of the cost:
+    set `max_cost`. An answer without a verdict is missing with its reason. Raises `InputError`,
+    `ModelError`, `BusyError`.
     """
     from fabula.jobs.judging import (
         LabelledSettings,
@@ -231,7 +231,7 @@ def agreement(
     by: Literal["item", "dimension", "author"] = "item",
     seed: int = 0,
 ) -> Agreement:
-    """How far judges agree with experts, with 95 % intervals by a bootstrap over stories.
+    """Measure judges' agreement with experts, with 95 % bootstrap intervals over stories.
 
     `experts` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
     that `fabula agreement --experts` takes. Raises `InputError`, `MixError`.
@@ -251,7 +251,7 @@ def agreement(
 def correct(
     verdicts: Verdicts, labels: Any = None, *, by: str | None = None, **settings: Any
 ) -> Corrected:
-    """What experts would have said of all texts, from a judge's verdicts and labels of some.
+    """Estimate what experts would have said of all texts, from a judge and labels of some.
 
     `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
     with them; `by` a field of the texts, whose groups are corrected and compared. settings: those
@@ -278,12 +278,12 @@ def compare_judges(
     id: str = "id",
     seed: int = 0,
 ) -> JudgeComparison:
-    """Compare judges with people and with each other; from three on their panels too.
+    """Compare judges with people and with each other; three or more also as panels.
 
-    `runs` are verdicts, or the folders of finished runs (`out`); a judge that has several is one
-    judge in each. `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the
-    path of a file with them; without it judges are compared with each other alone. With the `texts`
-    that were judged, the bias for length is measured. Raises `InputError`, `MixError`.
+    `runs` are verdicts, or the folders of finished runs (`out`); a judge in several runs counts as
+    one judge in each. `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the
+    path of a file with them; without it judges are only compared with each other. With the judged
+    `texts`, the length bias is measured. Raises `InputError`, `MixError`.
     """
     from fabula.jobs.judge_comparison import JudgeComparisonSettings, compare_runs
 
@@ -304,7 +304,7 @@ def _judge_run(run: Verdicts | str | Path, name: str) -> JudgeRun:
 
     if not isinstance(run, Verdicts):
         return read_judge_run(Path(run))
-    # Answers that were there already were not counted.
+    # Existing answers were not counted.
     costs = {
         one.model: JudgeCost(one.n_calls, one.usage.n_input, one.usage.n_output, one.cost)
         for one in run.judged.spent
@@ -322,13 +322,13 @@ def find_faults(
     out: str | Path | None = None,
     **settings: Any,
 ) -> FoundFaults:
-    """Score which answers of models find the faults that `fabula feedback corrupt` planted.
+    """Score which model answers find the faults planted by `fabula feedback corrupt`.
 
-    `answers` are rows of `fabula feedback elicit` or the path of its file; `labels` people's, of
-    some answers: a frame or rows with `document`, `item` ("found", "asks"), `rater`, `value`, or
-    the path of a file with them. With `model`, a name or a function, a judge reads the answers too,
-    and `out` keeps what it says. settings: those of `fabula feedback find`. Raises `InputError`,
-    `ModelError`, `BusyError`.
+    `answers` are rows of `fabula feedback elicit` or the path of its file; `labels` are people's,
+    for some answers: a frame or rows with `document`, `item` ("found", "asks"), `rater`, `value`,
+    or the path of a file with them. With `model`, a name or a function, a judge reads the answers
+    too, and its output is saved in `out`. settings: those of `fabula feedback find`. Raises
+    `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.jobs.planted_faults import FindSettings
     from fabula.jobs.planted_faults import find_faults as find
@@ -354,11 +354,11 @@ def find_faults(
 
 @recorded_call
 def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> RaterPlan:
-    """How many stories a study needs for each number of raters, from the labels of a pilot.
+    """Plan how many stories a study needs per number of raters, from the labels of a pilot.
 
     `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
     with them, on yes-no items or numbers. settings: those of `fabula plan raters`, such as
-    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also where the pilot is too
+    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also if the pilot is too
     small or too uniform to plan from.
     """
     from fabula.jobs.rater_plan import RaterPlanSettings, plan_from
@@ -371,7 +371,7 @@ def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> Ra
 
 
 def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], str]:
-    """People's labels, and what they are from."""
+    """People's labels, and their origin."""
     from fabula.measures.labels import labels_of, read_labels
 
     if isinstance(given, str | Path):
@@ -391,10 +391,10 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare the originality of groups of texts; `by` is a field of theirs.
+    """Compare the originality of groups of texts, defined by their field `by`.
 
     Gives each group's mean Creativity Index with a 95 % interval, and the pairs (or each group and
-    the `baseline`) with Mann-Whitney tests corrected after Holm. Texts that share the field
+    the `baseline`) with Mann-Whitney tests corrected by Holm's method. Texts that share the field
     `cluster` count as one, and tests permute within what groups share. Raises `InputError`, and
     `MixError` for scores that were not measured in the same way.
     """
@@ -415,11 +415,11 @@ def diversity(
     id: str = "id",
     **settings: Any,
 ) -> Diversity:
-    """How alike the texts of each group are, at equal length and equal number of texts.
+    """Measure how similar the texts of each group are, at equal length and number of texts.
 
-    `by` is a field of the texts, and so is `prompt`, which holds a text's prompt or an id of it.
+    `by` is a field of the texts, and so is `prompt`, which has a text's prompt or an id of it.
     settings: those of `fabula diversity`, such as `n_words`, `n_pairs`, `baseline`, `extras`.
-    Raises `InputError` where a text lacks a field, or no group has two texts. Sources: Shaib et al.
+    Raises `InputError` if a text lacks a field, or no group has two texts. Sources: Shaib et al.
     2024, Li et al. 2016, Zhu et al. 2018, Salkar et al. 2022.
     """
     from fabula.jobs.diversity import DiversitySettings
@@ -444,11 +444,11 @@ def key_phrases(
     id: str = "id",
     **settings: Any,
 ) -> KeyPhrases:
-    """The phrases that texts of `a` use more than texts of `b`, and `b` more than `a`.
+    """Find phrases that texts of `a` use more than texts of `b`, and `b` more than `a`.
 
     Instead of `b` a field of the texts, `by`, can name both groups. settings: those of `fabula
-    groups phrases`, such as `of`, `against`, `n_words`, `min_ratio`, `max_p`. What is listed
-    passes an exact test by text, which is not a detector of who wrote one. Raises `InputError`,
+    groups phrases`, such as `of`, `against`, `n_words`, `min_ratio`, `max_p`. Listed phrases pass
+    an exact test by text, which does not detect who wrote a text. Raises `InputError`,
     `SettingsError`. Source: Monroe, Colaresi and Quinn 2008.
     """
     from fabula.jobs.phrases import PhraseSettings, split_texts
@@ -481,13 +481,13 @@ def report(
     id: str = "id",
     **settings: Any,
 ) -> Report:
-    """Run every instrument that can run, and say what was left out and how to have it.
+    """Run every available instrument; report which were skipped and how to enable them.
 
-    `judge` holds verdicts on these texts, by id, that are there already; with `model`, a language
-    model judges and advises. `labels`, people's of some of the texts (as `correct` takes them),
-    show what these people would have said of all beside what the judge says. settings: those of
-    `fabula report`. Raises `InputError`, `CorpusError` for what cannot be opened, and `InputError`
-    where `judge` and `model` are both to judge.
+    `judge` takes existing verdicts on these texts, by id; with `model`, a language model judges and
+    advises. `labels`, by people for some of the texts (as for `correct`), show what these people
+    would have said of all next to the judge's means. settings: those of `fabula report`. Raises
+    `InputError`, `CorpusError` for what cannot be opened, and `InputError` if both `judge` and
+    `model` are given to judge.
     """
     from fabula.jobs.judging import check_labels
     from fabula.jobs.report import ReportSettings

@@ -1,4 +1,4 @@
-"""Settings from keyword arguments, whatever part of them a name belongs to."""
+"""Settings from keyword arguments, including those of nested settings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ S = TypeVar("S", bound=Settings)
 
 
 def settings_from(kind: type[S], given: dict[str, Any], fixed: dict[str, Any]) -> S:
-    """Settings of a kind from values by name. Raises `SettingsError` for an unknown name.
+    """Settings of a class from values by name. Raises `SettingsError` for an unknown name.
 
-    `fixed` are values that the caller's own arguments decide; their names cannot be given again.
+    `fixed` are values set by the caller's own arguments; they cannot be given again.
     """
     paths = {one.path[-1]: one.path for one in fields_of(kind)}
     for name in given:

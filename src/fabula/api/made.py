@@ -1,7 +1,7 @@
-"""Records beside what is saved from Python: `FILE.provenance.json`, as commands leave them.
+"""Provenance records for files saved from Python: `FILE.provenance.json`, as for commands.
 
-A function of `fabula` notes its call: settings, digests of texts and files, the models that
-answered. What it gives carries that note, and whatever is saved of it gets a record with it.
+A function of `fabula` records its call: settings, digests of texts and files, the models that
+answered. Its result carries that record, and a file saved from it gets a record next to it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Made:
     """`fabula.judge`."""
     settings: dict[str, Any]
     sources: tuple[str, ...]
-    """What of the settings is a file or a folder on this machine."""
+    """The settings that are files or folders on this machine."""
     noted: Recording
 
 
 def recorded_call(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of `fabula` whose results, and what it writes as `out`, get records."""
+    """A function of `fabula` whose results, and whose output at `out`, get records."""
     signature = inspect.signature(function)
     home = "fabula.detect" if function.__module__.endswith(".detect") else "fabula"
 
@@ -56,7 +56,7 @@ def recorded_call(function: Callable[P, R]) -> Callable[P, R]:
         if out is not None and "://" not in str(out):
             noted.keep(made.call, settings, {"out": Path(out)}, sources)
         if hasattr(type(result), "made"):
-            # What is frozen is the result; how it was made is no part of it.
+            # The result is frozen; its provenance is not part of it.
             object.__setattr__(result, "_made", made)
         return result
 
@@ -64,7 +64,7 @@ def recorded_call(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def recorded_save(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that saves a result at the path it is given first."""
+    """A method that saves a result at the path in its first argument."""
 
     @wraps(method)
     def save(*args: P.args, **more: P.kwargs) -> R:
@@ -85,7 +85,7 @@ def recorded_save(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def _where(value: Any) -> Any:
-    """Of an open reference its places."""
+    """For an open reference, its locations."""
     paths = getattr(value, "paths", None)
     return [str(path) for path in paths] if isinstance(paths, list | tuple) else value
 
@@ -106,9 +106,9 @@ def _is_here(source: str | Path) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON; of objects their kind, and of texts in memory their number.
+    """A setting as JSON; objects by their type, and texts in memory by their number.
 
-    What such texts are is told by their digest among the inputs.
+    The inputs include a digest of such texts.
     """
     if value is None or isinstance(value, bool | int | float | str | Path):
         return value

@@ -1,4 +1,4 @@
-"""What the functions of `fabula` give back: it shows and saves itself, and becomes a frame."""
+"""Results of the functions of `fabula`: they print, save, and convert to frames."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scores(Tabled):
     def wide(self) -> Any:
         """A frame of the input's kind, one row per text: `id` and its scores.
 
-        `creativity_index`; `uniqueness_L` for each L; `n_words`; `missing_reason`, None where there
+        `creativity_index`; `uniqueness_L` for each L; `n_words`; `missing_reason`, None if there
         are scores. Join it to your own frame on `id`.
         """
         names = ("creativity_index", "n_words", "missing_reason")
@@ -75,7 +75,7 @@ class Scores(Tabled):
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader of the numbers should know."""
+        """Notices for a reader of the numbers."""
         return self.result.remarks()
 
     @property
@@ -160,7 +160,7 @@ class Books(Tabled):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row a text, with its chapters, people and repetitions, as the command prints them."""
+        """A row per text, with its chapters, people and repetitions, as the command prints them."""
         return self.found.to_json()
 
     def wide(self) -> Any:
@@ -173,7 +173,7 @@ class Books(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts(Tabled):
-    """What judges said of each text on each item of a rubric."""
+    """Judges' answers about each text on each item of a rubric."""
 
     judged: Judged
     kind: FrameKind | None = None
@@ -209,7 +209,7 @@ class Verdicts(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class Agreement(Tabled):
-    """How far judges agree with experts, and experts with each other."""
+    """Agreement of judges with experts, and of experts with each other."""
 
     found: Agreements
 
@@ -272,7 +272,7 @@ class Corrected(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison(Tabled):
-    """Judges and their panels beside each other, and beside people where there are labels."""
+    """Judges and their panels compared with each other, and with people if there are labels."""
 
     found: _JudgeComparison
 
@@ -281,11 +281,11 @@ class JudgeComparison(Tabled):
         return self.found.to_json()
 
     def wide(self) -> Any:
-        """A frame, one row per judge and panel: every figure that is a number.
+        """A frame, one row per judge and panel: every numeric figure.
 
-        `kappa` with people's majority, its `low` and `high`, and what one person reaches
-        (`baseline`); `n_missing` counts the answers without a verdict. What each two judges differ
-        by is in `to_json`.
+        `kappa` with people's majority, its `low` and `high`, and the kappa of one person
+        (`baseline`); `n_missing` counts the answers without a verdict. The differences between each
+        two judges are in `to_json`.
         """
         return frame_of((_flat(entry) for entry in self.to_json()), None)
 
@@ -319,9 +319,9 @@ class RaterPlan(Tabled):
         return self.found.to_json()
 
     def wide(self) -> Any:
-        """A frame, one row per number of raters: stories and readings for each wanted interval.
+        """A frame, one row per number of raters: stories and readings for each target interval.
 
-        `item` is missing of the plan for all yes-no items together.
+        `item` is missing in the plan for all yes-no items together.
         """
         content = self.to_json()
         rows = [{"item": None, **row} for row in content["rows"]]
@@ -335,7 +335,7 @@ class RaterPlan(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class FoundFaults(Tabled):
-    """Which answers find the planted faults, as quotations and each judge have it."""
+    """Which answers find the planted faults, according to quotations and each judge."""
 
     found: _FoundFaults
 
@@ -344,7 +344,7 @@ class FoundFaults(Tabled):
         return self.found.to_json()
 
     def wide(self) -> Any:
-        """A frame, one row per answer that could be read: what it finds, by which rule."""
+        """A frame, one row per readable answer: what it finds, by which rule."""
         return frame_of(self.found.rows(), None)
 
     def tables(self) -> list[Block]:
@@ -353,7 +353,7 @@ class FoundFaults(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Tabled):
-    """Groups of scored texts beside each other."""
+    """Groups of scored texts compared."""
 
     comparison: _Comparison
 
@@ -401,8 +401,8 @@ class Detector(Tabled):
     def apply(self, scores: Scores, *, fpr: float = 0.01) -> Any:
         """A frame of verdicts on other scored texts: `machine`, `not flagged`, or none and why.
 
-        `fpr` is the share of human texts that may be called machine-written. Raises `MixError`
-        where the scores were measured in another way.
+        `fpr` is the allowed share of human texts called machine-written. Raises `MixError` if the
+        scores were measured in another way.
         """
         from fabula.measures.detector_verdicts import apply_to_rows, detector_rows
 
@@ -411,7 +411,7 @@ class Detector(Tabled):
 
     @recorded_save
     def save(self, path: str | Path) -> None:
-        """For `fabula detect apply`."""
+        """Input for `fabula detect apply`."""
         from fabula.measures.detector_verdicts import write_detectors
 
         write_detectors(Path(path), self.calibrations, self.label, self.cluster)
@@ -438,7 +438,7 @@ class Report(Tabled):
 
     @property
     def review(self) -> Review:
-        """Everything that was found."""
+        """All results."""
         return self.reported.review
 
     def wide(self) -> Any:
@@ -466,10 +466,10 @@ class Report(Tabled):
     @recorded_save
     def save_comments(self, path: str | Path, source: str | Path | None = None) -> int:
         """The findings on one text as comments of a Word document (.docx), or as W3C annotations
-        (.jsonld); how many found no place is returned.
+        (.jsonld); returns how many had no place.
 
-        source: the .docx that the text was read from, whose look is kept. Raises `InputError` for
-        several texts.
+        source: the .docx that the text was read from, whose formatting is kept. Raises `InputError`
+        for several texts.
         """
         return self.reported.write_comments(Path(path), None if source is None else Path(source))
 

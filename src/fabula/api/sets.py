@@ -1,4 +1,4 @@
-"""What the functions of `fabula` give back of sets of texts: their diversity, their phrases."""
+"""Results of the functions of `fabula` about sets of texts: their diversity, their phrases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Diversity", "KeyPhrases"]
 
 @dataclass(frozen=True, slots=True)
 class Diversity(Tabled):
-    """How alike the texts of groups are, with tests, shared phrases and pairs of texts."""
+    """How similar the texts of groups are, with tests, shared phrases and pairs of texts."""
 
     diversity: _Diversity
     texts: Mapping[str, str]
@@ -49,7 +49,7 @@ class Diversity(Tabled):
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader of the numbers should know."""
+        """Notices for a reader of the numbers."""
         return self.diversity.remarks
 
     @property
@@ -68,11 +68,11 @@ class Diversity(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class KeyPhrases(Tabled):
-    """What each of two groups uses more than the other, those with the largest z first."""
+    """What each of two groups uses more than the other, the largest z first."""
 
     found: _KeyPhrases
     n_listed: int
-    """Phrases of each group that the tables show."""
+    """Number of phrases per group in the tables."""
     kind: FrameKind | None = None
 
     def wide(self) -> Any:
@@ -84,7 +84,7 @@ class KeyPhrases(Tabled):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a reader of the numbers should know."""
+        """Notices for a reader of the numbers."""
         return self.found.remarks
 
     @property

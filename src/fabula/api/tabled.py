@@ -1,4 +1,4 @@
-"""A result that is shown as tables."""
+"""A result displayed as tables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Tabled"]
 
 
 class Tabled(ABC):
-    """A result that is shown as tables: printed, in a notebook, in LaTeX and as CSV."""
+    """A result displayed as tables: printed, in a notebook, in LaTeX and as CSV."""
 
     __slots__ = ("_made",)
     _made: Made
 
     @property
     def made(self) -> Made | None:
-        """How it was made: the call with its settings, for the records beside what is saved."""
+        """How it was made: the call with its settings, for provenance records of saved files."""
         return getattr(self, "_made", None)
 
     @abstractmethod
@@ -31,9 +31,9 @@ class Tabled(ABC):
 
     @recorded_save
     def save_tables(self, path: str | Path) -> list[Path]:
-        """Write them for LaTeX (.tex), or as CSV (.csv, each further table in a file beside it).
+        """Write them for LaTeX (.tex), or as CSV (.csv, with each further table in its own file).
 
-        Returns the files. Raises `SettingsError` for another ending.
+        Returns the files. Raises `SettingsError` for another extension.
         """
         from fabula.jobs.result_files import TableFiles
 
@@ -41,7 +41,7 @@ class Tabled(ABC):
         return TableFiles(**{name: Path(path)}).write(self._written())
 
     def _written(self) -> list[Block]:
-        """The tables as files hold them."""
+        """The tables as they are written to files."""
         return self.tables()
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ __all__ = ["COOKIE", "create_app"]
 COOKIE = "fabula_desk"
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 _MONTH_S = 30 * 24 * 3600
-# Reports bring their style with them; everything else is as strict as for studies.
+# Reports contain their own styles; otherwise the policy is as strict as for studies.
 _HEADERS = HEADERS | {
     "content-security-policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; "
     "script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
@@ -30,10 +30,10 @@ _TEXTS = PAGE_TEXTS | {
 
 
 def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
-    """The application; only who knows `key` comes in, and only under a name of this machine."""
+    """The application; it requires `key`, and a host name of this machine."""
 
     def owner(request: Request) -> None:
-        # Whoever else works on this machine can reach its loopback too.
+        # Other users of this machine can reach its loopback interface too.
         if not is_secret(request.cookies.get(cookie, ""), key):
             raise HTTPException(403)
 

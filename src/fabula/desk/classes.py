@@ -1,8 +1,8 @@
-"""Several texts on the desk at once, each compared with the others: a class, a group.
+"""Several texts on the desk, each compared with the others: a class, a group.
 
 classes/0001/texts/...      the files as they were given
 classes/0001/asked.json     how they were to be compared
-classes/0001/report.html    the report, once it is there; place.html with room for the desk's bar
+classes/0001/report.html    the report, once it exists; place.html with room for the desk's bar
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 _WITHOUT = ("fluency", "profile", "lines", "book", "verdicts", "feedback")
-"""What says nothing of what texts share, and takes long for many of them."""
+"""Parts that do not concern what texts share, and take long for many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Group:
 
     @property
     def place(self) -> str:
-        """The report with room for the bar; empty as long as there is none."""
+        """The report with room for the bar; empty until there is one."""
         path = self.folder / "place.html"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -74,7 +74,7 @@ class Group:
         )
 
     def measure(self, n_jobs: int, progress: Progress) -> None:
-        """Compare the texts and keep the report. Raises `FabulaError`."""
+        """Compare the texts and save the report. Raises `FabulaError`."""
         documents = [
             replace(document, id=path.name if len(found) == 1 else f"{path.name} {document.id}")
             for path in self.files
@@ -88,7 +88,7 @@ class Group:
 
 
 def _groups(desk: Desk) -> list[Group]:
-    """The last first."""
+    """Newest first."""
     folder = desk.folder / "classes"
     found = [path for path in folder.glob("*") if path.name.isdecimal()] if folder.is_dir() else []
     return [Group(path) for path in sorted(found, reverse=True) if (path / "asked.json").exists()]
@@ -103,7 +103,7 @@ def _found(owner: Visit, id_: str) -> Group:
 
 @router.get("/classes")
 def classes(owner: Owner) -> Response:
-    """All classes, and a place for another."""
+    """All classes, and a form for another."""
     return owner.page(
         "classes.html.j2", groups=_groups(owner.desk), references=owner.desk.references
     )
@@ -111,7 +111,7 @@ def classes(owner: Owner) -> Response:
 
 @router.post("/classes")
 async def add(owner: Owner, form: Posted) -> Response:
-    """Several files, to be compared with each other."""
+    """Several files to be compared with each other."""
     files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
     if len(files) < 2:
         raise InputError("choose at least two files: a single text has nothing to be compared with")
@@ -135,9 +135,9 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 
 def _plain(given: str, number: int, folder: Path) -> str:
-    """The name of an uploaded file, without folders, and another where it is taken."""
+    """A safe file name for an upload: without folders, and unique."""
     name = Path(given.replace("\\", "/")).name.lstrip(".")
-    # Disks count bytes, of which a character may have four.
+    # File systems count bytes, of which a character may take four.
     name = name.encode(errors="replace")[-200:].decode(errors="ignore") or f"{number}.txt"
     return f"{number}-{name}" if (folder / name).exists() else name
 
@@ -148,7 +148,7 @@ def _begin(desk: Desk, group: Group) -> None:
 
 @router.get("/classes/{id_}")
 def show(owner: Owner, id_: str) -> Response:
-    """What the texts share; until that is known, how far it is."""
+    """What the texts share; until that is known, the progress."""
     group = _found(owner, id_)
     values: dict[str, Any] = {"group": group, "csrf": owner.csrf}
     if group.place:
@@ -156,14 +156,14 @@ def show(owner: Owner, id_: str) -> Response:
         return HTMLResponse(with_bar(group.place, bar, is_over=True))
     state = owner.desk.state_of(f"class {id_}")
     if state is None:
-        # It was interrupted: taken up again, as drafts are.
+        # Resume after an interruption, as for drafts.
         _begin(owner.desk, group)
     return owner.page("class_waiting.html.j2", group=group, state=state)
 
 
 @router.get("/classes/{id_}/report.html")
 def download(owner: Owner, id_: str) -> Response:
-    """The report as a file to keep."""
+    """The report as a file to download."""
     path = _found(owner, id_).folder / "report.html"
     if not path.exists():
         raise HTTPException(404)
@@ -173,7 +173,7 @@ def download(owner: Owner, id_: str) -> Response:
 
 @router.post("/classes/{id_}/remove")
 async def remove(owner: Owner, form: Posted, id_: str) -> Response:
-    """Delete the texts and their report, for good."""
+    """Delete the texts and their report permanently."""
     group = _found(owner, id_)
     owner.desk.stop_other(f"class {id_}")
     await run_in_threadpool(shutil.rmtree, group.folder, ignore_errors=True)

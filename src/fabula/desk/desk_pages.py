@@ -37,7 +37,7 @@ _MAX_OPENING_CHARS = 60
 
 @router.get("/")
 def home(owner: Owner) -> Response:
-    """All drafts, and a place for another."""
+    """All drafts, and a form for another."""
     desk = owner.desk
     writing = desk.drafts.new.writing()
     pieces = [_piece_view(owner, piece) for piece in desk.drafts.pieces()]
@@ -52,7 +52,7 @@ def home(owner: Owner) -> Response:
 
 @router.post("/drafts")
 async def add(owner: Owner, form: Posted) -> Response:
-    """A new piece, pasted or dropped."""
+    """Create a piece from pasted or uploaded text."""
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name = await _text_of(form)
     title = str(form.get("title") or name or _opening(text))
@@ -61,7 +61,7 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
-    """The next version of a piece."""
+    """Add the next version of a piece."""
     piece = owner.piece(id_)
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, _ = await _text_of(form)
@@ -90,9 +90,9 @@ async def _measure(
 
 
 def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
-    """What a writer should know before a model is asked, and whether it can be, for all one knows.
+    """What a writer should know before a model is called, and whether it is likely to work.
 
-    Whether its provider takes the key, and what it costs.
+    Checks whether the provider accepts the key, and estimates the cost.
     """
     if not asked.model or not (asked.verdicts or asked.feedback):
         return [], True
@@ -108,14 +108,14 @@ def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
 
 
 def _is_written(desk: Desk, text: str) -> bool:
-    """Whether that was typed on the desk, and not dropped as a file."""
+    """Whether that was typed on the desk, not uploaded as a file."""
     writing = desk.drafts.new.writing()
     return writing is not None and writing.text.strip() == text.strip()
 
 
 @router.get("/piece/{id_}/{number}")
 def show(owner: Owner, id_: str, number: int) -> Response:
-    """A version with its report, as far as it is."""
+    """A version with its report so far."""
     piece, version = owner.found(id_, number)
     state = owner.desk.state(version)
     told = where_to(Asked.read(version.asked))
@@ -130,14 +130,14 @@ def show(owner: Owner, id_: str, number: int) -> Response:
 
 @router.get("/piece/{id_}/{number}/state")
 def state(owner: Owner, id_: str, number: int) -> Response:
-    """How far the report is."""
+    """The progress of the report."""
     _, version = owner.found(id_, number)
     return JSONResponse(owner.desk.state(version).to_json())
 
 
 @router.get("/piece/{id_}/{number}/report.html")
 def download(owner: Owner, id_: str, number: int) -> Response:
-    """The report as a file to keep or to send."""
+    """The report as a file to download or send."""
     _, version = owner.found(id_, number)
     path = version.folder / "report.html"
     if not path.exists():
@@ -149,7 +149,7 @@ def download(owner: Owner, id_: str, number: int) -> Response:
 
 @router.post("/piece/{id_}/{number}/answer")
 def answer(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Yes or no to what a model costs."""
+    """The answer, yes or no, to a model's cost."""
     _, version = owner.found(id_, number)
     owner.desk.answer(version, agreed=form.get("agreed") == "yes")
     return RedirectResponse(f"/piece/{id_}/{number}", 303)
@@ -157,7 +157,7 @@ def answer(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 @router.post("/piece/{id_}/{number}/again")
 def again(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Measure a version once more; what a model answered is not asked again."""
+    """Measure a version again; a model's cached answers are reused."""
     _, version = owner.found(id_, number)
     if owner.desk.state(version).is_over:
         owner.desk.begin(version)
@@ -187,7 +187,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     (a, before), (b, after) = (owner.found(id_, int(number)) for id_, _, number in pairs)
     old, new = changed_words(before.text, after.text)
     if a.id != b.id:
-        # Of two pieces every word differs; marking them all would say nothing.
+        # Between two pieces every word differs; marking them all would be useless.
         old, new = ([type(one)("same", one.text) for one in side] for side in (old, new))
     is_one = a.id == b.id
     numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
@@ -203,7 +203,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
 
 @router.post("/references")
 async def add_reference(owner: Owner, form: Posted) -> Response:
-    """Something to compare with: a corpus that is there, or texts to make one of."""
+    """A reference to compare with: an existing corpus, or texts to build one from."""
     path = str(form.get("path", "")).strip()
     files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
     if files:
@@ -233,7 +233,7 @@ def remove_reference(owner: Owner, form: Posted) -> Response:
 
 
 async def _text_of(form: FormData) -> tuple[str, str]:
-    """The text that was dropped or pasted, and its file's name. Raises `InputError`."""
+    """The text that was uploaded or pasted, and its file's name. Raises `InputError`."""
     file = form.get("file")
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
@@ -254,7 +254,7 @@ def _read_whole(path: Path) -> str:
 
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
-    """An uploaded file under a name of ours, with its ending."""
+    """An uploaded file under a name of our own, with its extension."""
     given = Path(str(file.filename).replace("\\", "/")).name.lstrip(".") or "draft.txt"
     stem, dot, ending = given.rpartition(".")
     path = folder / f"{number:04d}" / f"{stem[:60]}{dot}{ending[:20]}"
@@ -278,7 +278,7 @@ def _opening(text: str) -> str:
 
 
 def _unmeasured(owner: Visit, piece: Piece) -> str:
-    """When what is not measured yet was written last; empty where there is nothing."""
+    """When the unmeasured text was last edited; empty if there is none."""
     writing = owner.desk.drafts.journal(piece.id).writing()
     return "" if writing is None or writing.text == piece.last.text else shown_time(writing.saved)
 

@@ -1,4 +1,4 @@
-"""What changed from one version to another: its words, and its numbers."""
+"""What changed between two versions: words and numbers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fabula.web import visible
 
 __all__ = ["Changed", "NumberPair", "changed_words", "number_pairs"]
 
-# A word with the space after it, so that a changed phrase is one change.
+# A word with the following space, so that a changed phrase is one change.
 _TOKEN = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 _MAX_TOKENS = 6_000
-# Longer stretches would take long, and nobody follows them word by word.
+# Longer stretches would take long, and nobody reads them word by word.
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A stretch of a version. `kind` is `same`, or `gone` of the earlier, `new` of the later."""
+    """A stretch of a version. `kind` is `same`, `gone` (in the earlier) or `new` (in the later)."""
 
     kind: str
     text: str
@@ -28,7 +28,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class NumberPair:
-    """A number of two versions, as it is shown. `note` says why two do not compare."""
+    """A number in two versions, as displayed. `note` says why two are not comparable."""
 
     title: str
     before: str
@@ -38,12 +38,12 @@ class NumberPair:
 
     @property
     def has_moved(self) -> bool:
-        """Whether it differs as shown, or it cannot be said."""
+        """Whether it differs as displayed, or the comparison is impossible."""
         return self.change != "same"
 
 
 def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]]:
-    """Both versions cut where they differ: by lines, and within changed lines by words."""
+    """Both versions split where they differ: by lines, and within changed lines by words."""
     old: list[Changed] = []
     new: list[Changed] = []
     a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)

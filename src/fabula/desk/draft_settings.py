@@ -1,4 +1,4 @@
-"""How a draft is to be measured, as the desk's form says it, and where its words then go."""
+"""How to measure a draft, from the desk's form, and where its text is then sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the form holds. `model` is empty where none is to be asked."""
+    """The contents of the form. `model` is empty if no model is to be used."""
 
     reference: str = ""
     model: str = ""
@@ -37,7 +37,7 @@ class Asked:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Asked:
-        """From a form, where what is not ticked is absent. Raises `InputError`."""
+        """From a form, in which unticked boxes are absent. Raises `InputError`."""
         is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
         readings = str(given.get("readings", "3"))
         if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
@@ -57,7 +57,7 @@ class Asked:
         return asdict(self)
 
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
-        """The report that this asks for; models' answers are kept in `keep`."""
+        """The requested report; models' answers are cached in `keep`."""
         chosen: list[tuple[Part, bool]] = [
             ("fluency", self.fluency), ("verdicts", self.verdicts), ("feedback", self.feedback),
         ]  # fmt: skip
@@ -79,11 +79,11 @@ class Asked:
 
 
 OTHER = "other"
-"""What a form says where the model is named beside it."""
+"""The form's value if the model is named in the adjacent field."""
 
 
 def _model_of(given: Mapping[str, Any]) -> str:
-    """The model of a form: one of its list, or a name after that of its provider.
+    """The model of a form: one from its list, or a name prefixed by its provider.
 
     Raises `InputError`.
     """
@@ -101,7 +101,7 @@ def _model_of(given: Mapping[str, Any]) -> str:
 
 
 def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
-    """As the form shows a model: what is chosen of its list, and the name beside it."""
+    """A model as the form shows it: the choice from its list, and the name next to it."""
     if not model or model in listed:
         return model, ""
     provider, slash, name = model.partition("/")
@@ -111,7 +111,7 @@ def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
 def quick_settings(
     asked: Asked, parts: Sequence[str], kinds_without: Sequence[str], n_jobs: int
 ) -> ReportSettings:
-    """The same for some parts only, without some notes; nothing leaves this machine for them."""
+    """The same for some parts only, without some notes; no text leaves this machine for them."""
     here = replace(asked, model="")
     if where_to(here):
         here = replace(here, reference="")
@@ -120,7 +120,7 @@ def quick_settings(
 
 
 def where_to(asked: Asked) -> list[str]:
-    """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
+    """What leaves this machine and where it goes, one sentence each; empty if nothing does."""
     told = []
     is_index = is_looked_up(asked.reference)
     index = _host(index_url(asked.reference)) if is_index else "localhost"
@@ -135,7 +135,7 @@ def where_to(asked: Asked) -> list[str]:
 
 
 def _host(url: str) -> str:
-    """The host of an address; all of it where none can be read from it."""
+    """The host of an address; the whole address if it cannot be parsed."""
     try:
         return urlsplit(url).hostname or url
     except ValueError:
@@ -143,7 +143,7 @@ def _host(url: str) -> str:
 
 
 def _model_host(model: str) -> str:
-    """Whom a model belongs to; empty where it runs on this machine."""
+    """The provider of a model; empty if it runs on this machine."""
     if not model or model in ("local",) or model.lower().endswith(".gguf"):
         return ""
     if model.startswith(("http://", "https://")):
@@ -152,7 +152,7 @@ def _model_host(model: str) -> str:
     provider = model.partition("/")[0]
     if model.startswith("replay:"):
         return ""
-    # Where the user has told the provider's client to go.
+    # The address that the user configured for the provider's client.
     url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
     if url and (named := _host(url)):
         return "" if named in _LOOPBACK else named

@@ -1,14 +1,14 @@
-"""The drafts on the desk: a folder a piece, a folder a version, files that anybody can read.
+"""The drafts on the desk: one folder per piece and per version, in plain files.
 
-desk.json                   the version of this form
+desk.json                   the version of this format
 pieces/0001/piece.json      {"title": ...}
 pieces/0001/1/draft.txt     the version as it was given
 pieces/0001/1/asked.json    how it was to be measured
-pieces/0001/1/report.html   the report, as far as it is
+pieces/0001/1/report.html   the report so far
 pieces/0001/1/place.html    the same, with room for the desk's bar
 pieces/0001/1/found.json    the numbers and the findings, for comparing
 
-What is being written lies beside (`journal.py`); before a piece has a version, in new/.
+Text being written is stored next to it (`journal.py`); before a piece has a version, in new/.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Version:
 
     @property
     def found(self) -> dict[str, Any]:
-        """Its numbers; empty as long as there are none."""
+        """Its numbers; empty until there are any."""
         found = _read(self.folder / "found.json")
         numbers = found.get("numbers")
         whole = (
@@ -67,13 +67,13 @@ class Version:
 
     @property
     def signatures(self) -> dict[str, str]:
-        """What decided the findings of each instrument that ran."""
+        """The signatures that determined the findings of each instrument that ran."""
         signed = self.found.get("signatures")
         return {str(k): str(v) for k, v in signed.items()} if isinstance(signed, dict) else {}
 
     @property
     def place(self) -> str:
-        """The report's page with room for the bar; empty as long as there is none."""
+        """The report's page with room for the bar; empty until there is one."""
         path = self.folder / "place.html"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -83,7 +83,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of writing, in its versions, the oldest first."""
+    """A piece of writing with its versions, the oldest first."""
 
     id: str
     title: str
@@ -100,10 +100,10 @@ class Drafts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pieces"
         self.new = Journal(folder / "new")
-        """What is being written before it is a piece."""
+        """Text being written before it becomes a piece."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Drafts are nobody else's business.
+            # Drafts are private.
             self.folder.chmod(0o700)
             _check_format(folder / "desk.json")
         except OSError as error:
@@ -113,25 +113,25 @@ class Drafts:
             ) from error
 
     def pieces(self) -> list[Piece]:
-        """The piece that was worked on last comes first."""
+        """Pieces by last edit, the newest first."""
         found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
         whole = [piece for piece in found if piece is not None]
         return sorted(whole, key=lambda piece: (_made(piece.last), piece.id), reverse=True)
 
     def piece(self, id_: str) -> Piece | None:
-        """None where there is no such piece."""
+        """None if there is no such piece."""
         return self._piece(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
 
     def journal(self, piece: str) -> Journal:
-        """What is being written of a piece, and the states that were kept of it."""
+        """Text being written for a piece, and its saved states."""
         return Journal(self.folder / piece)
 
     def add(
         self, title: str, text: str, asked: Mapping[str, Any], *, is_written: bool = False
     ) -> Version:
-        """A new piece with its first version; `is_written`: on the desk, as `new` kept it."""
+        """A new piece with its first version; `is_written`: on the desk, as saved in `new`."""
         taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
-        # A number is never given twice: what is left of a removed piece belongs to nobody.
+        # Numbers are never reused: leftovers of a removed piece must not belong to another.
         last = read_json(self.folder / "last.json")
         number = max([*taken, last if isinstance(last, int) else 0]) + 1
         write_whole(self.folder / "last.json", str(number).encode())
@@ -147,8 +147,9 @@ class Drafts:
         return self._add(self.folder / piece.id, piece.last.number + 1, text, asked)
 
     def remove(self, piece: Piece) -> None:
-        """Delete a piece with all versions, for good."""
-        # First what makes it a piece: it is gone also where a file is being written just now.
+        """Delete a piece with all versions permanently."""
+        # First the file that makes it a piece: it is then gone even if another file is being
+        # written.
         (self.folder / piece.id / "piece.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder / piece.id, ignore_errors=True)
 
@@ -179,7 +180,7 @@ class Drafts:
 
 
 def _check_format(path: Path) -> None:
-    """Raise `InputError` where a newer Fabula kept these drafts; say which one keeps them now."""
+    """Raise `InputError` if a newer Fabula wrote these drafts; else record the version."""
     DESK.check(_read(path), path)
     if not path.exists():
         write_whole(path, dump_json(DESK.mark).encode())
@@ -195,7 +196,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """What a file holds; None where it is not there or broken."""
+    """The content of a file; None if it is missing or damaged."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

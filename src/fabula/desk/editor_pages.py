@@ -1,4 +1,4 @@
-"""The pages on which a draft is written: the editor, and the states that were kept."""
+"""The pages for writing a draft: the editor, and the saved states."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ __all__ = ["ENDINGS", "model_list", "references_of", "router"]
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000
 ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet", "scriv"})
-"""The files that hold a draft, as a page names them; a folder cannot be dropped."""
+"""The files that contain a draft, as the page names them; folders cannot be dropped."""
 
 
 @router.post("/writing")
 def save_new(owner: Owner, form: Posted) -> Response:
-    """Keep what is being written before it is a piece."""
+    """Save text being written before it becomes a piece."""
     return _saved(owner.desk.drafts.new, form, 0)
 
 
 @router.post("/piece/{id_}/{number}/writing")
 def save(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Keep what is being written of a piece."""
+    """Save text being written for a piece."""
     owner.found(id_, number)
     return _saved(owner.desk.drafts.journal(id_), form, number)
 
@@ -55,7 +55,7 @@ def _saved(journal: Journal, form: Any, base: int) -> Response:
 
 @router.get("/piece/{id_}/{number}/edit")
 def edit(owner: Owner, id_: str, number: int) -> Response:
-    """The draft to be changed: as it was typed last, where that was not measured yet."""
+    """The draft to edit: the text as last typed, if it was not measured yet."""
     piece, version = owner.found(id_, number)
     asked = Asked.read(version.asked)
     writing = owner.desk.drafts.journal(id_).writing()
@@ -72,7 +72,7 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
 
 @router.post("/piece/{id_}/{number}/check")
 def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """What stands in the text as it is, and what changed since the version."""
+    """The findings in the current text, and what changed since the version."""
     _, version = owner.found(id_, number)
     text = str(form.get("text", "")).replace("\r\n", "\n")
     try:
@@ -98,7 +98,7 @@ def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 @router.get("/piece/{id_}/versions")
 def versions(owner: Owner, id_: str) -> Response:
-    """All states that were kept of a piece, the newest first."""
+    """All saved states of a piece, the newest first."""
     piece = owner.piece(id_)
     journal = owner.desk.drafts.journal(id_)
     rows = _rows(piece, journal.states())
@@ -109,7 +109,7 @@ def versions(owner: Owner, id_: str) -> Response:
 
 
 def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
-    """What is being written and is in no version yet."""
+    """Text being written that is not yet in a version."""
     writing = journal.writing()
     if writing is None or writing.text == piece.last.text:
         return None
@@ -117,7 +117,7 @@ def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
 
 
 def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
-    """The states, and before them versions of desks that kept none."""
+    """The states, preceded by versions from desks that did not save states."""
     known = {state.version for state in states}
     older: list[dict[str, Any]] = [
         {"number": 0, "version": one.number, "at": shown_time(str(one.asked.get("made", ""))),
@@ -139,7 +139,7 @@ def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
 
 @router.get("/piece/{id_}/states/{number}")
 def show_state(owner: Owner, id_: str, number: int) -> Response:
-    """A state, and how it differs from what stands there now."""
+    """A state, and how it differs from the current text."""
     piece, state, text = _state(owner, id_, number)
     writing = owner.desk.drafts.journal(id_).writing()
     now = piece.last.text if writing is None else writing.text
@@ -152,7 +152,7 @@ def show_state(owner: Owner, id_: str, number: int) -> Response:
 
 @router.post("/piece/{id_}/states/{number}/restore")
 def restore(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Write on from a state; what stands there now is kept as another."""
+    """Continue from a state; the current text is saved as another."""
     piece, _, text = _state(owner, id_, number)
     journal = owner.desk.drafts.journal(id_)
     journal.put_aside()
@@ -162,7 +162,7 @@ def restore(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 @router.post("/piece/{id_}/{number}/start")
 def start_from(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Put what is being written aside, and write from a version."""
+    """Set the unsaved text aside, and continue from a version."""
     owner.found(id_, number)
     owner.desk.drafts.journal(id_).put_aside()
     return RedirectResponse(f"/piece/{id_}/{number}/edit", 303)
@@ -170,14 +170,14 @@ def start_from(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 @router.get("/piece/{id_}/{number}/draft.txt")
 def download_draft(owner: Owner, id_: str, number: int) -> Response:
-    """The words of a version as a file."""
+    """The text of a version as a file."""
     piece, version = owner.found(id_, number)
     return _as_file(version.text, piece.title, f"version {number}")
 
 
 @router.get("/piece/{id_}/states/{number}/draft.txt")
 def download_state(owner: Owner, id_: str, number: int) -> Response:
-    """The words of a state as a file."""
+    """The text of a state as a file."""
     piece, _, text = _state(owner, id_, number)
     return _as_file(text, piece.title, f"state {number}")
 
@@ -197,7 +197,7 @@ def record(owner: Owner, id_: str) -> Response:
 
 @router.post("/piece/{id_}/record")
 def export_record(owner: Owner, form: Posted, id_: str) -> Response:
-    """The record as a file, for its writer alone: a form of the desk asks for it."""
+    """The record as a file, for its writer alone: requested through a form of the desk."""
     piece = owner.piece(id_)
     journal = owner.desk.drafts.journal(id_)
     data = record_archive(piece.title, journal, with_texts=form.get("texts") == "on")
@@ -230,7 +230,7 @@ def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
 
 
 def model_list(model: str) -> dict[str, Any]:
-    """The models that can be chosen here, in groups, and which is."""
+    """The models available here, in groups, and the selected one."""
     found = [(one.name.removesuffix("..."), one) for one in find_models()]
     here = [
         {"value": value, "title": f"{value}: {one.where}"}
@@ -249,6 +249,6 @@ def model_list(model: str) -> dict[str, Any]:
 
 
 def references_of(owner: Visit, asked: Asked) -> list[str]:
-    """What drafts can be compared with; what was asked for is among it."""
+    """The references that drafts can be compared with, including the requested one."""
     asked_for = [asked.reference] if asked.reference else []
     return list(dict.fromkeys([*owner.desk.references, *asked_for]))

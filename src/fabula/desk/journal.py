@@ -1,11 +1,11 @@
-"""What is being written, and the states that were kept of it: nothing that was typed is lost.
+"""Text being written and its saved states: nothing that was typed is lost.
 
-writing.json      the text as it was typed last, the version it began from, and when
-states.jsonl      the states that were kept, oldest first: a row each
+writing.json      the text as last typed, the version it is based on, and when
+states.jsonl      the saved states, oldest first: one row each
 texts/HASH.zst    the text of a state, under the SHA-256 of its UTF-8
 
-A row's `chain` is the SHA-256 of what stands in it and of the `chain` before it, so that a row that
-is altered, left out or put in later breaks all after it.
+A row's `chain` is the SHA-256 of its contents and of the previous `chain`, so that altering,
+removing or inserting a row breaks all after it.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ from fabula.store import dump_json, write_whole
 __all__ = ["Journal", "KeptState", "Writing", "chained", "shown_time"]
 
 _EVERY = timedelta(minutes=5)
-"""A state is kept as often while somebody writes."""
+"""Minimum interval between saved states during writing."""
 _LOST_CHARS, _LOST_SHARE = 200, 0.2
-"""Where so much goes at once, what stood there before is kept first."""
+"""If this much is deleted at once, the previous text is saved first."""
 _DAY_MS = 24 * 3600 * 1000
-"""A browser's clock that was put back by more does not keep anything from being saved."""
+"""Tolerance for a browser clock that was set back, so that text is still saved."""
 _lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The text as it was typed last."""
+    """The text as last typed."""
 
     text: str
     base: int
-    """The version that it was begun from; 0 where there is none."""
+    """The version that it is based on; 0 if there is none."""
     saved: str
     """When, in UTC (ISO 8601)."""
     typed: int = 0
-    """When, in milliseconds by the browser's clock; 0 where it is not known."""
+    """When, in milliseconds by the browser's clock; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """A state that was kept."""
+    """A saved state."""
 
     at: str
     text: str
     """The SHA-256 of the text, as UTF-8, in hexadecimal."""
     n_words: int
     version: int | None
-    """The version that was measured; None for a state on the way."""
+    """The measured version; None for an intermediate state."""
     chain: str
 
 
 class Journal:
-    """The writing of one piece, in its folder."""
+    """The journal of one piece, in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def writing(self) -> Writing | None:
-        """What was typed since the last version; None where that is nothing."""
+        """What was typed since the last version; None if nothing was."""
         try:
             held = json.loads((self.folder / "writing.json").read_bytes())
             typed = int(held.get("typed", 0))
@@ -75,7 +75,7 @@ class Journal:
             return None
 
     def save(self, text: str, base: int, typed: int = 0) -> Writing:
-        """Keep the text as it was typed last; what another overtook on its way changes nothing."""
+        """Save the text as last typed; a request that arrives out of order is ignored."""
         with _lock:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             before, states = self.writing(), self.states()
@@ -90,14 +90,14 @@ class Journal:
             return writing
 
     def put_aside(self) -> None:
-        """Nothing is being written any more; what was, is kept as a state."""
+        """Finish writing; the text is saved as a state."""
         with _lock:
             if (writing := self.writing()) is not None:
                 self.keep(writing.text)
             (self.folder / "writing.json").unlink(missing_ok=True)
 
     def keep(self, text: str, version: int | None = None) -> None:
-        """Keep a state, unless the last one is the same and nothing was measured."""
+        """Save a state, unless it equals the last one and was not measured."""
         data = text.encode(errors="replace")
         digest = hashlib.sha256(data).hexdigest()
         with _lock:
@@ -115,7 +115,7 @@ class Journal:
             write_whole(self.folder / "states.jsonl", lines.encode())
 
     def states(self) -> list[KeptState]:
-        """All states, the oldest first; up to the first row that cannot be read."""
+        """All states, the oldest first; up to the first unreadable row."""
         found: list[KeptState] = []
         try:
             for line in (self.folder / "states.jsonl").read_bytes().splitlines():
@@ -125,7 +125,7 @@ class Journal:
         return found
 
     def text(self, state: KeptState) -> str | None:
-        """The words of a state; None where its file is gone or is not what was kept."""
+        """The text of a state; None if its file is missing or was altered."""
         try:
             data = (self.folder / "texts" / f"{state.text}.zst").read_bytes()
             whole = zstandard.ZstdDecompressor().decompress(data)
@@ -134,7 +134,7 @@ class Journal:
         return whole.decode() if hashlib.sha256(whole).hexdigest() == state.text else None
 
     def take_over(self, other: Journal) -> None:
-        """Make the states of another journal, which is not needed any more, the first of this."""
+        """Prepend the states of another journal, which is no longer needed, to this one."""
         with _lock:
             other.put_aside()
             for name in ("states.jsonl", "texts"):
@@ -143,14 +143,14 @@ class Journal:
 
 
 def chained(before: str, state: KeptState) -> str:
-    """The hash that a row has after the one whose hash is `before`."""
+    """The hash of a row that follows one with the hash `before`."""
     version = "" if state.version is None else str(state.version)
     row = "\n".join((before, state.at, state.text, str(state.n_words), version))
     return hashlib.sha256(row.encode()).hexdigest()
 
 
 def shown_time(time: str) -> str:
-    """A moment for people, by this machine's clock: `23 Nov 2026, 06:20`."""
+    """A time for display, in this machine's time zone: `23 Nov 2026, 06:20`."""
     try:
         moment = datetime.fromisoformat(time).astimezone()
     except ValueError:

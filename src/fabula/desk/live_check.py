@@ -1,4 +1,4 @@
-"""A look at what was just written: only changed paragraphs are measured, and no model is asked."""
+"""Check text as it is written: only changed paragraphs are measured, and no model is called."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from fabula.types import Document
 __all__ = ["PARTS", "WHOLE", "Look", "look_again", "since", "utf16_places"]
 
 PARTS = ("originality", "lines")
-"""The instruments that are quick enough for a pause."""
+"""The instruments that are fast enough to run in a typing pause."""
 WHOLE = ("name", "sentence")
-"""Notes that only the whole text can give: they stay while their words do."""
+"""Notes that need the whole text: they stay as long as their words do."""
 _MAX_CHARS = 30_000
 _MAX_COMPARED = 1_000_000
-"""Pairs of paragraphs that are compared; where there are more, all between them has changed."""
+"""Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
 _paragraph = re.compile(r"[^\n]*\S[^\n]*")
 Measure = Callable[[Document], Review | None]
-"""Measures `PARTS` of a text, without the notes that only a whole text has (`WHOLE`)."""
+"""Measures `PARTS` of a text, without the notes that need the whole text (`WHOLE`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A text, and what is known to stand in it."""
+    """A text, and its known findings."""
 
     text: str
     noted: tuple[Noted, ...]
 
 
 def look_again(before: Look, text: str, measure: Measure) -> Look | None:
-    """What stands in the next state of a text; None where nothing can be measured now.
+    """The findings in the next state of a text; None if nothing can be measured now.
 
-    Raises `InputError` where so much was changed that a pause is too short for it.
+    Raises `InputError` if too much has changed for a typing pause.
     """
     spans = [(m.start(), m.end()) for m in _paragraph.finditer(text)]
     changed = _changed(_paragraph.findall(before.text), [text[a:b] for a, b in spans])
@@ -57,7 +57,7 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
         raise InputError("Much has changed since the last measurement: measure this version.")
     found = _carried(before, text, [(a, b) for a, b, _, _ in asked])
     for start, end, first, last in asked:
-        # The paragraphs beside it are read with it: repetition reaches over their edges.
+        # Include the neighbouring paragraphs: repetition crosses their boundaries.
         review = measure(Document("changed", text[first:last]))
         if review is None:
             return None
@@ -70,7 +70,7 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
 
 
 def since(before: Look, after: Look) -> Changes:
-    """What became of the findings, of those that a look can know."""
+    """The status of the findings, as far as a live check can tell."""
     signed = dict.fromkeys(PARTS, "")
     old, new = (
         [one for one in look.noted if part_of_finding(one.kind) in signed]
@@ -80,7 +80,7 @@ def since(before: Look, after: Look) -> Changes:
 
 
 def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The stretches of new paragraphs that differ, by their numbers."""
+    """The ranges of new paragraphs that differ, by index."""
     least = min(len(old), len(new))
     first = next((k for k in range(least) if old[k] != new[k]), least)
     last = next((k for k in range(least - first) if old[-1 - k] != new[-1 - k]), least - first)
@@ -93,7 +93,7 @@ def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
 
 
 def _carried(before: Look, text: str, changed: list[tuple[int, int]]) -> list[Noted]:
-    """What stands in paragraphs that are as they were, at its place now."""
+    """The findings in unchanged paragraphs, at their current places."""
     places = followed([(one.start, one.end) for one in before.noted], before.text, text)
     found = []
     for one, place in zip(before.noted, places, strict=True):
@@ -108,6 +108,6 @@ def _carried(before: Look, text: str, changed: list[tuple[int, int]]) -> list[No
 
 
 def utf16_places(text: str) -> Callable[[int], int]:
-    """From places in characters to places as a browser counts them, in UTF-16 code units."""
+    """Convert places from characters to UTF-16 code units, as browsers count them."""
     wide = [k for k, character in enumerate(text) if character > "\uffff"]
     return lambda place: place + bisect_left(wide, place)

@@ -35,7 +35,7 @@ _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 def broken_at(states: list[KeptState]) -> int | None:
-    """The first row, from 1, whose chain does not follow; None where all do."""
+    """The first row, from 1, whose chain is broken; None if all are intact."""
     before = ""
     for number, state in enumerate(states, 1):
         if chained(before, state) != state.chain:
@@ -45,7 +45,7 @@ def broken_at(states: list[KeptState]) -> int | None:
 
 
 def record_archive(title: str, journal: Journal, *, with_texts: bool) -> bytes:
-    """A zip archive of the record, what it proves and what not, and the texts if they are wanted.
+    """A zip archive of the record, what it does and does not prove, and optionally the texts.
 
     The same record gives the same bytes.
     """

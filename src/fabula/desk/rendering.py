@@ -22,12 +22,12 @@ _REMEDIES = {
     "left out on request": "tick it under “How it is measured”",
     "cost was not confirmed": "measure the draft again, and confirm the cost",
 }
-"""By what the reason says, where the report names a command."""
+"""Remedies on the desk, by a keyword of the reason, where the report names a command."""
 STATIC = {
     "desk.css": (_HERE / "static" / "desk.css", "text/css"),
     "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
 }
-"""All that is served as it lies; nothing else of the disk can be asked for."""
+"""All static files that are served; no other files are accessible."""
 
 _ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
 
@@ -38,19 +38,19 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_report(review: Review) -> str:
-    """The report as a file of its own."""
+    """The report as a standalone file."""
     return render("review.html.j2", page=page_of(review))
 
 
 def render_place(review: Review) -> str:
-    """The report as the desk shows it, with room for the bar; what is to be done is done there."""
+    """The report for the desk, with room for the bar; remedies refer to the desk."""
     left_out = tuple(replace(one, remedy=_remedy(one)) for one in review.left_out)
     page = page_of(replace(review, left_out=left_out))
     return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
 
 
 def _remedy(one: LeftOut) -> str:
-    """What to do on the desk to have an instrument that did not run."""
+    """How to enable on the desk an instrument that did not run."""
     if one.is_failure:
         return "press “Try again”"
     for reason, remedy in _REMEDIES.items():
@@ -60,13 +60,13 @@ def _remedy(one: LeftOut) -> str:
 
 
 def render_waiting(title: str) -> str:
-    """The page before the first part of the report is there."""
+    """The page shown before the first part of the report is ready."""
     return render("waiting.html.j2", title=title, bar=_BAR, head=_HEAD)
 
 
 def with_bar(place: str, bar: str, *, is_over: bool) -> str:
-    """A report with the desk's bar in its place; it renews itself where no script does.
+    """A report with the desk's bar in place; it reloads itself where scripts do not run.
 
-    No text can hold the marks: `<` is escaped.
+    No text can contain the markers: `<` is escaped.
     """
     return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)

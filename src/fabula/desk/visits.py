@@ -1,4 +1,4 @@
-"""Requests of the desk's owner: what a page knows, and the form that came with it."""
+"""Requests from the desk's owner: the page context, and the submitted form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request of the desk's owner."""
+    """A request from the desk's owner."""
 
     desk: Desk
     csrf: str
@@ -51,7 +51,7 @@ def visit(request: Request) -> Visit:
 
 
 async def posted(request: Request) -> AsyncIterator[FormData]:
-    """The form that was sent, from a page of the desk."""
+    """The form submitted from a page of the desk."""
     async with request.form(
         max_fields=_MAX_FIELDS, max_files=_MAX_FILES, max_part_size=_MAX_PART_BYTES
     ) as form:

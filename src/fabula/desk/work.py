@@ -1,4 +1,4 @@
-"""The work behind the desk: one draft at a time is measured, and its report grows."""
+"""The desk's background work: one draft at a time is measured, and its report grows."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _FAILED = "Something went wrong; see the terminal in which the desk runs."
 
 @dataclass(slots=True)
 class State:
-    """How far the report of a version is."""
+    """The progress of a version's report."""
 
     stage: str = "waiting"
     n_done: int = 0
     n_total: int | None = None
     edition: int = 0
-    """Grows with each part of the report that is there."""
+    """Increases with each finished part of the report."""
     question: str = ""
-    """What a model will cost, while an answer is waited for."""
+    """The cost of a model, while confirmation is pending."""
     error: str = ""
     is_over: bool = False
     answered: threading.Event = field(default_factory=threading.Event)
     is_agreed: bool = False
     is_unwanted: bool = False
-    """Nobody waits for it any more: the piece was removed, or the desk is closed."""
+    """No longer needed: the piece was removed, or the desk is closed."""
 
     def stop(self) -> None:
         self.is_unwanted = True
@@ -67,11 +67,11 @@ class State:
 
 
 class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """Nobody waits for a report any more."""
+    """A report is no longer needed."""
 
 
 class Desk:
-    """Drafts, and who measures them: `with Desk(folder, references) as desk`."""
+    """Drafts, and the worker that measures them: `with Desk(folder, references) as desk`."""
 
     def __init__(self, folder: Path, references: tuple[str, ...] = (), *, n_jobs: int = 1) -> None:
         self.drafts = Drafts(folder)
@@ -86,11 +86,11 @@ class Desk:
         self._looks: dict[tuple[str, int], Look] = {}
         self._reviewer: Reviewer | None = None
         self._is_closing = False
-        # One at a time: two would only wait for each other's processors.
+        # One at a time: two would only compete for the same processors.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="desk")
 
     def __enter__(self) -> Desk:
-        # What was interrupted is taken up again.
+        # Resume interrupted work.
         for piece in reversed(self.drafts.pieces()):
             for version in piece.versions:
                 if not version.found.get("is_whole"):
@@ -106,51 +106,51 @@ class Desk:
             self._reviewer.__exit__(None, None, None)
 
     def remove(self, piece: Piece) -> None:
-        """Delete a piece for good; what is measured of it is stopped."""
+        """Delete a piece permanently; its measuring is stopped."""
         for version in piece.versions:
             self._running(version).stop()
         self.drafts.remove(piece)
 
     def begin(self, version: Version) -> None:
-        """Measure a version when those before it are done, or once more."""
+        """Measure a version after those queued before it; also measures it again."""
         state = self._states[version.piece, version.number] = State()
         future = self._pool.submit(self._measure, version, state)
         future.add_done_callback(partial(_end, state))
 
     def state(self, version: Version) -> State:
-        """How far it is at this moment; of what was finished before, that it is over."""
-        return replace(self._running(version))  # a page is made of one moment, while work goes on
+        """The current progress; a version finished earlier counts as done."""
+        return replace(self._running(version))  # a snapshot, since work continues
 
     def _running(self, version: Version) -> State:
         known = self._states.get((version.piece, version.number))
         return known or State(stage="", edition=1, is_over=True)
 
     def begin_other(self, name: str, work: Callable[[Progress], None]) -> None:
-        """Other work than a draft's report, in its turn."""
+        """Queue work other than a draft's report."""
         state = self._others[name] = State()
         future = self._pool.submit(work, _Watch(self, state))
         future.add_done_callback(partial(_end, state))
 
     def state_of(self, name: str) -> State | None:
-        """How far other work is; None where it was never begun."""
+        """The progress of other work; None if it was never started."""
         known = self._others.get(name)
         return None if known is None else replace(known)
 
     def stop_other(self, name: str) -> None:
-        """Nobody waits for it any more."""
+        """Cancel work that is no longer needed."""
         if (state := self._others.pop(name, None)) is not None:
             state.stop()
 
     def answer(self, version: Version, *, agreed: bool) -> None:
-        """Whether the writer agrees to what a model costs and where the draft goes."""
+        """The writer's decision on a model's cost and where the draft is sent."""
         state = self._running(version)
         state.is_agreed = agreed
         state.answered.set()
 
     def check(self, version: Version, text: str) -> tuple[Look, Changes] | None:
-        """What stands in a text that is being written, and what changed since its version.
+        """The findings in a text being written, and what changed since its version.
 
-        None while a report is being made. Raises `InputError`.
+        None while a report is in progress. Raises `InputError`.
         """
         plan = quick_settings(Asked.read(version.asked), PARTS, WHOLE, self._n_jobs)
         first = Look(version.text, tuple(version.findings))
@@ -162,7 +162,7 @@ class Desk:
         return after, since(first, after)
 
     def changes(self, before: Version, after: Version) -> Changes | None:
-        """What became of the findings of a version in a later one; None before both are whole."""
+        """The status of a version's findings in a later one; None until both are complete."""
         if not (before.found.get("is_whole") and after.found.get("is_whole")):
             return None
         both = [(one.text, one.findings, one.signatures) for one in (before, after)]
@@ -175,7 +175,7 @@ class Desk:
         return self._pool.submit(lambda: self._opened(plan).run([document])).result()
 
     def add_reference(self, path: str) -> None:
-        """Something to compare drafts with. Raises `CorpusError`, `InputError`."""
+        """Add a reference to compare drafts with. Raises `CorpusError`, `InputError`."""
         check_spec(path)
         if not is_elsewhere(path) and "://" not in path:
             path = str(Path(path).expanduser().resolve())
@@ -183,7 +183,7 @@ class Desk:
             self._remember(path)
 
     def build_reference(self, name: str, files: Sequence[Path]) -> None:
-        """A corpus made of texts that were dropped. Raises `InputError`."""
+        """Build a corpus from uploaded texts. Raises `InputError`."""
         plain = "-".join(re.findall(r"\w+", name.lower()))[:40] or "my-texts"
         folder = self.folder / "references"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -195,11 +195,11 @@ class Desk:
         self._remember(str(path))
 
     def is_made_here(self, path: str) -> bool:
-        """Whether a reference was made on the desk, of files that were dropped."""
+        """Whether a reference was built on the desk, from uploaded files."""
         return Path(path).parent == (self.folder / "references")
 
     def remove_reference(self, path: str) -> None:
-        """Compare with it no more. What was made on the desk is deleted, for good."""
+        """Remove a reference. One that was built on the desk is deleted permanently."""
         if path not in self.references:
             return
         self.references.remove(path)
@@ -212,7 +212,7 @@ class Desk:
         self._save_references()
 
     def _save_references(self) -> None:
-        # An address may hold a password.
+        # An address may contain a password.
         known = dump_json(self.references).encode(errors="replace")
         write_whole(self._known, known, is_private=True)
 
@@ -220,7 +220,7 @@ class Desk:
         piece = self.drafts.piece(version.piece)
         if piece is None:
             return
-        # What was answered about one version is not paid for again in the next.
+        # Answers about one version are not paid for again in the next.
         answers = version.folder.parent / "answers"
         plan = Asked.read(version.asked).settings(self._n_jobs, answers)
         document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
@@ -244,7 +244,7 @@ class Desk:
         _write(version, review, is_whole=is_whole)
 
     def _opened(self, plan: ReportSettings) -> Reviewer:
-        """The instruments of the last draft where they are the same: open, they are quick."""
+        """The last draft's open instruments, reused if they are the same, since opening is slow."""
         if self._reviewer is None or not self._reviewer.can_do(plan):
             if self._reviewer is not None:
                 self._reviewer.__exit__(None, None, None)
@@ -253,14 +253,14 @@ class Desk:
         return self._reviewer
 
     def check_wanted(self, state: State) -> None:
-        """Raise `Unwanted` where nobody waits for a report any more."""
+        """Raise `Unwanted` if a report is no longer needed."""
         if state.is_unwanted or self._is_closing:
             raise Unwanted("nobody waits for it")
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """The progress of a report as its page shows it."""
+    """The progress of a report as shown on its page."""
 
     desk: Desk
     state: State
@@ -278,10 +278,10 @@ class _Watch:
         self.state.stage = stage
 
     def tell(self, sentence: str) -> None:
-        """The page says everything itself."""
+        """Does nothing: the page shows everything itself."""
 
     def confirm(self, model: str, estimate: Estimate) -> None:
-        """Wait until the writer agrees to what a model will cost, or does not."""
+        """Wait until the writer accepts or declines a model's cost."""
         state = self.state
         if not estimate.n_calls or estimate.cost == 0:
             return
@@ -297,7 +297,7 @@ class _Watch:
 
 
 def asked_for(model: str, estimate: Estimate) -> str:
-    """What a model will cost, in a sentence."""
+    """A model's cost, in a sentence."""
     cost = "at an unknown price"
     if estimate.cost is not None:
         cost = f"for about {estimate.cost:.2f} dollars"

@@ -1,6 +1,7 @@
-"""Fabula in Inspect AI: rubrics as tasks, and scorers of logs that are there already.
+"""Fabula in Inspect AI: rubrics as tasks, and scorers for existing logs.
 
-Inspect AI loads this module by its entry point, so that `fabula/NAME` names what is here.
+Inspect AI loads this module by its entry point, which makes its contents available as
+`fabula/NAME`.
 """
 
 from fabula.evals.rubric_scorers import answers, verdict

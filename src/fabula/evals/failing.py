@@ -1,4 +1,4 @@
-"""Errors of the user's as Inspect AI shows them: a sentence, without a traceback."""
+"""User errors as Inspect AI shows them: a message, without a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["in_a_sentence"]
 
 @contextmanager
 def in_a_sentence() -> Iterator[None]:
-    """Raise `FabulaError`s as the one kind of error that Inspect prints by its message alone."""
+    """Raise `FabulaError`s as the only kind of error that Inspect prints as a bare message."""
     try:
         yield
     except FabulaError as error:

@@ -1,8 +1,8 @@
-"""A rubric's answers in an Inspect log: their scorers, and what they come to over stories.
+"""A rubric's answers in an Inspect log: their scorers, and their metrics over stories.
 
-What is missing has no part in a metric. Inspect's `mean` and `accuracy` leave out a score of NaN,
-take None, a choice and a text for 0, and are 0 where nothing is left; so nothing here is scored
-with None, and each scale has metrics of its own.
+Missing answers are excluded from metrics. Inspect's `mean` and `accuracy` ignore a NaN score, treat
+None, a choice and a text as 0, and return 0 if nothing is left; so no score here is None, and each
+scale has metrics of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["answers", "judged_of", "plan_for", "sample_of", "settings_for", "ver
 
 @dataclass(frozen=True, slots=True)
 class _LoggedTemplate(Template):
-    """A prompt with examples, of which a log's metadata has the digest alone."""
+    """A prompt with examples; a log's metadata has only their digest."""
 
     logged: str = ""
 
@@ -63,7 +63,7 @@ class _LoggedTemplate(Template):
 def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
     """The settings of `fabula judge`, with its defaults.
 
-    Those that say which models are called, and how, are Inspect's. Raises `InputError`.
+    Model selection and generation options are Inspect's. Raises `InputError`.
     """
     fixed = {
         one.path[-1]: one.default
@@ -72,7 +72,7 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
     }
     given = dict(settings)
     if isinstance(given.get("items"), list):
-        # Inspect's command line makes a list of what has commas.
+        # Inspect's command line turns a value with commas into a list.
         given["items"] = ",".join(given["items"])
     if given.get("template") is not None:
         given["template"] = Path(given["template"])
@@ -81,18 +81,18 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
 
 
 def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:
-    """How the rubric is asked, without examples. Raises `InputError`."""
+    """The rubric's prompting, without examples. Raises `InputError`."""
     return plan_of(settings_for(name, settings).judging)
 
 
 def sample_of(number: int, plan: JudgePlan) -> int:
-    """Which sample an answer is, by its place: all of one wording come before those of the next."""
+    """The sample index of an answer: all of one wording come before those of the next."""
     wording, sample = divmod(number, plan.n_samples)
     return WORDING_STEP * wording + sample
 
 
 def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> list[Judged]:
-    """What is read in a model's answers to an item, one or more as its choices."""
+    """The readings of a model's answers to an item, one or more as its choices."""
     style = plan.template.style
     choice = choice_of(item.scale, style)
     alone = [
@@ -108,7 +108,7 @@ def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> l
 
 
 def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
-    """What a sample's answers come to, as `fabula judge` would have it. Raises `InputError`."""
+    """The combined result of a sample's answers, as in `fabula judge`. Raises `InputError`."""
     about = state.metadata
     if about["rubric"] != plan.rubric.key:
         raise InputError(
@@ -126,13 +126,13 @@ def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
             plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
         )
         plan = replace(plan, template=template)
-    # What Inspect's own options changed is what the answers were drawn with.
+    # Inspect's own options override the settings with which the answers were generated.
     plan = replace(plan, **about.get("mode", {}))
     (found,) = to_measurements(judged, [document], str(state.model), plan)
     return found
 
 
-# Raw scores of all epochs: Inspect's own reducer makes 0 of a choice.
+# Raw scores of all epochs: Inspect's own reducer turns a choice into 0.
 @metric(scores="unreduced")
 def by_item() -> Metric:
     """Yes-no items by their mean, and `all` over them; numbers by theirs, with the range in the
@@ -165,8 +165,8 @@ def tests_stderr() -> Metric:
 
 @metric(scores="unreduced")
 def agreement() -> Metric:
-    """Kappa with people's verdicts on the same stories, its 95 % interval over stories, and what
-    one of these people reaches with the others; nothing where the stories have no verdicts."""
+    """Kappa with people's verdicts on the same stories, its 95 % interval over stories, and the
+    kappa of one of these people with the others; empty if the stories have no verdicts."""
 
     def compute(scores: list[SampleScore]) -> Value:
         labels = [label for one in _first_epochs(scores) for label in _labels(one)]
@@ -192,8 +192,8 @@ def agreement() -> Metric:
 
 @metric(scores="unreduced")
 def trust() -> Metric:
-    """The kappa with experts that is known of this model, wording and mode, with its interval;
-    nothing where it was never checked."""
+    """The known kappa with experts of this model, wording and mode, with its interval; empty if it
+    was never evaluated."""
 
     def compute(scores: list[SampleScore]) -> Value:
         found: dict[str, float | int | str | bool | None] = {}
@@ -213,7 +213,7 @@ def trust() -> Metric:
 
 
 def _trust_in(metadata: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[str, Trust]:
-    """What is known of the judge whose signature a score has, by item."""
+    """The trust of the judge with a score's signature, by item."""
     parts = dict(Signature.parse(metadata["signature"]).parts)
     return TrustBook().find(
         parts["model"], about["rubric"], parts["style"], parts["prompt"], Mode.of(parts)
@@ -221,7 +221,7 @@ def _trust_in(metadata: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[
 
 
 def _ends(name: str, estimate: Estimate) -> dict[str, float]:
-    """A figure and the ends of its interval, so far as they are known: a metric has no None."""
+    """A figure and the ends of its interval, as far as known: a metric cannot be None."""
     ends = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
     return {key: value for key, value in ends.items() if value is not None}
 
@@ -236,7 +236,7 @@ def _first_epochs(scores: Sequence[SampleScore]) -> list[SampleScore]:
 
 
 def _labels(one: SampleScore) -> list[Measurement]:
-    """What people said of the story on the item, as its sample's metadata has it."""
+    """People's answers about the story on the item, from its sample's metadata."""
     about = _meta(one)
     return [
         _label(about, rater, _as_measured(value), f"labels:{about['experts']}")
@@ -245,7 +245,7 @@ def _labels(one: SampleScore) -> list[Measurement]:
 
 
 def _said(scores: Sequence[SampleScore]) -> list[Measurement]:
-    """The judge's answers, those of several epochs combined as repeated answers are."""
+    """The judge's answers; several epochs are combined like repeated answers."""
     given: dict[tuple[str, str], list[SampleScore]] = {}
     for one in scores:
         given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
@@ -266,7 +266,7 @@ def _label(
 
 
 def _rubric_of(scores: Sequence[SampleScore]) -> Rubric:
-    """The items that were answered, of which a log holds the scales and the dimensions."""
+    """The items that were answered; a log includes their scales and dimensions."""
     items = {
         _meta(one)["item"]: Item(
             _meta(one)["item"], k, "", "", dimension=_meta(one)["dimension"], scale=_scale(one)
@@ -281,7 +281,7 @@ def _meta(one: SampleScore) -> Mapping[str, Any]:
 
 
 def _scale(one: SampleScore) -> Scale:
-    # A log's lists were tuples.
+    # Tuples become lists in a log.
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in _meta(one)["fields"].items()
@@ -300,11 +300,11 @@ def _as_measured(value: Any) -> float | str:
 
 @scorer(metrics=[by_item(), tests_stderr(), agreement(), trust()])
 def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
-    """What the item's scale has: 1 for Yes and 0 for No, a number, an option, a text.
+    """Score an item by its scale: 1 for Yes and 0 for No, a number, an option, a text.
 
     Args:
         name: The rubric that was asked.
-        settings: Those of the task, as they were given there.
+        settings: The task's settings, as given there.
     """
     with in_a_sentence():
         plan = plan_for(name, settings)
@@ -348,11 +348,11 @@ def by_reason() -> Metric:
 def answers(name: str = "ttcw", **settings: Any) -> Scorer:
     """`answered`, or the reason why an item has no answer.
 
-    Inspect shows no metric a score that is missing, so what is missing is counted here.
+    Inspect does not pass missing scores to metrics, so missing answers are counted here.
 
     Args:
         name: The rubric that was asked.
-        settings: Those of the task, as they were given there.
+        settings: The task's settings, as given there.
     """
     with in_a_sentence():
         plan = plan_for(name, settings)

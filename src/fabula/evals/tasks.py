@@ -1,10 +1,10 @@
-"""The rubrics as tasks of Inspect AI, for those who run their evaluations there.
+"""The rubrics as Inspect AI tasks, for users who run their evaluations there.
 
     inspect eval fabula/ttcw --model openai/gpt-4o -T stories=drafts/
 
-The same prompts, conditions, samples and strict reading as `fabula judge`; the log, its viewer,
+Prompts, conditions, samples and strict parsing are those of `fabula judge`; the log, its viewer,
 retries and batches are Inspect's. An answer without a verdict is unscored with its reason, never a
-No, and so is an item that its condition rules out.
+No, and so is an item excluded by its condition.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def ttcw(
     Args:
         stories: A file or folder, or the file or folder that the authors released.
         style: Reasons before the verdict, or after it.
-        text_field: The field of a table that holds a story.
+        text_field: The table field with the story.
         labels: People's verdicts, with which the judge's are compared; by default those that the
-            authors released, where the stories are theirs.
-        settings: Others of `fabula judge`, with its defaults: `n_samples`,
+            authors released, if the stories are theirs.
+        settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
             `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
     """
@@ -95,10 +95,10 @@ def rubric(
         stories: A file or folder, or the file or folder that the authors of TTCW released.
         name: A built-in rubric, or a .toml file.
         style: Reasons before the verdict, or after it.
-        text_field: The field of a table that holds a story.
+        text_field: The table field with the story.
         labels: People's answers, with which the judge's are compared; by default those that the
-            authors of TTCW released, where the stories are theirs.
-        settings: Others of `fabula judge`, with its defaults: `n_samples`,
+            authors of TTCW released, if the stories are theirs.
+        settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
             `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
     """
@@ -129,14 +129,14 @@ def _documents(stories: str, text_field: str) -> list[Document]:
 
 
 def _released(stories: str, name: str) -> Path | None:
-    """A file of the authors' release, where the stories are its file or its folder."""
+    """The label file of the authors' release, if the stories are its file or its folder."""
     path = Path(stories)
     folder = path.parent if path.name == STORIES_FILE else path
     return folder / name if all((folder / one).exists() for one in (STORIES_FILE, name)) else None
 
 
 def _people(stories: str, labels: str | None, plan: JudgePlan) -> list[Measurement]:
-    """What people said of the stories: the labels of the file, or those of the release."""
+    """People's answers about the stories: the labels of the file, or those of the release."""
     path = None if labels is None else Path(labels)
     if path is None and plan.rubric.id == "ttcw":
         path = _released(stories, EXPERTS_FILE)
@@ -153,7 +153,7 @@ def _samples(
             labels.setdefault((one.document_id, one.item), {})[one.rater] = one.value
     source = people[0].signature.partition(":")[2] if people else ""
     template = plan.template
-    # The examples are in the prompts; what else reads the log needs their digest.
+    # The prompts contain the examples; other readers of the log need their digest.
     examples = (
         {"examples": {"name": template.name, "digest": template.digest}}
         if isinstance(template, ExampleTemplate)
@@ -176,7 +176,7 @@ def _samples(
                     "scale": item.scale.kind,
                     "range": item.scale.range,
                     "options": list(item.scale.options),
-                    # All of it, for metrics are computed from the log, which may be scored again.
+                    # All of it, since metrics are computed from the log, which may be scored again.
                     "fields": asdict(item.scale),
                     **examples,
                     **({"labels": labels[subject], "experts": source} if subject in labels else {}),
@@ -186,7 +186,7 @@ def _samples(
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What a model said to an item, once or several times (`choices`), and in which mode.
+    """A model's output for an item, once or several times (`choices`), and the mode.
 
     `message` has the item in its own words.
     """
@@ -214,7 +214,7 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
         return await model.generate([message], config=form.merge(GenerateConfig(seed=seed)))
 
     outputs = await all_of([output(number) for number in range(plan.n_answers)])
-    # Options of the command line go before those of the task: the call says what it was made with.
+    # Command-line options override those of the task: record the options of the actual call.
     used = next(one.config for one in reversed(transcript().events) if isinstance(one, ModelEvent))
     mode = {
         "temperature": used.temperature,
@@ -225,7 +225,7 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
 
 
 def _together(outputs: Sequence[ModelOutput]) -> ModelOutput:
-    """Several answers as the choices of one output; one that is empty has an empty choice."""
+    """Several answers as the choices of one output; an empty answer is an empty choice."""
     first = outputs[0]
     if len(outputs) == 1:
         return first
@@ -239,7 +239,7 @@ def _together(outputs: Sequence[ModelOutput]) -> ModelOutput:
 
 
 def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
-    """Asks an item, and before it those that decide whether it is asked; each of them once."""
+    """Asks an item, after the items that its condition depends on; each of them once."""
     stories = {document.id: document for document in documents}
     replies, words = _Once(), TextSettings()
 
@@ -252,7 +252,7 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         return await replies.get((story.id, item.id, epoch), partial(_ask, plan, story, item))
 
     async def reason_against(story: Document, item: Item, epoch: int) -> str:
-        """`not_asked` or `gate_missing` where the condition of an item does not hold."""
+        """`not_asked` or `gate_missing` if the condition of an item is not met."""
         known: dict[str, object] = {name: story.meta.get(name) for name in plan.rubric.facts}
         is_open = any(known[name] is None for name in depends_on(item) if name in known)
         for gate in (plan.rubric.item(name) for name in depends_on(item) if name not in known):
@@ -280,7 +280,7 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         state.completed = True
         return state
 
-    # Inspect writes a solver's arguments into the plan of the log: stories do not belong there.
+    # Inspect writes a solver's arguments to the plan of the log: keep stories out of it.
     @solver
     def asked() -> Solver:
         return solve
@@ -302,5 +302,5 @@ class _Once:
         found = self._tasks.get(key)
         if found is None or (found.done() and (found.cancelled() or found.exception())):
             found = self._tasks[key] = asyncio.ensure_future(call())
-        # One sample that is stopped must not stop the call that others wait for.
+        # Stopping one sample must not cancel a call that others wait for.
         return await asyncio.shield(found)

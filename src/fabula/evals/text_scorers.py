@@ -1,10 +1,10 @@
-"""Fabula's instruments as scorers of Inspect AI: what a model wrote, measured from its log.
+"""Fabula's instruments as Inspect AI scorers: measure a model's output from its log.
 
     inspect score LOG --scorer fabula/originality -S reference=books.ref
 
-No model is asked again. A figure that is missing is NaN in its score, which says why, and has no
-part in a metric, which counts it. How alike texts are is not a property of a single text;
-`fabula diversity` measures it.
+No model is called again. A missing figure is NaN in its score, which says why, and is excluded from
+metrics, which count it. How similar texts are is not a property of a single text; use
+`fabula diversity` for that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fabula.types import Document, Measurement
 __all__ = ["fluency", "instrument", "originality", "profile"]
 
 Measure = Callable[[Document], Iterable[Measurement]]
-"""What an instrument says of a text: a measurement of each figure, with a value or a reason."""
+"""An instrument's results for a text: one measurement per figure, with a value or a reason."""
 
 _MAX_SHOWN = 10
 _MAX_CHARS = 200
@@ -45,7 +45,7 @@ _MAX_CHARS = 200
 def figures() -> Metric:
     """The mean of each figure, its 95 % interval over samples, and how many scores lack it.
 
-    Epochs of one sample are not independent: they are drawn together.
+    Epochs of one sample are not independent: they are resampled together.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
@@ -66,7 +66,7 @@ def _is_number(value: object) -> bool:
 
 
 def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
-    """The mean with the ends of its interval, so far as there are any."""
+    """The mean with the ends of its interval, as far as known."""
     if not known:
         return {}
     values = np.array([value for _, value in known], np.float64)
@@ -88,7 +88,7 @@ def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
 
 @scorer(metrics=[figures()])
 def originality(reference: str | list[str], **settings: Any) -> Scorer:
-    """The Creativity Index and the L-uniqueness of what was written, and the borrowed stretches.
+    """The Creativity Index and L-uniqueness of the output, and its borrowed passages.
 
     Args:
         reference: A reference corpus, or several that are searched as one.
@@ -98,7 +98,7 @@ def originality(reference: str | list[str], **settings: Any) -> Scorer:
     stack = ExitStack()
     paths = (reference,) if isinstance(reference, str) else tuple(reference)
     if "levels" in settings:
-        # Inspect's command line makes a number of one level.
+        # Inspect's command line turns a single level into a number.
         settings["levels"] = str(settings["levels"])
     with in_a_sentence():
         fixed = {"references": paths, "exclude_model": None}
@@ -109,7 +109,7 @@ def originality(reference: str | list[str], **settings: Any) -> Scorer:
 
 @scorer(metrics=[figures()])
 def fluency(model: str = "local") -> Scorer:
-    """How surprising a language model finds what was written, in bits a word.
+    """How surprising the output is to a language model, in bits per word.
 
     Args:
         model: The model that reads: `local` (the embedded one) or a .gguf file.
@@ -127,7 +127,7 @@ def fluency(model: str = "local") -> Scorer:
 
 @scorer(metrics=[figures()])
 def profile(grammar: str = "harper") -> Scorer:
-    """The linguistic profile of what was written.
+    """The linguistic profile of the output.
 
     Args:
         grammar: `harper`, `languagetool` or `none`.
@@ -144,10 +144,10 @@ def profile(grammar: str = "harper") -> Scorer:
 
 @scorer(metrics=[figures()])
 def instrument(id: str) -> Scorer:  # noqa: A002 (an instrument's own word)
-    """What a registered instrument says of what was written.
+    """The measurements of the output by a registered instrument.
 
     Args:
-        id: The instrument's id. One that is installed has a scorer of its own, `fabula/ID`.
+        id: The instrument's id. Installed instruments also have a scorer of their own, `fabula/ID`.
     """
     with in_a_sentence():
         found = find_instrument(id)
@@ -168,7 +168,7 @@ for _one in instruments():
 
 
 def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
-    """Scores by a measure, which `stack` keeps open as long as there is the scorer."""
+    """Scores by a measure, which `stack` keeps open for the lifetime of the scorer."""
     turn = Lock()
 
     def scored(state: TaskState) -> Score:
@@ -179,12 +179,12 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
                 found = [] if reason else list(measure(document))
             except CallFailed as error:
                 reason, note = "failed", str(error)
-            # Of a text without words an instrument has the names of its figures.
+            # For a text without words an instrument still has the names of its figures.
             found = found or list(measure(replace(document, text="")))
         return _score(found, document.text, reason, note)
 
     async def score(state: TaskState, target: Target) -> Score:
-        # Away from the loop, in which other samples wait for their models.
+        # Off the event loop, on which other samples wait for their models.
         return await anyio.to_thread.run_sync(scored, state)
 
     if stack is not None:
@@ -193,7 +193,7 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
 
 
 def _document_of(state: TaskState) -> Document:
-    """What was written for a sample. Its prompt is the sample's, which its epochs share."""
+    """The output for a sample. Its prompt is the sample's, shared by its epochs."""
     return Document(
         f"{state.sample_id}#{state.epoch}",
         state.output.completion,
@@ -204,7 +204,7 @@ def _document_of(state: TaskState) -> Document:
 
 
 def _why_no_text(state: TaskState) -> str:
-    """Why what was written cannot be measured as a text; empty where it can."""
+    """Why the output cannot be measured as a text; empty if it can."""
     choices = state.output.choices
     if not choices:
         return "no_text"
@@ -214,7 +214,7 @@ def _why_no_text(state: TaskState) -> str:
 
 
 def _score(found: Sequence[Measurement], text: str, reason: str, note: str) -> Score:
-    """Measurements as one score. `reason` why there is nothing to measure, and more about it."""
+    """Measurements as one score. `reason`: why there is nothing to measure, with details."""
     missing = {
         one.item: reason or one.missing_reason for one in found if reason or one.value is None
     }
@@ -225,7 +225,7 @@ def _score(found: Sequence[Measurement], text: str, reason: str, note: str) -> S
     spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
     shown = [f'"{text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]
     return Score(
-        # NaN, which Inspect leaves out; it takes None for 0.
+        # NaN, which Inspect ignores; it would treat None as 0.
         value={one.item: math.nan if one.value is None or reason else one.value for one in found},
         reason=reasons[0] if len(missing) == len(found) and reasons else None,
         explanation=note or "; ".join([*map(explain, reasons), *shown]) or None,

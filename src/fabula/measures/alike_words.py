@@ -1,4 +1,4 @@
-"""The words of a reference that are alike, by their vectors, and how rare each is."""
+"""Similar words of a reference, by their vectors, and how rare each is."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _BLOCK = 4096
 _N_TOGETHER = 1024
 _N_REMEMBERED = 1 << 15
 _SCREEN = np.float32(1e-3)
-"""Much more than a product of 32-bit floats is away from that of the whole numbers."""
+"""Much larger than the error of a 32-bit product relative to that of the integers."""
 _SCALE = np.float32(1.0 / (32767.0 * 32767.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """The words of the reference that one may stand for; the word itself is the first, if held."""
+    """The similar words of the reference; the word itself is first, if present."""
 
     numbers: NDArray[np.int64]
     """int64 (n_alike,): words of the reference."""
     cosines: NDArray[np.float32]
-    """float32 (n_alike,): falling; 1 for the word itself, and for no other."""
+    """float32 (n_alike,): descending; 1 for the word itself, and for no other."""
 
 
 class AlikeWords:
-    """The different words of all shards, numbered from 0.
+    """The distinct words of all shards, numbered from 0.
 
-    Cosines are those of `kernels.movers.similarities`. A word that is no content word, or has no
-    vector, is like itself alone.
+    Cosines are those of `kernels.movers.similarities`. A non-content word, or one without a vector,
+    is similar only to itself.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class AlikeWords:
         """float64 (n_different,): minus the logarithm of each word's share of all."""
         self.is_content = np.array([stop_words.is_content(word) for word in counts], np.bool_)
         self.ids = [self._ids_of(shard) for shard in shards]
-        """By shard, each word's token id, 0 where the shard lacks it: uint32 (n_different,)."""
+        """By shard, each word's token id, 0 if it is not in the shard: uint32 (n_different,)."""
         content = [word for word, held in zip(counts, self.is_content, strict=True) if held]
         rows = vectors.rows(content)
         has_vector = rows >= 0
@@ -72,12 +72,12 @@ class AlikeWords:
         self._lock = threading.Lock()
 
     def bits_of(self, word: str) -> float:
-        """As `bits`; what the reference lacks counts as what stands there once."""
+        """Like `bits`; words not in the reference count as occurring once."""
         number = self._number.get(word)
         return math.log2(max(1, self.n_words)) if number is None else float(self.bits[number])
 
     def of(self, words: Sequence[str], is_content: Sequence[bool]) -> list[Alike]:
-        """What each of these different words may stand for."""
+        """The similar words of each of these distinct words."""
         with self._lock:
             found = {word: self._known[word] for word in words if word in self._known}
         new = [(w, held) for w, held in zip(words, is_content, strict=True) if w not in found]
@@ -97,12 +97,12 @@ class AlikeWords:
         return [found[word] for word in words]
 
     def _near(self, wanted: dict[str, int]) -> dict[str, Alike]:
-        """Of words with vectors, by the rows of these."""
+        """For words with vectors, by the rows of these."""
         if not wanted:
             return {}
         matrix = self._vectors.matrix
         rows = np.array(list(wanted.values()), np.int32)
-        # A product of floats, which is quick, leaves out what is surely not alike.
+        # A fast floating-point product rules out words that are certainly not similar.
         screen = matrix[rows].astype(np.float32).T
         least = np.float32(self._threshold) / _SCALE - _SCREEN / _SCALE
         found: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in wanted]

@@ -1,9 +1,9 @@
-"""A book by its chapters: length, pace, speech, what comes back, and who is where.
+"""A book by its chapters: length, pace, speech, repetitions, and who appears where.
 
-Pace is a comparison of the chapters of one book with each other, in three ways that a reader meets
-it: shorter sentences, shorter paragraphs and more speech go faster. Each is put in standard
-deviations over the chapters, and pace is their mean, so that 0 is the book's own middle. It is a
-rule of thumb of this module, not a measure of how gripping a chapter is.
+Pace compares the chapters of one book with each other, in three ways that a reader notices: shorter
+sentences, shorter paragraphs and more speech read faster. Each is standardized over the chapters,
+and pace is their mean, so 0 is the book's own average. It is a heuristic of this module, not a
+measure of how gripping a chapter is.
 """
 
 from __future__ import annotations
@@ -41,42 +41,42 @@ __all__ = [
 ]
 
 BOOK_RULES = "1"
-"""Changes with any rule or threshold below."""
+"""Version: changes with any rule or threshold below."""
 BOOK_WORDS = 10_000
-"""From so many words on a text is a book, whatever its headings."""
+"""From this many words on, a text is a book, whatever its headings."""
 _MIN_CHAPTERS = 3
 _STRETCH_CHARS = 18_000
 _RUN = 6
-"""So many words in a row that stand in two chapters are a repetition."""
+"""A run of this many words that occurs in two chapters is a repetition."""
 _MIN_COMPARED = 4
-"""Chapters that a pace takes at least."""
+"""Minimum number of chapters for a pace."""
 _MIN_CHAPTER_WORDS = 200
 """A shorter chapter has no pace: one long sentence would decide it."""
 _FAR = 1.0
-"""A pace this far from the middle is said in a sentence."""
+"""A pace this far from the mean is reported in a sentence."""
 _MAX_REPEATED = 20
 _N_FIRST = 2
-"""Sentences that stand on the first screen of a report."""
+"""Number of sentences on the first screen of a report."""
 
 _PACED = {
     "sentence_words": "{:.0f} words a sentence (elsewhere {:.0f})",
     "paragraph_words": "{:.0f} words a paragraph (elsewhere {:.0f})",
     "dialogue": "{:.0%} of its words spoken (elsewhere {:.0%})",
 }
-"""What makes up pace, and how it is said."""
+"""The components of pace, and how each is described."""
 _TOLD = {
     "person": "{} {} is told in the {} person, the rest in the {}.",
     "tense": "{} {} is told in the {} tense, the rest in the {}.",
 }
 _MOST_OTHERS = 0.2
-"""What more of the chapters do is how the book is told."""
+"""Above this share of chapters, a deviation is how the book is told."""
 
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class BookChapter:
-    """A chapter and its numbers; None where there is none. Places are half-open in characters."""
+    """A chapter and its numbers; None if missing. Offsets are half-open, in characters."""
 
     number: int
     title: str
@@ -91,23 +91,23 @@ class BookChapter:
     dialogue: float | None
     """The share of its words that is quoted speech."""
     repeated: float | None
-    """The share of its words in runs of six and more that another chapter has too."""
+    """The share of its words in runs of six or more that also occur in another chapter."""
     pace: float | None = None
     first_person: float | None = None
-    """Of personal pronouns outside speech, the share of the first person."""
+    """First-person share of the personal pronouns outside speech."""
     present: float | None = None
-    """Of verbs outside speech that show it, the share in the present tense (`measures/telling`)."""
+    """Present-tense share of the tense-marked verbs outside speech (`measures/telling`)."""
     person: str | None = None
-    """`first` or `third`; None where it cannot be told."""
+    """`first` or `third`; None if undetermined."""
     tense: str | None = None
-    """`past`, `present` or `mixed`; None where it cannot be told."""
+    """`past`, `present` or `mixed`; None if undetermined."""
     characters: Mapping[str, int] = field(default_factory=dict)
-    """How often each of the people of the book is named in it."""
+    """How often each of the book's people is named in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Words in a row that stand in two chapters and more."""
+    """A run of words that occurs in two or more chapters."""
 
     words: str
     n_words: int
@@ -120,13 +120,13 @@ class Book:
     """A text by chapter."""
 
     unit: str
-    """`chapter`, or `stretch` where a long text has no headings."""
+    """`chapter`, or `stretch` for a long text without headings."""
     n_words: int
     chapters: tuple[BookChapter, ...]
     characters: tuple[Person, ...]
     repeated: tuple[Repeated, ...]
     talk: Mapping[str, Talk] = field(default_factory=dict)
-    """What the people say, by name; of those who say anything that they are named beside."""
+    """What the people say, by name; for those who are named as speakers."""
     n_spoken: int = 0
     """Words in quoted speech."""
     missing_reason: str | None = None
@@ -134,8 +134,8 @@ class Book:
 
     @property
     def findings(self) -> list[tuple[int, str]]:
-        """What stands out, each with the number of its chapter: who is told otherwise than the
-        rest, and then whose pace is furthest from the middle."""
+        """What stands out, each with its chapter number: chapters in another person or tense than
+        the rest, then those whose pace is furthest from the mean."""
         known = [one for one in self.chapters if one.pace is not None]
         far = [one for one in known if abs(one.pace or 0.0) >= _FAR]
         far.sort(key=lambda one: -abs(one.pace or 0.0))
@@ -143,7 +143,7 @@ class Book:
         return [*_told_otherwise(self), *paced]
 
     def value(self, item: str) -> float | None:
-        """A figure of the instrument; None where it is missing."""
+        """A metric of the instrument; None if it is missing."""
         words = [one.n_words for one in self.chapters]
         n_words = sum(one.n_words for one in self.chapters)
         repeated = fsum((one.repeated or 0.0) * one.n_words for one in self.chapters)
@@ -179,7 +179,7 @@ class Book:
 
 
 def _said(book: Book, one: BookChapter) -> str:
-    """How far a chapter is from the others, what sets it apart most first."""
+    """How far a chapter is from the others, the largest difference first."""
     others = [other for other in book.chapters if other.pace is not None and other is not one]
     way = "slower" if (one.pace or 0.0) < 0 else "faster"
     said = []
@@ -194,7 +194,7 @@ def _said(book: Book, one: BookChapter) -> str:
 
 
 def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
-    """Chapters in another person or tense than nearly all others: meant, or a slip."""
+    """Chapters in another person or tense than nearly all others: intended, or a slip."""
     for name, form in _TOLD.items():
         known = [one for one in book.chapters if getattr(one, name) not in (None, "mixed")]
         counts = Counter[str](getattr(one, name) for one in known)
@@ -209,7 +209,7 @@ def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
 
 
 def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
-    """A text by chapter; None where it is short and has fewer than three chapters.
+    """A text by chapter; None if it is short and has fewer than three chapters.
 
     nlp: the pipeline with sentence boundaries. finder: the one that finds names.
     always: whether short texts are measured too.
@@ -291,7 +291,7 @@ def _row(
 
 
 def _narrated(located: TextWords, spoken: Any, first: int, last: int) -> list[str]:
-    """The words from `first` to `last` that nobody says."""
+    """The words from `first` to `last` outside speech."""
     words = zip(located.words[first:last], spoken[first:last].tolist(), strict=True)
     return [word for word, is_spoken in words if not is_spoken]
 
@@ -328,7 +328,7 @@ def _with_pace(rows: Sequence[BookChapter]) -> list[BookChapter]:
 def _repetition(
     text: str, located: TextWords, chapters: Sequence[Chapter], ranges: Sequence[Place]
 ) -> tuple[list[Repeated], Any]:
-    """Runs of words that two chapters have, the longest and most frequent first, and a flag for
+    """Runs of words shared by two chapters, the longest and most frequent first, and a flag for
     each word of the text: bool, shape (n_words,)."""
     words = located.words
     of_chapter: dict[tuple[str, ...], set[int]] = defaultdict(set)
@@ -364,7 +364,7 @@ def _repetition(
 
 
 class BookInstrument:
-    """A long text by chapter, on every page and in every file; short texts have none of it."""
+    """A long text by chapter, for pages and files; short texts have none."""
 
     id, title, citation = "book", "The book, chapter by chapter", ""
     figures = (
@@ -409,7 +409,7 @@ class BookInstrument:
         )
 
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
-        """None of a text that is short and has fewer than three chapters."""
+        """None for a text that is short and has fewer than three chapters."""
         for document in documents:
             if not _may_be_book(document):
                 yield ()
@@ -422,7 +422,7 @@ class BookInstrument:
         missing = {"n_chapters": "no_headings", "n_characters": book.missing_reason}
         details = {
             "book": book.to_row(),
-            # The first screen says that a chapter is slower; the numbers stand with the chapters.
+            # The first screen says that a chapter is slower; the numbers are with the chapters.
             "findings": [
                 said.partition(":")[0].rstrip(".") + "." for _, said in book.findings[:_N_FIRST]
             ],
@@ -445,14 +445,14 @@ class BookInstrument:
 
 
 def _may_be_book(document: Document) -> bool:
-    """Whether a look at headings and length leaves it open; what is short is not read further."""
+    """Whether headings and length leave it undecided; short texts are not read further."""
     return len(document.text) >= 3 * BOOK_WORDS or len(chapters_of(document)) >= _MIN_CHAPTERS
 
 
 @cache
 def pipelines() -> tuple[Any, Any]:
-    """The pipeline that parts sentences, and the one that finds names.
+    """The pipeline that splits sentences, and the one that finds names.
 
-    Raises `ModelError` where spaCy or the pipeline is not installed.
+    Raises `ModelError` if spaCy or the pipeline is not installed.
     """
     return sentence_pipeline(), load_pipeline(("tok2vec", "ner"))

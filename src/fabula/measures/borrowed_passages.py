@@ -1,18 +1,18 @@
-"""Which borrowed runs matter: how improbable each is, and which of them belong together.
+"""Rank borrowed runs: how improbable each is, and which of them belong together.
 
-The *self-information* of a run is what its words would tell if each were drawn by itself: minus the
-sum of the base-2 logarithms of their shares of all words. A large reference holds more runs by
-chance, and what stands in many places is a way of speaking. So runs are ranked by
+The *self-information* of a run is what its words would carry if each were drawn independently:
+minus the sum of the base-2 logarithms of their shares of all words. A large reference contains more
+runs by chance, and what occurs in many places is a common phrase. So runs are ranked by
 
-    bits - log2(words of the reference) - log2(places where the run stands)
+    bits - log2(words of the reference) - log2(places where the run occurs)
 
-The first two terms are minus the logarithm of how often a reference of that size would hold the run
-if its words were drawn at random: the E-value of sequence search (Karlin and Altschul 1990,
+The first two terms are minus the logarithm of how often a reference of that size would contain the
+run if its words were drawn at random: the E-value of sequence search (Karlin and Altschul 1990,
 "Methods for assessing the statistical significance of molecular sequence features", PNAS 87).
 
-Runs that stand near each other, in the text and in one source, are one *borrowed passage*: a
-quotation with a word changed is one quotation. What has fewer than `MIN_BITS` bits over chance, or
-stands in `MANY_PLACES` places or more, is a *commonplace*.
+Runs near each other, in the text and in one source, form one *borrowed passage*: a quotation with a
+word changed is one quotation. Anything with fewer than `MIN_BITS` bits over chance, or found in
+`MANY_PLACES` places or more, is a *commonplace*.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ __all__ = [
 ]
 
 MIN_BITS = 38.0
-"""Over chance: chosen on one half of the texts of `bench/planted_runs.py`, counted on the other. A
-run of eight plain words in a few million words is about there."""
+"""Over chance: chosen on one half of the texts of `bench/planted_runs.py`, evaluated on the other.
+A run of eight plain words in a few million words is about there."""
 MANY_PLACES = 100
 MAX_GAP_WORDS = 10
 """Words of the text between two runs of one passage."""
 MAX_GAP_CHARS = 100
 """Characters of the source between them."""
 MIN_REFERENCE_WORDS = 1_000
-"""A smaller reference does not tell how frequent words are."""
+"""A smaller reference gives no reliable word frequencies."""
 _WEB_SCALE_BITS = 40.0
-"""An index elsewhere does not say how large it is; those there are hold about 2^40 words."""
+"""An external index does not report its size; the known ones have about 2^40 words."""
 
 
 @dataclass(frozen=True, slots=True)
 class BorrowedRun:
-    """A run of a text's words that the reference holds."""
+    """A run of a text's words that occurs in the reference."""
 
     span: Span
     first_word: int
     n_words: int
     count: int
-    """Places where it stands; 1 for a near run."""
+    """Places where it occurs; 1 for a near run."""
     n_documents: int | None
-    """Documents that hold it; None where not all were looked at."""
+    """Documents that contain it; None if not all were checked."""
     sources: tuple[Occurrence, ...] = ()
     similarity: float | None = None
-    """How alike it and its source are; None where it stands there word for word."""
+    """Similarity to its source; None if verbatim."""
 
     @property
     def end_word(self) -> int:
@@ -86,25 +86,25 @@ class BorrowedPassage:
     n_words: int
     """Words in any of the runs."""
     n_verbatim: int
-    """Those of them that stand in the reference word for word."""
+    """Those of them that occur verbatim in the reference."""
     bits: float | None
-    """Self-information of these words, each of a near run times its similarity; None where the
-    frequency of words is not known."""
+    """Self-information of these words, each of a near run times its similarity; None if word
+    frequencies are unknown."""
     over_chance: float | None
-    """What passages are ranked by."""
+    """The value that passages are ranked by."""
     count: int
-    """Places that hold all of it, at most."""
+    """Places that contain all of it, at most."""
 
     @property
     def is_commonplace(self) -> bool:
         if self.count >= MANY_PLACES:
             return True
-        # What cannot be told is not common.
+        # What is unknown is not common.
         return self.over_chance is not None and self.over_chance < MIN_BITS
 
     @property
     def n_documents(self) -> int | None:
-        """Documents that hold all of it, at most; None where not all were looked at."""
+        """Documents that contain all of it, at most; None if not all were checked."""
         known = [run.n_documents for run in self.runs if run.n_documents is not None]
         return min(known) if len(known) == len(self.runs) else None
 
@@ -116,7 +116,7 @@ class BorrowedPassage:
 
     @property
     def sources(self) -> tuple[Occurrence, ...]:
-        """A place in each document that holds any of it; the one with most words first."""
+        """A place in each document that contains any of it; the one with the most words first."""
         n_words: dict[int, int] = {}
         first: dict[int, Occurrence] = {}
         for run in sorted(self.runs, key=lambda run: -run.n_words):
@@ -133,16 +133,16 @@ class RankedRuns:
     passages: tuple[BorrowedPassage, ...]
     commonplaces: tuple[BorrowedPassage, ...]
     longest_run: int
-    """Words in the longest run, 0 where there is none."""
+    """Words in the longest run, 0 if there is none."""
     word_counts: str | None = None
-    """Whose counts of words the bits are of; None where the reference is too small to tell, or
-    elsewhere and no list of words is installed."""
+    """The source of the word counts for the bits; None if the reference is too small, or external
+    with no word list installed."""
 
 
 class WordInformation:
-    """How many bits each word tells, by the reference's own counts.
+    """The self-information of each word in bits, by the reference's own counts.
 
-    Of an index elsewhere, where each count would be a question, by wordfreq's list of English if
+    For an external index, where each count would be a request, by wordfreq's list of English if
     that is installed.
     """
 
@@ -152,7 +152,7 @@ class WordInformation:
         self.chance_bits = _WEB_SCALE_BITS
         """log2 of the reference's words."""
         self.name: str | None = None
-        """Whose counts they are; None where there are none."""
+        """The source of the counts; None if there are none."""
         if isinstance(reference, Reference):
             self.chance_bits = math.log2(max(1, reference.n_words))
             self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
@@ -167,15 +167,15 @@ class WordInformation:
 
     @property
     def signature(self) -> str:
-        """All that decides a rank besides the reference."""
+        """Everything that determines a rank besides the reference."""
         rule = f"{MIN_BITS:g}bits,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
         return f"{self.name},{rule}"
 
     def of(self, words: Sequence[str], wanted: Iterable[int]) -> list[float] | None:
         """The bits of each word of a text; nan for those whose places are not `wanted`.
 
-        None where the frequency of words is not known. A word that the reference lacks counts as
-        one that stands there once.
+        None if word frequencies are unknown. A word absent from the reference counts as occurring
+        once.
         """
         if self.name is None:
             return None
@@ -202,12 +202,12 @@ def trim_near(
     verbatim: Iterable[tuple[int, int]],
     settings: NearSettings | WalkSettings,
 ) -> tuple[int, int, Counterpart] | None:
-    """A near run without ends that only the rest of it pays for: (first word, words, counterpart).
+    """Trim a near run of ends that only the rest of it pays for: (first, words, counterpart).
 
-    Kept is the segment of its content words with the largest sum of cosine minus the threshold.
-    Where more than half of its words stand in the reference word for word (`verbatim`: first word,
-    number of words), a stretch beyond those needs as many content words as a match by itself. None
-    where what is left stands there word for word.
+    The segment of its content words with the largest sum of cosine minus the threshold is kept. If
+    more than half of its words occur verbatim in the reference (`verbatim`: first word, number of
+    words), a stretch beyond those needs as many content words as a match by itself. None if what is
+    left occurs verbatim.
     """
     threshold, floor = settings.threshold, settings.floor
     end = first_word + n_words
@@ -235,8 +235,7 @@ def trim_near(
 
 
 def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
-    """Where the segment with the largest sum begins and ends; the longest of equals, then the
-    first."""
+    """The bounds of the segment with the largest sum; of equals the longest, then the first."""
     sums = [0.0]
     for score in scores:
         sums.append(sums[-1] + score)
@@ -253,7 +252,7 @@ def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
 def _part_of(counterpart: Counterpart, first: int, last: int) -> Counterpart | None:
     """The counterpart of the words from `first` to before `last`, counted from its first.
 
-    None where no content word is among them.
+    None if it has no content words.
     """
     kept = [pair for pair in counterpart.pairs if first <= pair[0] < last]
     if not kept:
@@ -274,10 +273,10 @@ def _part_of(counterpart: Counterpart, first: int, last: int) -> Counterpart | N
 def rank_runs(
     runs: Iterable[BorrowedRun], bits: Sequence[float] | None, chance_bits: float
 ) -> RankedRuns:
-    """Passages and commonplaces, each ranked. No run lies in another of its kind.
+    """Passages and commonplaces, each ranked. No run lies within another of its kind.
 
-    bits: of each word of the text that lies in a run; None where not known. chance_bits: log2 of
-    the words of the reference. What lies mostly in passages that rank before it is not listed.
+    bits: of each word of the text that lies in a run; None if unknown. chance_bits: log2 of the
+    words of the reference. A passage that lies mostly in higher-ranked ones is not listed.
     """
     ordered = sorted(runs, key=_place)
     found = [_passage(group, bits, chance_bits) for group in _joined(ordered)]
@@ -309,18 +308,18 @@ def _rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
 
 @dataclass(slots=True)
 class _Group:
-    """Runs that were joined so far, and the documents that hold them near each other."""
+    """Runs joined so far, and the documents that contain them near each other."""
 
     runs: list[BorrowedRun]
     numbers: set[int]
 
     def n_held(self, run: BorrowedRun) -> int:
-        """How many words of the run lie in a near one of these, which begins before it."""
+        """How many words of the run lie in one of these near runs that begins before it."""
         near = [one.end_word for one in self.runs if not one.is_verbatim]
         return min(run.n_words, max(near, default=0) - run.first_word)
 
     def numbers_with(self, run: BorrowedRun) -> set[int]:
-        """The documents that hold the run too, near one of these, which is near it in the text."""
+        """The documents that contain the run near one of these, which is near it in the text."""
         near = [one for one in self.runs if run.first_word - one.end_word <= MAX_GAP_WORDS]
         return self.numbers & {
             source.number
@@ -336,7 +335,7 @@ def _gap(a: Span, b: Span) -> int:
 
 
 def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
-    """The runs in groups of one passage each."""
+    """The runs grouped into passages."""
     groups: list[_Group] = []
     is_open: list[_Group] = []
     for run in ordered:
@@ -345,7 +344,7 @@ def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
             for group in is_open
             if run.first_word - max(one.end_word for one in group.runs) <= MAX_GAP_WORDS
         ]
-        # Most of it in a near run: it is the part of that which stands there word for word.
+        # Mostly within a near run: it is the verbatim part of that run.
         group = max(is_open, key=lambda one: one.n_held(run), default=None)
         if group is None or 2 * group.n_held(run) <= run.n_words:
             group = next((one for one in reversed(is_open) if one.numbers_with(run)), None)

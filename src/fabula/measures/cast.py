@@ -1,12 +1,12 @@
-"""Who is named in a long text, and where: names, joined where they mean one person.
+"""The people named in a long text, and where: names, joined where they mean one person.
 
-A name is a word that stands in capitals within sentences and hardly ever in small letters, and that
-the pipeline takes for a person at most of the places that it is asked about (up to eight of each
-word, spread over the text, since it is slow). Forms of a name are joined by rules: "Anne" and "Anne
-Shirley", "Mr. Darcy" and "Darcy" where nobody else is called so. A surname that several share stays
-with the one who has three quarters of it, or by itself. Pronouns, nicknames ("Lizzy") and people
-who are never named ("the captain", who tells the story) are not joined: a count says how often a
-name stands, not how long somebody is there.
+A name is a word that is capitalized within sentences, hardly ever in lower case, and that the
+pipeline tags as a person at most of the places that are checked (up to eight of each word, spread
+over the text, since it is slow). Forms of a name are joined by rules: "Anne" and "Anne Shirley",
+"Mr. Darcy" and "Darcy" if nobody else has that name. A surname shared by several people goes to the
+one who has three quarters of its uses, or is kept separate. Pronouns, nicknames ("Lizzy") and
+people who are never named ("the captain", the narrator) are not joined: a count says how often a
+name occurs, not how long the person is present.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fabula.text.sentences import encodable, paragraph_spans
 __all__ = ["CAST_RULES", "Person", "cast_of"]
 
 CAST_RULES = "1"
-"""Changes with any rule or threshold below."""
+"""Version: changes with any rule or threshold below."""
 
 _N_ASKED = 8
 _BATCH = 64
@@ -61,7 +61,7 @@ _Form = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody by the form of the name that stands most often, and all places of all forms."""
+    """A person by the most frequent form of the name, and all places of all forms."""
 
     name: str
     forms: tuple[str, ...]
@@ -69,9 +69,9 @@ class Person:
 
 
 def cast_of(text: str, nlp: Any) -> list[Person]:
-    """The people whom a text names at least five times, those named most often first.
+    """The people named at least five times in a text, the most frequent first.
 
-    `nlp` is the pipeline with a finder of names.
+    `nlp` is the pipeline with a named-entity recognizer.
     """
     names = _names(text, nlp)
     if not names:
@@ -133,7 +133,7 @@ def _names(text: str, nlp: Any) -> set[str]:
 def _asked(
     text: str, candidates: dict[str, list[int]], nlp: Any
 ) -> tuple[Counter[str], Counter[str]]:
-    """How often each word is a person's name, of how many places that were looked at."""
+    """How often each word is tagged as a person, out of the places checked."""
     spans = paragraph_spans(text)
     starts = [start for start, _ in spans]
     chosen: set[int] = set()
@@ -154,7 +154,7 @@ def _asked(
 
 
 _PEOPLE: WeakKeyDictionary[Any, Memo[frozenset[int]]] = WeakKeyDictionary()
-"""By pipeline, where words of people's names stand in paragraphs."""
+"""The pipeline's positions of words in people's names, by paragraph."""
 
 
 def _people_in(paragraphs: Sequence[str], nlp: Any) -> Iterator[frozenset[int]]:
@@ -164,7 +164,7 @@ def _people_in(paragraphs: Sequence[str], nlp: Any) -> Iterator[frozenset[int]]:
 
 
 def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:
-    """Forms that mean one person together, by the rules at the head of this module."""
+    """Forms that mean one person, by the rules in this module's docstring."""
     group: dict[_Form, _Form] = {form: form for form in counts}
 
     def root(form: _Form) -> _Form:
@@ -173,7 +173,7 @@ def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:
         return form
 
     def join(form: _Form, others: Sequence[_Form]) -> bool:
-        """With the one group of the others, or the one that has most of them."""
+        """Join with the only other group, or with the one that has most of them."""
         weights: Counter[_Form] = Counter()
         for other in others:
             weights[root(other)] += counts[other]

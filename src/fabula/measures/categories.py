@@ -1,6 +1,6 @@
-"""What feedback is about: shares of categories, and how often a label is right.
+"""The topics of feedback: shares of categories, and how often a label is right.
 
-Rashkin et al. 2025, appendix G: a label is right where it is among the gold labels of a piece.
+Rashkin et al. 2025, appendix G: a label is right if it is among the gold labels of a piece.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["CategoryShares", "category_shares", "label_accuracy", "read_gold"]
 
 @dataclass(frozen=True, slots=True)
 class CategoryShares:
-    """How the labels of one group are spread. A piece without a label has no part in `shares`."""
+    """The distribution of one group's labels. A piece without a label is not part of `shares`."""
 
     group: tuple[str, ...]
     n: int
     n_missing: int
     shares: Mapping[str, float]
     intervals: Mapping[str, Estimate]
-    """The shares with their intervals over stories; empty where nobody says what these are."""
+    """The shares with their intervals over stories; empty if stories are unknown."""
 
 
 def category_shares(
@@ -42,7 +42,7 @@ def category_shares(
     seed: int = 0,
     signature: str = "",
 ) -> list[CategoryShares]:
-    """Shares by group, groups in the order in which they come; labels None are missing.
+    """Shares by group, groups in order of first appearance; labels None are missing.
 
     With `story_of` they have intervals, which resample stories.
     """
@@ -74,7 +74,7 @@ def category_shares(
 def read_gold(path: Path, categories: Sequence[str]) -> dict[str, frozenset[str]]:
     """Gold labels by piece: rows with `id` and `labels` (a list) or `label`.
 
-    Raises `InputError` with the line, also for a label that is no category.
+    Raises `InputError` with the line, also for a label that is not a category.
     """
     found: dict[str, frozenset[str]] = {}
     for number, row in enumerate(read_rows(path), 1):

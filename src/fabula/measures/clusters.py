@@ -1,14 +1,14 @@
-"""What belongs together: the one notion of independent texts.
+"""Clusters: the one definition of which texts are independent.
 
 Texts to one prompt, or by one author, are correlated, so a *cluster* of them counts as one wherever
-something is counted, resampled or promised. A text's cluster is what a field says (its prompt), or
-the text alone; and clusters are joined where their texts are copies of each other, for who collects
-texts seldom knows all that they share:
+something is counted, resampled or guaranteed. A text's cluster is given by a field (its prompt), or
+is the text alone; and clusters are joined if their texts are copies of each other, since collectors
+seldom know everything that texts share:
 
-- texts that share 25 words in a row (shorter runs down to 20 may be seen);
+- texts that share 25 words in a row (shorter runs, down to 20, may be detected);
 - texts that are nearly the same (a fifth of their runs of three words);
-- people's texts that open with the same ten words: a prompt, or a first sentence that was given.
-  Machines open alike by themselves.
+- people's texts that open with the same ten words: a prompt, or a given first sentence. Machines
+  produce similar openings independently.
 
 Joining is by connected components, whatever the order of the texts.
 """
@@ -33,40 +33,40 @@ __all__ = [
 ]
 
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
-"""Fields that say what belongs together, the first that there is."""
+"""Fields that define clusters; the first one present is used."""
 
 _MIN_SHARED = 0.2
-"""Share of three-word runs from which texts are nearly the same. Texts to one prompt share 0.03."""
+"""Share of three-word runs that makes texts near-duplicates. Texts to one prompt share 0.03."""
 _BAND = 2
 _REACH = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each text, and what had to be joined to find it."""
+    """The cluster of each text, and which keys were joined."""
 
     numbers: NDArray[np.int64]
     """(n,), from 0, in the order of the clusters' names."""
     names: tuple[str, ...]
-    """By number: the least key of its texts."""
+    """By number: the smallest key of its texts."""
     n_before: int
-    """How many clusters there would be if copies were not known."""
+    """Number of clusters without joining copies."""
     copies: tuple[int, ...]
-    """Places of texts that are near-duplicates of a text of another key."""
+    """Indices of texts that are near-duplicates of a text with another key."""
 
     def __len__(self) -> int:
         return len(self.names)
 
 
 def cluster_field(rows: Sequence[Mapping[str, Any]], field: str | None) -> str | None:
-    """The field to cluster by: the one that was named, else the first usual one that a row has."""
+    """The field to cluster by: the named one, else the first usual one that a row has."""
     if field is not None:
         return field
     return next((f for f in USUAL_FIELDS if any(has_value(r.get(f)) for r in rows)), None)
 
 
 def has_value(value: Any) -> bool:
-    """Whether a field says something; an empty cell of a table does not."""
+    """Whether a field has a value; an empty cell of a table does not count."""
     return value is not None and value != ""
 
 
@@ -76,10 +76,10 @@ def find_clusters(
     is_human: Sequence[bool],
     digests: Sequence[str] = (),
 ) -> Clusters:
-    """Clusters of texts by key, joined where texts are copies.
+    """Clusters of texts by key, joined if texts are copies.
 
     keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
-    digests: where given, texts of one digest are copies too, however short.
+    digests: if given, texts with the same digest are copies too, however short.
     """
     own, all_ = _Components(len(keys)), _Components(len(keys))
     first: dict[str, int] = {}
@@ -107,7 +107,7 @@ def find_clusters(
 
 
 class _Components:
-    """Connected components of n places."""
+    """Connected components of n items."""
 
     def __init__(self, n: int) -> None:
         self._parent = list(range(n))
@@ -126,7 +126,7 @@ class _Components:
 
 
 def _copies(sketches: Sequence[Sketch], is_human: Sequence[bool]) -> list[tuple[int, int]]:
-    """Pairs of places whose components are those of all copies."""
+    """Pairs of indices whose components are those of all copies."""
     openings = [
         [s.opening] if human and s.opening is not None else []
         for s, human in zip(sketches, is_human, strict=True)
@@ -136,7 +136,7 @@ def _copies(sketches: Sequence[Sketch], is_human: Sequence[bool]) -> list[tuple[
 
 
 def _sharing(values: Sequence[Sequence[int] | NDArray[np.uint64]]) -> list[tuple[int, int]]:
-    """Places that have a value in common, each with the next of the same value."""
+    """Pairs of indices with a value in common, each with the next of the same value."""
     flat = np.concatenate([np.asarray(v, np.uint64) for v in values] or [np.zeros(0, np.uint64)])
     owners = np.repeat(np.arange(len(values)), [len(v) for v in values])
     order = np.lexsort((owners, flat))
@@ -146,17 +146,16 @@ def _sharing(values: Sequence[Sequence[int] | NDArray[np.uint64]]) -> list[tuple
 
 
 def _nearly_same(sketches: Sequence[Sketch]) -> list[tuple[int, int]]:
-    """Places whose shingles agree in enough values.
+    """Pairs of indices whose shingles agree in enough values.
 
     Candidates agree in a band of two values (Leskovec, Rajaraman and Ullman 2014, section 3.4), and
-    stand next to each other, or nearly, among those of their band: texts that are much alike agree
-    in many bands.
+    are adjacent, or nearly, within their band: very similar texts agree in many bands.
     """
     known = [place for place, s in enumerate(sketches) if len(s.shingles)]
     if len(known) < 2:
         return []
     table = np.stack([sketches[place].shingles for place in known])
-    # Rows in the order of their values, so that the order of the texts does not matter.
+    # Rows sorted by value, so that the order of the texts does not matter.
     order = np.lexsort(table.T[::-1])
     table, places = table[order], np.array(known)[order]
     found: set[tuple[int, int]] = set()

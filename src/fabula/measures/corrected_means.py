@@ -1,10 +1,10 @@
-"""What experts would have said: a judge's means corrected by the labels that there are.
+"""Estimate what experts would have said: a judge's means corrected by the available labels.
 
-A judge reads every document, experts some. Means over documents, by item and by group, are those of
-prediction-powered inference (`stats/prediction_powered.py`); where a judge's errors are known from
-elsewhere, those of Rogan and Gladen. What a document's experts said is their mean, so that experts
-who are divided stay so, or their majority. Where no honest figure can be given the reason stands in
-its place.
+A judge reads every document, experts read some. Means over documents, by item and by group, are
+computed by prediction-powered inference (`stats/prediction_powered.py`), or by Rogan and Gladen's
+method if the judge's error rates are known from elsewhere. The experts' value of a document is
+their mean, which preserves disagreement, or their majority. Where no honest estimate is possible,
+the reason is given instead.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ __all__ = [
 
 Means = Mapping[str, float]
 Rates = tuple[Rate, Rate]
-"""A judge's sensitivity and specificity, counted elsewhere."""
+"""A judge's sensitivity and specificity, measured elsewhere."""
 Truth = Literal["mean", "majority"]
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRow:
-    """A judge's mean, and what experts would have said (None, and the reason, where unknown)."""
+    """A judge's mean, and what experts would have said (None, with the reason, if unknown)."""
 
     name: str
     raw: float | None
@@ -62,7 +62,7 @@ class CorrectedRow:
     n_labelled: int
     n: int
     n_worth: float | None = None
-    """How many labelled documents would do as much without the judge."""
+    """How many labelled documents would give the same precision without the judge."""
     weight: float | None = None
     reason: str | None = None
 
@@ -74,7 +74,7 @@ class CorrectedRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """One group's mean less another's, as experts would have given them."""
+    """The difference between two groups' means, as experts would have given them."""
 
     a: str
     b: str
@@ -94,19 +94,19 @@ class Correction:
     overall: CorrectedRow
     items: tuple[CorrectedRow, ...]
     numbers: tuple[CorrectedRow, ...]
-    """Items of other scales than the overall mean has: each by its own mean, on its own scale."""
+    """Items on scales other than the overall mean's: each by its own mean, on its own scale."""
     groups: tuple[CorrectedRow, ...]
     differences: tuple[GroupDifference, ...]
     width: float
     n_labels_for_width: int | None
-    """How many labels would make the overall interval as narrow as `width`; None if none would."""
+    """Labels needed to make the overall interval as narrow as `width`; None if impossible."""
     to_label: tuple[str, ...]
     left_out: tuple[str, ...]
     """Items that the judge answered and that have no mean to correct."""
     n_without_verdict: int
-    """Documents that the judge owes every answer; they have no part."""
+    """Documents for which the judge gave no answers at all; they are excluded."""
     n_partly_labelled: int
-    """Documents of which some items alone are labelled; they count by item and not overall."""
+    """Documents with only some items labelled; they count by item but not overall."""
     unit: str
     signature: str
 
@@ -130,7 +130,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Means by document of what the judge said and of what experts said."""
+    """Means by document of the judge's and of the experts' answers."""
 
     judged: Means
     labelled: Means
@@ -143,7 +143,7 @@ class _Table:
         )
 
     def split(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Labels and predictions where both are, and the predictions of the rest."""
+        """Labels and predictions if both exist, and the predictions of the rest."""
         both = [name for name in self.judged if name in self.labelled]
         rest = [value for name, value in self.judged.items() if name not in self.labelled]
         return (
@@ -167,11 +167,10 @@ def correct(
 ) -> Correction:
     """Correct one judge's measurements by people's, document by document.
 
-    `group_of` gives each document's group. `truth` is what several experts come to: the mean, or
-    on tests their majority, without ties. With `rates` no labels are needed. `width`, a share of
-    the scale, is the interval that is wished for; `n_next` is how many documents to name
-    that may be labelled next. Raises `InputError` where no item can be averaged, or nothing is
-    labelled.
+    `group_of` gives each document's group. `truth` is how several experts are combined: the mean,
+    or for tests their majority, without ties. With `rates` no labels are needed. `width`, a share
+    of the scale, is the desired width of the interval; `n_next` is how many documents to suggest
+    for labelling next. Raises `InputError` if no item can be averaged, or nothing is labelled.
     """
     items = averaged_items(rubric)
     said = _decided(measurements, rubric)
@@ -197,7 +196,7 @@ def correct(
     parts = {name: _row(name, table.of(members), rates) for name, members in groups.items()}
     overall, found = _stratified(table, parts, rates)
     scale = items[0].scale
-    # Rates that were counted elsewhere are of Yes and No.
+    # Rates measured elsewhere are for Yes and No.
     numbers = {name: one for name, one in tables.items() if one.judged and not rates}
     answered = {one.item for one in measurements if one.value is not None}
     corrected = {*by_item, *numbers}
@@ -222,9 +221,9 @@ def correct(
 
 
 def averaged_items(rubric: Rubric) -> list[Item]:
-    """The items whose answers have one mean: the tests, or the numbers of one scale.
+    """The items whose answers share one mean: the tests, or the numbers of one scale.
 
-    Raises `InputError` where there are none.
+    Raises `InputError` if there are none.
     """
     tests = [item for item in rubric.items if item.scale.is_test]
     grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]
@@ -256,7 +255,7 @@ def _majorities(shares: Means) -> dict[str, float]:
 
 
 def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
-    """Means over items. A document is labelled where all its items are that anybody labelled."""
+    """Means over items. A document is labelled if all its items that anybody labelled are."""
     judged: dict[str, list[float]] = {}
     labelled: dict[str, list[float]] = {}
     for table in by_item.values():
@@ -357,10 +356,10 @@ def _next(
     n_next: int,
     seed: int,
 ) -> tuple[str, ...]:
-    """Documents to label next, by turns from the groups that lessen the variance most.
+    """Documents to label next, alternating between the groups that reduce the variance most.
 
-    Within a group they are drawn at random: those that look hardest would make the labelled ones
-    another kind of documents than the rest. A group without an estimate comes first.
+    Within a group they are drawn at random: choosing those that look hardest would make the
+    labelled documents unrepresentative. A group without an estimate comes first.
     """
     rng = np.random.default_rng(seed)
     found = {name: one for name, (_, one) in parts.items()}
@@ -379,7 +378,7 @@ def _next(
 
 
 def _gain(found: Corrected | None, n_labelled: int) -> float:
-    """By how much another label lessens the variance of the mean over all documents (Neyman)."""
+    """How much another label reduces the variance of the mean over all documents (Neyman)."""
     if found is None or n_labelled < 2:
         return math.inf
     return found.n**2 * found.spread * (1 / n_labelled - 1 / (n_labelled + 1))

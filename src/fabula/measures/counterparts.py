@@ -1,4 +1,4 @@
-"""What all searches for near matches share: word vectors, and a sentence encoder for meaning."""
+"""Shared by all near-match searches: word vectors, and a sentence encoder for meaning."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Counterpart:
     words: TextWords
     """The words of the source's span, with their places in its document."""
     pairs: tuple[tuple[int, int, float], ...]
-    """(word of the text, word of the source, cosine) for each content word of the n-gram with the
-    one most like it; words are counted from the first of each n-gram."""
+    """(word of the text, word of the source, cosine) for each content word of the n-gram with its
+    most similar counterpart; words are counted from the first of each n-gram."""
 
 
 class SearchForNear:
-    """The part that searches of passages and walks of the index share.
+    """What searches of passages and walks of the index have in common.
 
     `meaning` is the least cosine of the sentence vectors of both sides, 0 for no check; `encoder`
     replaces the packaged one. `is_english`: the vectors are of English words, so texts in other
@@ -54,11 +54,11 @@ class SearchForNear:
         self.stop_words = stop_words
         self.is_english = is_english
         self._meaning = meaning
-        # One thread, so that sums of its numbers do not depend on the machine.
+        # Single-threaded, so that its sums do not depend on the machine.
         self._encoder = (encoder or Encoder(n_threads=1)) if meaning else None
 
     def signature_parts(self) -> Mapping[str, str]:
-        """All that decides a near match besides the reference."""
+        """Everything that determines a near match besides the reference."""
         return {
             "stop": self.stop_words.name,
             "vec": self.vectors.name,
@@ -68,7 +68,7 @@ class SearchForNear:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the matches should know."""
+        """Notices for a reader of the matches."""
         return (self.vectors.remark,) if self.vectors.remark else ()
 
     def _longest(
@@ -78,10 +78,10 @@ class SearchForNear:
         counterparts: dict[tuple[int, int], Counterpart],
         min_words: int,
     ) -> tuple[NDArray[np.int32], dict[int, Counterpart]]:
-        """The longest match at each word, and the counterparts that no longer match contains.
+        """The longest match at each word, and the counterparts not contained in a longer match.
 
-        Counterparts are by the half-open bounds of what they resemble in `words`, and then by its
-        first word. exact and the lengths: int32 (n_words,).
+        Counterparts are keyed by the half-open bounds of what they resemble in `words`, and ordered
+        by its first word. exact and the lengths: int32 (n_words,).
         """
         agreeing = self._agreeing(words, counterparts)
         found = exact.copy()

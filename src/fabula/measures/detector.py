@@ -1,11 +1,11 @@
-"""Telling human from machine by a score, with how well it can, and how surely.
+"""Tell human from machine by a score, with the accuracy and its uncertainty.
 
 Lu et al. 2024, section "Evaluation": texts of higher Creativity Index are more likely human, which
 is measured by the area under the ROC curve (AUROC): the probability that a human text ranks above a
-machine one. Other scores, of a language model's log-probabilities, have their direction from the
+machine one. Other scores, from a language model's log-probabilities, take their direction from the
 papers that propose them, never from the data.
 
-A score may be unable to tell the two apart, or rank them the wrong way round. Where the interval of
+A score may be unable to tell the two apart, or rank them the wrong way round. If the interval of
 the AUROC includes 0.5, or lies below it, there are no verdicts: they would accuse people falsely.
 """
 
@@ -43,7 +43,7 @@ DIRECTIONS: Mapping[str, int] = {
     "log_rank": 1,
     "curvature": -1,
 }
-"""1 where human texts are expected to score higher than machine texts, -1 where lower.
+"""1 if human texts are expected to score higher than machine texts, -1 if lower.
 
 The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
 logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.
@@ -55,7 +55,7 @@ INSTRUMENTS: Mapping[str, str] = {
     "log_rank": "probability",
     "curvature": "probability",
 }
-"""Which instrument, as signatures name it, gives a score."""
+"""The instrument, as named in signatures, that gives each score."""
 
 Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 
@@ -67,11 +67,11 @@ _MIN_GROUPS = MIN_UNITS
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Texts that are known to be of people or of machines, with one score each.
+    """Texts known to be by people or machines, with one score each.
 
     scores: float64 (n,), oriented so that human texts should be higher. is_human: bool (n,).
-    clusters: int64 (n,), texts of one cluster (a prompt, an author) count as one that is
-    independent of others: they are resampled, left out and promised for together.
+    clusters: int64 (n,), texts of one cluster (a prompt, an author) count as one independent unit:
+    they are resampled and held out together, and guarantees are per cluster.
     """
 
     scores: NDArray[np.float64]
@@ -81,30 +81,30 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Where to call a text machine-written so that few human ones are called so."""
+    """Where to call a text machine-written so that few human ones are."""
 
     target: float
-    """The share of human texts that may be called machine-written."""
+    """The allowed share of human texts that are called machine-written."""
     value: float
-    """Texts of an oriented score below it are called machine-written."""
+    """Texts with an oriented score below it are called machine-written."""
     false_positives: float
-    """The share of the human texts at hand that are."""
+    """The share of these human texts that are."""
     false_positives_high: float
-    """What that share is at most among texts of other clusters, with 95 % confidence."""
+    """Upper bound of that share among texts of other clusters, with 95 % confidence."""
     true_positives: float
-    """The share of the machine texts at hand that are."""
+    """The share of these machine texts that are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What is known of the texts besides their scores."""
+    """What is known about the texts besides their scores."""
 
     kind: Kind
     n_copies: int
     """Texts that nearly repeat a text of another cluster; such clusters were joined."""
     n_clusters_before: int
     cluster: str | None
-    """The field whose texts count as one, besides copies; None where no text has a usual one."""
+    """The field whose texts count as one, besides copies; None if no text has a usual one."""
     layout: Mapping[str, float]
     """How well length and layout alone tell people's texts from machines': AUROC by trait."""
 
@@ -121,7 +121,7 @@ class Calibration:
     n_missing: int
     n_clusters: int
     n_human_clusters: int
-    """Independent people, or prompts that people wrote to."""
+    """Independent people, or prompts that people responded to."""
     auroc: Estimate
     outcome: Outcome
     thresholds: tuple[Threshold, ...]
@@ -131,15 +131,15 @@ class Calibration:
     intercept: float
     """The probability of being human is the logistic function of slope * score + intercept."""
     calibration_error: float | None
-    """Expected difference between stated probability and truth, over texts whose cluster had no
-    part in the fit; None with too few clusters."""
+    """Expected difference between stated probability and truth, over texts whose cluster was not in
+    the fit; None with too few clusters."""
     score_range: tuple[float, float]
     """The lowest and the highest score, oriented, of all texts."""
     collected: Collected | None = None
-    """Where and of what kind the texts were, where that is known."""
+    """Origin and kind of the texts, if known."""
 
     def probability(self, oriented: float) -> float:
-        """How probably a text is human, where it comes from such a mixture as was calibrated on."""
+        """The probability that a text is human, for a mixture like the calibration texts."""
         return float(_logistic(np.array([self.slope * oriented + self.intercept]))[0])
 
 
@@ -153,9 +153,9 @@ def calibrate(
     seed: int = 0,
     collected: Collected | None = None,
 ) -> Calibration:
-    """What a score is worth on these texts.
+    """Evaluate a score on these texts.
 
-    The interval of the AUROC is by bootstrap over clusters. Raises `InputError` where there are no
+    The interval of the AUROC is by bootstrap over clusters. Raises `InputError` if there are no
     human texts or no machine texts.
     """
     n_human, n_machine = int(texts.is_human.sum()), int((~texts.is_human).sum())
@@ -244,7 +244,7 @@ def _auroc_interval(
 
 
 def find_threshold(texts: Labelled, target: float) -> Threshold:
-    """The threshold below which no larger share than `target` of the human texts lies.
+    """The threshold with at most a share of `target` of the human texts below it.
 
     The bound on that share is over clusters of human texts (`share_high`), since texts by one
     author or to one prompt are flagged together.

@@ -1,4 +1,4 @@
-"""From files of scores to calibrated detectors, and from a detector to verdicts on other texts."""
+"""Calibrate detectors from score files, and apply a detector to other texts."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _CALIBRATED_ON = (
     "its error rates hold for other texts only; apply it to texts that it has not seen"
 )
 _MAX_EXCESS = 3
-"""How many times the rate that was asked the upper bound of false alarms may be."""
+"""Maximum ratio of the upper bound of false alarms to the requested rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Which rows are human: those whose field holds the value."""
+    """Which rows are human: those whose field has the value."""
 
     field: str
     human: str
@@ -82,13 +82,13 @@ def calibrate_files(
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> list[Calibration]:
-    """A calibration of each score in each file (of `scores`, or of all that are known).
+    """Calibrate each score in each file (those in `scores`, or all known ones).
 
     Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
     `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
 
-    Raises `InputError` where a row lacks the label or the field, `MixError` where the rows of a
-    file were not measured alike.
+    Raises `InputError` if a row lacks the label or the field, `MixError` if the rows of a file were
+    not measured in the same way.
     """
     return [
         found
@@ -110,7 +110,7 @@ def calibrate_rows(
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> list[Calibration]:
-    """As `calibrate_files`, of the rows of one file; `path` names them in errors."""
+    """Like `calibrate_files`, for the rows of one file; `path` names them in errors."""
     found = []
     rows = list(_checked(given, path))
     measured = _measured(rows[0])
@@ -171,7 +171,7 @@ def _collected(
 
 
 def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file of scores, all measured alike."""
+    """The rows of a score file, all measured in the same way."""
     signature: str | None = None
     for number, row in enumerate(rows, 1):
         found = row.get("signature")
@@ -194,7 +194,7 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
 
 
 def _measured(row: dict[str, Any]) -> list[str]:
-    """The scores that the instrument of the row's signature gives, and the row holds."""
+    """The scores in the row that the instrument of its signature gives."""
     instrument = str(row.get("signature")).partition("|")[0]
     return [name for name in DIRECTIONS if INSTRUMENTS[name] == instrument and name in row]
 
@@ -202,7 +202,7 @@ def _measured(row: dict[str, Any]) -> list[str]:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) < 1e300  # also neither NaN nor infinite
+    return abs(value) < 1e300  # also excludes NaN and infinity
 
 
 def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:
@@ -226,7 +226,7 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
 
 
 def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]:
-    """What each row belongs to, as far as its fields say."""
+    """The cluster key of each row, as far as its fields say."""
     if field is None:
         return [f"text={row['text_digest']}" for row in rows]
     for number, row in enumerate(rows, 1):
@@ -242,13 +242,13 @@ def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]
 def write_detectors(
     path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
 ) -> None:
-    """Write what `read_detectors` reads."""
+    """Write a file for `read_detectors`."""
     content = _content(calibrations, label, cluster)
     write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
-    """Detectors as `read_detectors` gives them, without a file between."""
+    """Detectors as from `read_detectors`, without a file."""
     return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
 
 
@@ -271,7 +271,7 @@ def _content(
 
 
 def read_detectors(path: Path) -> list[dict[str, Any]]:
-    """The detectors of a file, each with its `Kind`. Raises `InputError` where it holds none."""
+    """Read the detectors of a file, each with its `Kind`. Raises `InputError` if it has none."""
     try:
         content = json.loads(path.read_bytes())
         DETECTORS.check(content, path)
@@ -302,11 +302,11 @@ def apply_detectors(
 ) -> Iterator[dict[str, Any]]:
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
-    `target` is the share of human texts that may be called machine-written, one of those that the
-    detector was calibrated for. There is no verdict by a detector that does not separate, or that
-    may flag far more people's texts than that; nor on a text that it was calibrated on, or nearly;
-    nor on one of another kind. Raises `MixError` where the scores were measured otherwise than the
-    detector's.
+    `target` is the allowed share of human texts called machine-written, one of those that the
+    detector was calibrated for. There is no verdict if the detector does not separate, or may flag
+    far more of people's texts than that; nor on a text that it was calibrated on, or a
+    near-duplicate; nor on one of another kind. Raises `MixError` if the scores were measured in
+    another way than the detector's.
     """
     yield from apply_to_rows(detectors, read_rows(path), str(path), target)
 
@@ -314,7 +314,7 @@ def apply_detectors(
 def apply_to_rows(
     detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
 ) -> Iterator[dict[str, Any]]:
-    """As `apply_detectors`, to the rows of one file; `path` names them in errors."""
+    """Like `apply_detectors`, for the rows of one file; `path` names them in errors."""
     rows = list(_checked(given, path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
     if not fitting:
@@ -383,7 +383,7 @@ def _no_verdict(detector: dict[str, Any], limit: dict[str, float]) -> str | None
 
 
 def _beyond(detector: dict[str, Any], value: float) -> str | None:
-    """Why a score lies outside of what the calibration texts have, or None."""
+    """Why a score is outside the range of the calibration texts, or None."""
     low, high = sorted(detector["direction"] * end for end in detector["score_range"])
     slack = (high - low) / 10
     if low - slack <= value <= high + slack:

@@ -1,4 +1,4 @@
-"""A draft read once: what it is like as a whole, and what is to be looked at in it."""
+"""A draft read once: its profile as a whole, and the notes on its lines."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["DraftReading", "Wanted", "read_drafts"]
 
 Wanted = Literal["profile", "lines"]
 _FEW = 4
-"""So many texts are not worth starting processes for."""
+"""Below this many texts, starting processes is not worthwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftReading:
-    """What was wanted of a draft."""
+    """What was requested for a draft."""
 
     profile: Profile | None
     lines: LineReview | None
@@ -38,7 +38,7 @@ def read_drafts(
 ) -> Iterator[DraftReading]:
     """Each document's profile, and the notes on its lines, in order.
 
-    grammar: a checker, as `open_checker` has it. Raises `ModelError` where something is missing.
+    grammar: a checker, as for `open_checker`. Raises `ModelError` if a dependency is missing.
     """
     one = partial(_read, grammar, frozenset(wanted))
     yield from in_order(one, check_documents(documents), n_jobs, n_small=_FEW)

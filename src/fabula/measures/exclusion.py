@@ -1,4 +1,4 @@
-"""Documents of a reference that a user leaves out: by id, or by what they share with a text."""
+"""Documents of a reference that a user excludes: by id, or by what they share with a text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["ExcludeIds", "ExcludeSame", "own_field"]
 
 @dataclass(frozen=True, slots=True)
 class ExcludeIds:
-    """Documents that the user leaves out: their numbers, and a name for the list."""
+    """Documents that the user excludes: their numbers, and a name for the list."""
 
     numbers: frozenset[int]
     digest: str
 
     @classmethod
     def of(cls, reference: Reference, ids: Iterable[str]) -> Self:
-        """Look the ids up. Raises `InputError` where one is not in the reference."""
+        """Look up the ids. Raises `InputError` if one is not in the reference."""
         found = reference.numbers_of(ids)
         digest = hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:8]
         return cls(frozenset(n for numbers in found.values() for n in numbers), digest)
@@ -38,24 +38,24 @@ class ExcludeIds:
 
 @dataclass(frozen=True, slots=True)
 class ExcludeSame:
-    """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
+    """Exclude, for each text, the documents that share a field with it: its author, its prompt.
 
-    Values that turned out to belong together (`joined`, by value the name of its cluster) are left
-    out together. A text that lacks the field is compared with all.
+    Values found to belong together (`joined`, mapping a value to its cluster) are excluded
+    together. A text that lacks the field is compared with all.
     """
 
     field: str
     numbers: Mapping[str, frozenset[int]]
-    """By cluster, or by value where it has none."""
+    """By cluster, or by value if it has none."""
     joined: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     also: str | None = None
-    """A second field, whose documents stand in `numbers` too."""
+    """A second field, whose documents are in `numbers` too."""
 
     @classmethod
     def of(
         cls, reference: Reference, field: str, joined: Mapping[str, str] = MappingProxyType({})
     ) -> Self:
-        """Read the field of all documents. Raises `InputError` where none has it."""
+        """Read the field of all documents. Raises `InputError` if none has it."""
         found: dict[str, set[int]] = {}
         numbers = reference.numbers()
         for number, document in zip(numbers, reference.documents(numbers), strict=True):
@@ -71,11 +71,11 @@ class ExcludeSame:
     def of_texts_themselves(
         cls, reference: Reference, documents: Sequence[Document], also: str | None = None
     ) -> Self:
-        """For texts that are a part of the reference: each leaves itself out, by id and words.
+        """For texts that are part of the reference: each excludes itself, by id and words.
 
-        also: a field; documents that share it with a text are left out for it too.
+        also: a field; documents that share it with a text are excluded too.
         """
-        # What holds no word is in no reference.
+        # A text without words cannot be in a reference.
         texts = {one.id: one for one in documents if reference.settings.has_words(one.text)}
         same = None if also is None else cls.of(reference, also)
         found = {}
@@ -93,7 +93,7 @@ class ExcludeSame:
         return self.numbers.get(self.joined.get(value, value), frozenset())
 
     def __str__(self) -> str:
-        # What follows an @ decides in a signature, and nothing before it.
+        # Only what follows the @ matters in a signature.
         name = ",".join(filter(None, (self.field, self.also))).replace("@", "#")
         clusters: dict[str, list[str]] = {}
         for value in sorted(self.joined):
@@ -112,5 +112,5 @@ def own_field(document: Document, field: str) -> str | None:
         "prompt_id": document.prompt_id,
         **document.meta,
     }
-    # An empty cell of a table is no value.
+    # An empty cell of a table is not a value.
     return None if own.get(field) in (None, "") else str(own[field])

@@ -1,9 +1,9 @@
-"""How fluent a text is: how surprising a language model finds each stretch of it, in bits a word.
+"""Fluency of a text: the surprisal of each stretch under a language model, in bits per word.
 
-Novelty alone does not tell the fresh from the garbled: both stand nowhere else. A garbled stretch
-is also one that a language model finds improbable, word for word. This is the surprisal of Hale
-(2001) and Levy (2008), -log2 p(token | what stands before), summed over the tokens of a stretch and
-divided by its words, so that models of different tokens can be set side by side.
+Novelty alone does not separate the fresh from the garbled: neither occurs elsewhere. But a garbled
+stretch is also improbable to a language model, word for word. This is the surprisal of Hale
+(2001) and Levy (2008), -log2 p(token | preceding text), summed over the tokens of a stretch and
+divided by its words, so that models with different tokenizers can be compared.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _NO_TOKENS = TokenSurprisal(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zer
 
 @dataclass(frozen=True, slots=True)
 class SpanSurprisal:
-    """How surprising a stretch of a text is: half-open, in characters.
+    """The surprisal of a stretch of a text: half-open, in characters.
 
-    `missing_reason` is "no_words", "too_short" where nothing stands before its only word,
-    "not_finite" where the model's figures are not, or a sentence where the text is not English.
+    `missing_reason` is "no_words", "too_short" if nothing precedes its only word, "not_finite" if
+    the model's numbers are not finite, or a sentence if the text is not English.
     """
 
     start: int
     end: int
     n_words: int
-    """Words that were scored: all that begin here, without a first one that was only read."""
+    """Words that were scored: all that begin here, except an unscored first one."""
     bits_per_word: float | None
     missing_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fluency:
-    """What a model finds of one text, as a whole and by sentence."""
+    """The surprisal of one text, as a whole and by sentence."""
 
     document: Document
     n_words: int
@@ -63,14 +63,14 @@ class Fluency:
     tokens: TokenSurprisal = field(compare=False)
 
     def of_spans(self, spans: Iterable[tuple[int, int]]) -> tuple[SpanSurprisal, ...]:
-        """How surprising any stretches of the text are: half-open, in characters."""
+        """The surprisal of arbitrary spans of the text: half-open, in characters."""
         if len(self.tokens.starts) or self.missing_reason is None:
             return _of_spans(self.document.text, self.tokens, spans)
         # Nothing was read.
         return tuple(SpanSurprisal(*span, 0, None, self.missing_reason) for span in spans)
 
     def measurements(self) -> list[Measurement]:
-        """The text's bits a word as a measurement."""
+        """The text's bits per word as a measurement."""
         return [
             Measurement(
                 document_id=self.document.id,
@@ -92,7 +92,7 @@ class Fluency:
         return notebook_table(title, measured_lines(self.measurements()), str(self.signature))
 
     def to_row(self) -> dict[str, Any]:
-        """As JSON holds it, with the token table, so that spans can be asked for later."""
+        """As JSON, with the token table, so that spans can be queried later."""
         return {
             "id": self.document.id,
             "text_digest": text_digest(encodable(self.document.text)),
@@ -120,7 +120,7 @@ class Fluency:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], document: Document) -> Fluency:
-        """Reads back what `to_row` gave of this document. Raises `InputError` if of another."""
+        """Read the output of `to_row` for this document. Raises `InputError` for another."""
         if row.get("text_digest") != text_digest(encodable(document.text)):
             raise InputError(f"{document.id}: the row of its fluency is of another text")
         try:
@@ -143,7 +143,7 @@ class Fluency:
 
 
 class FluencyMeasure:
-    """The measure with its model, opened, and spaCy's pipeline with sentence boundaries."""
+    """The measure with its loaded model, and spaCy's pipeline with sentence boundaries."""
 
     def __init__(self, model: SurprisalModel, nlp: Any) -> None:
         self._model, self._nlp = model, nlp
@@ -162,16 +162,16 @@ class FluencyMeasure:
         )
 
     def asked(self, document: Document) -> dict[str, Any]:
-        """Nothing else decides a row."""
+        """Nothing else determines a row."""
         return {}
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
-        """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
+        """Measure documents as they come, in order. Raises `ModelError` from the model."""
         for document in check_documents(documents):
             yield self.measured(document, read_tokens(self._model, document))
 
     def measured(self, document: Document, tokens: TokenSurprisal | None) -> Fluency:
-        """What `read_tokens` of this model makes of a document."""
+        """The result for a document, from this model's `read_tokens`."""
         text = document.text
         if tokens is None:
             foreign = not_english(text)
@@ -193,9 +193,9 @@ class FluencyMeasure:
 def read_tokens(
     model: SurprisalModel, document: Document, check: Callable[[], None] | None = None
 ) -> TokenSurprisal | None:
-    """How surprising a model finds each token of a document; None where it is not English.
+    """How surprising a model finds each token of a document; None if it is not English.
 
-    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed`, as the model does.
+    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed` from the model.
     """
     return None if not_english(document.text) else model.score(document.text, check)
 
@@ -203,10 +203,10 @@ def read_tokens(
 def _of_spans(
     text: str, tokens: TokenSurprisal, spans: Iterable[tuple[int, int]]
 ) -> tuple[SpanSurprisal, ...]:
-    """The surprisal of each span; a token belongs where its first character that is no space is.
+    """The surprisal of each span; a token belongs where its first non-space character is.
 
-    A first token before which nothing stands is only read, and with it the word of which it is a
-    part: neither counts, else the word would be free.
+    A first token with nothing before it is not scored, and neither is the word that it belongs to:
+    otherwise that word would be free.
     """
     words = _WORDS.locate(text)
     places, bits = _places(text, tokens), tokens.bits
@@ -234,7 +234,7 @@ def _of_span(
 
 
 def _places(text: str, tokens: TokenSurprisal) -> NDArray[np.int64]:
-    """Where each token counts: its first character that is no space, or else its first.
+    """Where each token counts: its first non-space character, or else its first.
 
     int64, shape (n_tokens,), never decreasing.
     """

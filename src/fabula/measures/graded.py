@@ -1,9 +1,9 @@
-"""Agreement on items that are not yes-no: numbers, choices, places in an order.
+"""Agreement on items that are not yes-no: numbers, choices, ranks.
 
-Of numbers and ordered choices kappa has quadratic weights, of other choices none; alpha has the
-distance of the scale's level. Kappas are over all pairs of two raters of a document, so that
-documents may have different numbers of raters; intervals resample documents. A judge stands beside
-people on the same documents: as one more person, with each of them.
+Kappa has quadratic weights for numbers and ordered choices, none for other choices; alpha uses the
+distance of the scale's level. Kappas are over all pairs of two raters of a document, so documents
+may have different numbers of raters; intervals resample documents. A judge is compared with people
+on the same documents: as one more person, with each of them.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ _ALONE = "nobody answered with another"
 
 @dataclass(frozen=True, slots=True)
 class PeopleOnItem:
-    """People among themselves on one item, over the documents that several answered."""
+    """Agreement among people on one item, over the documents that several answered."""
 
     n: int
     kappa: Estimate
     alpha: Estimate
-    """Krippendorff's, of the scale's level."""
+    """Krippendorff's, at the scale's level."""
     icc: Estimate
-    """ICC(2,1) of numbers, where the same people answered about every document."""
+    """ICC(2,1) of numbers, if the same people answered about every document."""
     similarity: float | None
-    """Mean over pairs of 1 - |a - b|, relative to the scale's span; of choices, the share equal."""
+    """Mean over pairs of 1 - |a - b|, relative to the scale's span; for choices, share equal."""
     why_missing: Mapping[str, str]
-    """Of kappa, alpha and icc those that have no value."""
+    """Which of kappa, alpha and icc have no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeOnItem:
-    """A judge with people on one item, beside people on the same documents."""
+    """A judge's agreement with people on one item, and people's on the same documents."""
 
     n: int
     kappa: Estimate
     people: Estimate
     difference: Estimate
-    """The judge's kappa less that of people."""
+    """The judge's kappa minus that of people."""
     correlation: Estimate
-    """Pearson with people's means; none of choices without worth."""
+    """Pearson with people's means; none for choices without worth."""
     why_missing: Mapping[str, str]
-    """Of kappa, people, difference and correlation those that have no value."""
+    """Which of kappa, people, difference and correlation have no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class JudgesOnItem:
     first: str
     second: str
     difference: Estimate
-    """Kappa with people of the first less that of the second."""
+    """The first judge's kappa with people minus the second's."""
     agreement: Estimate
-    """Kappa of the two."""
+    """Kappa between the two."""
     why_missing: Mapping[str, str]
-    """Of difference and agreement those that have no value."""
+    """Which of difference and agreement have no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ def graded_pairs(
     *,
     seed: int = 0,
 ) -> list[JudgesOnItem]:
-    """Each two judges on each item that is neither yes-no nor prose, and that both answered.
+    """Each two judges on each item that is neither yes-no nor prose and that both answered.
 
-    `judges` by name. Documents are drawn for both at once.
+    `judges` by name. Documents are resampled for both at once.
     """
     pairs = []
     for item in graded_items(rubric):
@@ -196,9 +196,9 @@ def graded_items(rubric: Rubric) -> list[Item]:
 
 
 def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, dict[str, float]]:
-    """What was said on an item, by document and rater, as numbers.
+    """The answers on an item, by document and rater, as numbers.
 
-    Worths, places, or the number of an option.
+    Worths, ranks, or the number of an option.
     """
     scale = item.scale
     found: dict[str, dict[str, float]] = {}
@@ -217,7 +217,7 @@ def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, d
 
 def _statistic(item: Item) -> tuple[Sums, OfSums]:
     if item.scale.level == "nominal":
-        # Every option has its cell, whichever of them two raters used.
+        # Every option has its cell, whichever of them the two raters used.
         options = np.arange(len(item.scale.answers), dtype=np.float64)
 
         def cells(a: Values, b: Values) -> Values:
@@ -256,7 +256,7 @@ def _people(
     apart = (a != b) if level == "nominal" else np.abs(a - b) / item.scale.span
     kappa = _kappa(a, b, names, item, signature, seed)
     alpha = alpha_interval(table, several, level, seed=seed, signature=signature)
-    # Of what are no numbers there is no table, and so no value.
+    # Non-numeric values have no table, and so no value.
     numbers = table if level == "interval" else table[:0]
     icc = icc_interval(numbers, several[: len(numbers)], seed=seed, signature=signature)
     same = _SAME if several else _ALONE
@@ -273,12 +273,12 @@ def _people(
 
 
 def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
-    """By name, of the estimates without a value the reason that stands beside them."""
+    """By name, the reasons of the estimates without a value."""
     return {name: why for name, (one, why) in figures.items() if one.value is None}
 
 
 def _why_no_icc(table: Values, level: str) -> str | None:
-    """None where all said the same, or nobody answered with another."""
+    """None if all answers are equal, or no document has two."""
     if level != "interval":
         return "the answers are no numbers"
     if len(table) and np.isnan(table).any():

@@ -1,4 +1,4 @@
-"""Groups of scored texts beside each other: who is more original, by how much, and how sure."""
+"""Compare groups of scored texts: which is more original, by how much, and how certain it is."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ class Comparison:
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
     signature: str
-    """That of the scores, and the field of the clusters."""
+    """The scores' signature, and the field of the clusters."""
     omnibus: Omnibus | None = None
-    """Whether the groups differ at all; None of one group."""
+    """Whether the groups differ at all; None for a single group."""
     cluster: str | None = None
     """The field whose texts count as one."""
     n_joined: int = 0
-    """How many clusters fewer there are because texts of several are copies of each other."""
+    """By how much joining copies across clusters reduced the number of clusters."""
     shared_field: str | None = None
-    """A usual field that texts share, where they were not clustered."""
+    """A usual cluster field that the texts have, if they were not clustered."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values for JSON output."""
@@ -134,8 +134,8 @@ def compare_scores(
     rows that share this field belong together, and so do near-duplicates: those of one group count
     as one, by their mean, and tests permute within what groups share (`permutation_f`).
 
-    Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
-    row lacks a field.
+    Raises `MixError` if rows were not all measured in the same way, and `InputError` if a row lacks
+    a field.
     """
     paths = list(paths)
     if len({path.resolve() for path in paths}) < len(paths):
@@ -160,7 +160,7 @@ def compare_rows(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """As `compare_scores`, of rows of scores, each with the words that tell where it is from."""
+    """Like `compare_scores`, for rows of scores, each with a description of its origin."""
     table = _Table(by, cluster)
     for row, where in located:
         table.add(row, where)
@@ -186,9 +186,9 @@ def compare_rows(
 
 
 class _Table:
-    """What is kept of the rows of scores: numbers, 8 bytes each, and none of the texts and spans.
+    """The stored part of the rows of scores: numbers, 8 bytes each, without texts and spans.
 
-    Of a cluster's rows also their keys and sketches. Missing numbers are NaN here.
+    For clustered rows also their keys and sketches. Missing numbers are NaN here.
     """
 
     def __init__(self, by: str, cluster: str | None) -> None:
@@ -196,7 +196,7 @@ class _Table:
         self.signature: str | None = None
         self.levels: tuple[str, ...] = ()
         self.numbers: dict[str, int] = {}
-        """Of the groups, in the order in which they came."""
+        """The groups, in order of first appearance."""
         self.missing: dict[str, dict[str, int]] = {}
         self._groups = array("q")
         self._index = array("d")
@@ -206,7 +206,7 @@ class _Table:
         self._usual = {field: _Repeats() for field in USUAL_FIELDS}
 
     def add(self, row: dict[str, Any], where: str) -> None:
-        """One more row. Raises `InputError` and `MixError` where it is not like the others."""
+        """Add a row. Raises `InputError` and `MixError` if it does not match the others."""
         first = self.signature is None
         self.signature = _check_signature(row, self.signature, where)
         self._check_fields(row, where)
@@ -245,30 +245,30 @@ class _Table:
                 )
 
     def of(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Of a group: its places, the index of each, and the uniqueness, (n, n_levels)."""
+        """For a group: its row indices, the index of each, and the uniqueness, (n, n_levels)."""
         places = np.flatnonzero(np.frombuffer(self._groups, np.int64) == self.numbers[name])
         curves = np.frombuffer(self._curves, np.float64).reshape(-1, len(self.levels))
         return places, np.frombuffer(self._index, np.float64)[places], curves[places]
 
     def clusters(self) -> tuple[list[str] | None, int]:
-        """The cluster of each row, or None; and how many were joined, as their texts are copies."""
+        """The cluster of each row, or None; and how many were joined because of copies."""
         if self.cluster is None:
             return None, 0
         known = [sketch for sketch in self._sketches if sketch is not None]
         if len(known) < len(self._keys):
             return self._keys, 0
-        # Whose texts are people's is not known here, so that equal openings join none.
+        # The authors' kind is unknown here, so equal openings do not join.
         found = find_clusters(self._keys, known, [False] * len(known))
         return [found.names[number] for number in found.numbers], found.n_before - len(found)
 
     def shared_field(self) -> str | None:
-        """The usual field by which some rows belong together: the first that any row has."""
+        """The usual field that groups some rows into clusters: the first that any row has."""
         field = next((field for field, one in self._usual.items() if one.n), None)
         return field if field is not None and field != self.by and self._usual[field].any else None
 
 
 class _Repeats:
-    """Whether any value of a field comes twice; of the values only hashes are kept."""
+    """Whether any value of a field repeats; only hashes of values are stored."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -318,10 +318,10 @@ def _pairs(
 
 
 def omnibus(groups: Iterable[Group], *, seed: int) -> Omnibus | None:
-    """Whether any of the groups differs from the others; None where fewer than two have values.
+    """Whether any of the groups differs from the others; None if fewer than two have values.
 
-    Texts that are independent: Kruskal and Wallis's test, which extends the Mann-Whitney test of
-    the pairs. Texts in clusters: the permutation F that the pairs have too.
+    Independent texts: the Kruskal-Wallis test, which extends the Mann-Whitney test of the pairs.
+    Clustered texts: the permutation F that the pairs have too.
     """
     known = [group for group in groups if group.values]
     if len(known) < 2:
@@ -335,7 +335,7 @@ def omnibus(groups: Iterable[Group], *, seed: int) -> Omnibus | None:
 
 
 def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
-    """How group A differs from B: cluster by cluster where their values are of clusters."""
+    """How group A differs from B: cluster by cluster if their values are of clusters."""
     if a.clusters is not None and b.clusters is not None:
         return compare_clusters(a.clusters, b.clusters, seed=seed, signature=signature)
     return compare_means(a.values, b.values, seed=seed, signature=signature)
@@ -357,7 +357,7 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
 
 
 def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signature: str) -> Group:
-    """A group of its rows; `belongs` names the cluster of each row, where they are clustered."""
+    """A group from its rows; `belongs` gives the cluster of each row, if clustered."""
     places, index, curves = table.of(name)
     clusters: dict[str, list[float]] | None = None
     if belongs is not None:
@@ -381,7 +381,7 @@ def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signa
 
 
 def _means(curves: NDArray[np.float64], belongs: list[str]) -> NDArray[np.float64]:
-    """For each cluster the mean uniqueness at each L, of the texts that have it."""
+    """For each cluster the mean uniqueness at each L, over the texts that have it."""
     found: dict[str, list[list[float]]] = {}
     for curve, own in zip(curves.tolist(), belongs, strict=True):
         found.setdefault(own, []).append(curve)

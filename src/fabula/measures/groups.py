@@ -1,7 +1,7 @@
-"""Reference groups: how a number is distributed over texts by people, or by models.
+"""Reference groups: the distribution of a number over texts by people, or by models.
 
-A group ships, or is kept, as numbers only: no text of it. Its numbers belong to a signature, and a
-text is placed among them only where it was measured in the same way.
+A group is shipped or stored as numbers only, never with texts. Its numbers belong to a signature,
+and a text is placed among them only if it was measured in the same way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ N_QUANTILES = 101
 """The smallest value, every hundredth, and the largest."""
 
 _SHIPPED = Path(__file__).parent / "groups.jsonl"
-# What may differ without another number in all but rare cases; where it does, that is said.
+# Differences that change numbers only in rare cases; a remark says so.
 _TOLERATED = {"v", "spacy", "run"}
 
 
@@ -50,7 +50,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Distribution | None:
-        """None where no value is there. Quantiles are interpolated (Hyndman and Fan's type 7)."""
+        """None if there are no values. Quantiles are interpolated (Hyndman and Fan's type 7)."""
         given = list(values)
         data = np.array([value for value in given if value is not None], np.float64)
         if not len(data):
@@ -69,14 +69,14 @@ class Distribution:
         return float(np.interp(share, np.linspace(0, 1, N_QUANTILES), self.quantiles))
 
     def share_below(self, value: float) -> float:
-        """Which share of the group lies below a value, equals counting half: 0 to 1."""
+        """The share of the group below a value, ties counting half: 0 to 1."""
         steps = np.linspace(0, 1, N_QUANTILES)
         q = np.array(self.quantiles)
-        # To the digits that are kept, else nothing would be equal.
+        # Rounded to the stored digits, otherwise nothing would be equal.
         value = _short(value)
         if value < q[0] or value > q[-1]:
             return float(value > q[-1])
-        # Where many values are equal, quantiles are too: the middle of their stretch.
+        # Where many values are equal, so are quantiles: take the middle of their range.
         first = int(np.searchsorted(q, value, "left"))
         last = int(np.searchsorted(q, value, "right")) - 1
         if last >= first:
@@ -87,7 +87,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class GroupNumbers:
-    """A group's numbers by one way to measure."""
+    """A group's numbers under one signature."""
 
     group: str
     kind: GroupKind
@@ -99,14 +99,14 @@ class GroupNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Groups that were measured as a text was; `remark` says what differs without weight."""
+    """Groups measured in the same way as a text; `remark` names immaterial differences."""
 
     groups: tuple[GroupNumbers, ...]
     remark: str = ""
 
 
 class GroupBook:
-    """The groups at hand: those that ship, then those of the user's own files."""
+    """The available groups: those that ship, then those of the user's own files."""
 
     def __init__(self, groups: Iterable[GroupNumbers]) -> None:
         # The newest of the same name and signature counts.
@@ -114,11 +114,11 @@ class GroupBook:
 
     @classmethod
     def open(cls, *own: Path) -> GroupBook:
-        """What ships and what these files hold. Raises `InputError`."""
+        """Load the shipped groups and those in these files. Raises `InputError`."""
         return cls(group for path in (_SHIPPED, *own) for group in read_groups(path))
 
     def find(self, signature: str) -> Found:
-        """The groups measured by this signature, people first."""
+        """The groups measured with this signature, people first."""
         asked = Signature.parse(signature)
         matches = [(g, asked.differences(Signature.parse(g.signature))) for g in self.groups]
         close = [(g, found) for g, found in matches if _keys(found) <= _TOLERATED]
@@ -151,13 +151,13 @@ def measure_group(
 
 
 def write_groups(path: Path, groups: Sequence[GroupNumbers]) -> None:
-    """Write a group a line."""
+    """Write one group per line."""
     rows = (asdict(group) for group in groups)
     write_whole(path, "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace"))
 
 
 def read_groups(path: Path) -> list[GroupNumbers]:
-    """What `write_groups` wrote. Raises `InputError`."""
+    """Read the output of `write_groups`. Raises `InputError`."""
     found = []
     for number, row in enumerate(read_rows(path), 1):
         try:
@@ -188,5 +188,5 @@ def _group_of(row: Mapping[str, Any]) -> GroupNumbers:
 
 
 def _short(value: float) -> float:
-    """Six digits: more would only look exact."""
+    """Round to six digits: more would be false precision."""
     return float(f"{value:.6g}")

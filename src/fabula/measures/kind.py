@@ -1,9 +1,9 @@
 """Whether a text is of the kind that a detector was calibrated on.
 
-How often people are flagged was counted on certain people's texts, and holds for texts like them:
-as long, with as many line breaks, sentences and quotation marks of each style, in about the same
-words. What lies outside of the range of the people's texts gets no verdict. Machines' texts have no
-say here, since nothing is promised of how often they are flagged.
+The false-positive rate was measured on certain people's texts, and is valid for texts like them: of
+similar length, with as many line breaks, sentences and quotation marks of each style, in similar
+vocabulary. Texts outside the range of the people's texts get no verdict. Machines' texts do not
+matter here, since nothing is guaranteed about how often they are flagged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fabula.text.sketch import Sketch
 __all__ = ["Kind", "traits"]
 
 _TRIMMED = 0.005
-"""Share of the people's texts left out at either end of a range: one freak widens none."""
+"""Share of the people's texts trimmed at either end of a range: outliers do not widen it."""
 _SLACK_WORDS = 0.1
 _NAMES = {
     "n_words": "{} words",
@@ -36,11 +36,11 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The range of the people's texts, and what shows that a text is one of those at hand."""
+    """The range of the people's texts, and what identifies the calibration texts."""
 
     ranges: Mapping[str, tuple[float, float]]
     vocabulary: NDArray[np.uint16]
-    """The words of all texts, as sketches have them, sorted."""
+    """The words of all texts, as in sketches, sorted."""
     runs: NDArray[np.uint64]
     digests: frozenset[str]
 
@@ -52,7 +52,7 @@ class Kind:
         clusters: NDArray[np.int64],
         digests: Sequence[str],
     ) -> Kind:
-        """The kind of labelled texts, of which one at least is by a person."""
+        """The kind of labelled texts, at least one of which is by a person."""
         people = [s for s, human in zip(sketches, is_human, strict=True) if human]
         ranges = {name: _range([traits(s)[name] for s in people]) for name in traits(people[0])}
         unknown = _unknown_shares(sketches, clusters)[is_human]
@@ -83,7 +83,7 @@ class Kind:
         return digest in self.digests or bool(np.isin(sketch.runs, self.runs).any())
 
     def to_row(self) -> dict[str, Any]:
-        """As plain values; `of_row` reads them back."""
+        """As plain values; `of_row` reads them."""
         return {
             "ranges": {name: list(ends) for name, ends in self.ranges.items()},
             "vocabulary": _packed(self.vocabulary.astype("<u2")),
@@ -93,7 +93,7 @@ class Kind:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Kind:
-        """What `to_row` wrote. Raises `KeyError`, `TypeError` or `ValueError` if damaged."""
+        """Read output of `to_row`. Raises `KeyError`, `TypeError` or `ValueError` if damaged."""
         ranges = {name: row["ranges"][name] for name in _NAMES}
         return cls(
             {name: (float(low), float(high)) for name, (low, high) in ranges.items()},
@@ -115,12 +115,12 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _unknown_shares(sketches: Sequence[Sketch], clusters: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each text, the share of its words that no text of another cluster has, in per cent."""
+    """For each text, the percentage of its words that no text of another cluster has."""
     words = np.concatenate([s.vocabulary for s in sketches])
     owners = np.repeat(clusters, [len(s.vocabulary) for s in sketches])
     pairs = np.unique(np.stack([words.astype(np.int64), owners]), axis=1)
     n_clusters = np.bincount(pairs[0], minlength=1 << 16)
-    # A text's cluster has each of its words, so a word of one cluster is nobody else's.
+    # A text's cluster has all of its words, so a word in one cluster is in no other.
     return np.array(
         [100 * float(np.mean(n_clusters[s.vocabulary] < 2)) if s.n_words else 0.0 for s in sketches]
     )

@@ -1,9 +1,9 @@
-"""Labels: what people said of documents on the items of a rubric, from any file that holds it.
+"""Labels: people's answers to the items of a rubric, from any file format that has them.
 
-A label is a measurement whose rater is a person, so that whatever is computed from a judge's
-measurements is computed from people's. Files differ in form alone: a table with a row for each
-answer or for each document (CSV, JSON Lines, Parquet, XLSX), what a study exports, and the authors'
-`ttcw_annotations.json`. Of two stories that were compared, a label says whether the first of them
+A label is a measurement whose rater is a person, so everything computed from a judge's measurements
+can be computed from people's. Files differ in form only: a table with a row for each answer or for
+each document (CSV, JSON Lines, Parquet, XLSX), the export of a study, and the authors'
+`ttcw_annotations.json`. For two stories that were compared, a label says whether the first of them
 is preferred.
 """
 
@@ -28,7 +28,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "value": ("value", "verdict", "answer", "label", "score", "rating"),
     "reason": ("reason", "rationale", "explanation", "comment"),
 }
-"""By what a column holds: the names that it may have, the first of them that is there is taken."""
+"""Column names by content; the first name present is used."""
 
 _KEPT = {name for what in ("document", "rater") for name in COLUMNS[what]} | {"author"}
 _BETWEEN = " : "
@@ -37,10 +37,10 @@ _TRUE, _FALSE = ("yes", "y", "true", "1", "1.0"), ("no", "n", "false", "0", "0.0
 
 
 def read_labels(path: Path, rubric: Rubric) -> list[Measurement]:
-    """The labels of a file on the items of a rubric.
+    """Read the labels of a file on the items of a rubric.
 
-    Raises `InputError` for a file without them, with what its columns are, for an item that the
-    rubric lacks, an answer that its scale lacks, and a second answer of one person.
+    Raises `InputError` for a file without them, with its columns, for an item that the rubric
+    lacks, an answer that its scale lacks, and a second answer by one person.
     """
     if path.suffix == ".json":
         return labels_of(_released(path, rubric), rubric, path.name)
@@ -50,10 +50,10 @@ def read_labels(path: Path, rubric: Rubric) -> list[Measurement]:
 def labels_of(
     rows: Iterable[tuple[Mapping[str, Any], str]], rubric: Rubric, source: str
 ) -> list[Measurement]:
-    """The labels of rows with `document`, `item`, `rater`, `value` and, if they like, `reason`.
+    """The labels of rows with `document`, `item`, `rater`, `value` and, optionally, `reason`.
 
-    rows: each with where it stands, for errors. Columns may have the other names of `COLUMNS`, an
-    item its number in place of its id. Raises `InputError` as `read_labels` does.
+    rows: each with its location, for errors. Columns may have the other names of `COLUMNS`, an item
+    its number in place of its id. Raises `InputError` as `read_labels` does.
     """
     items = {str(name): item for item in rubric.items for name in (item.index, item.id)}
     found: dict[tuple[str, str, str], Measurement] = {}
@@ -76,7 +76,7 @@ def labels_of(
 def _long(
     rows: Iterable[tuple[Mapping[str, Any], str]], rubric: Rubric
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """A row for each answer, also of rows with a column for each item of the rubric."""
+    """A row for each answer, also from rows with a column for each item of the rubric."""
     for row, where in rows:
         own = [item.id for item in rubric.items if item.id in row]
         if not own or any(name in row for name in COLUMNS["item"]):
@@ -89,9 +89,9 @@ def _long(
 
 
 def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Of two stories that a judge compared, whether it prefers the first; all others as they are.
+    """For two stories that a judge compared, whether it prefers the first; others unchanged.
 
-    So a judge of pairs and people, who say which story they prefer, are held against each other.
+    This makes a judge of pairs comparable with people, who say which story they prefer.
     """
     return [
         replace(one, value=side)
@@ -102,7 +102,7 @@ def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
 
 
 def _side(document: str, answer: str) -> float | None:
-    """1 where the answer is the id of the first of two stories, 0 of the second; else None."""
+    """1 if the answer is the id of the first of two stories, 0 if of the second; else None."""
     if document.startswith(f"{answer}{_BETWEEN}"):
         return 1.0
     return 0.0 if document.endswith(f"{_BETWEEN}{answer}") else None
@@ -111,7 +111,7 @@ def _side(document: str, answer: str) -> float | None:
 def _label(
     where: str, row: Mapping[str, Any], items: Mapping[str, Item], rubric: Rubric, source: str
 ) -> Measurement | None:
-    """A row's label; None of a row that answers another rubric."""
+    """A row's label; None for a row that answers another rubric."""
     of = str(row.get("rubric") or "").partition("@")[0]
     name = str(_cell(row, "item", where)).strip()
     item = items.get(name)
@@ -144,9 +144,9 @@ def _label(
 
 
 def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = False) -> Any:
-    """What a row says of the document, the item and so on; None where it is empty and may be."""
+    """A row's document, item and so on; None if it is empty and optional."""
     names = [name for name in COLUMNS[holds] if name in row]
-    # Arrow's tables have numbers and words in columns of their own: the first that is filled.
+    # Arrow's tables have separate columns for numbers and words: use the first that is filled.
     value = next((row[name] for name in names if row[name] not in (None, "")), None)
     if value is None and not (may_lack and (names or holds == "reason")):
         there = ", ".join(map(repr, row)) or "none"
@@ -159,7 +159,7 @@ def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = Fa
 
 
 def _value(item: Item, answer: Any, where: str) -> float | str | None:
-    """An answer as measurements hold it. Raises `InputError` for one that the scale lacks."""
+    """An answer in measurement form. Raises `InputError` for one that the scale lacks."""
     if answer is None:
         return None
     scale = item.scale
@@ -167,7 +167,7 @@ def _value(item: Item, answer: Any, where: str) -> float | str | None:
     if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
         return float(word.lower() in _TRUE)
     if scale.form == "option":
-        # An apostrophe keeps a spreadsheet from taking an answer for a formula.
+        # An apostrophe keeps spreadsheets from treating an answer as a formula.
         said = (word.casefold(), word.removeprefix("'").casefold())
         word = next((one for one in scale.answers if one.casefold() in said), word)
     try:
@@ -184,7 +184,7 @@ def _value(item: Item, answer: Any, where: str) -> float | str | None:
 
 
 def _share_or_worth(item: Item, word: str) -> float | str | None:
-    """An answer given as a number: a share of Yes, or what an option of a choice counts."""
+    """An answer given as a number: a share of Yes, or the worth of a choice's option."""
     try:
         number = float(word)
     except ValueError:
@@ -196,7 +196,7 @@ def _share_or_worth(item: Item, word: str) -> float | str | None:
 
 
 def _released(path: Path, rubric: Rubric) -> Iterator[tuple[dict[str, Any], str]]:
-    """The rows of the authors' release, whose ids of stories say who wrote them."""
+    """The rows of the authors' release, whose story ids name the author."""
     if rubric.id != "ttcw":
         raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
     for number, one in enumerate(read_expert_verdicts(path), 1):

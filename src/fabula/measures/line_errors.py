@@ -17,23 +17,22 @@ from fabula.text.marks import word_set
 __all__ = ["errors", "is_misspelt"]
 
 _MIN_MISSPELT = 5
-"""Shorter words are slips only where letters changed places."""
+"""Shorter words are slips only if letters were transposed."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
-"""Of a correction: one word in a million, and one in three thousand."""
+"""Frequency of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
     "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
     "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
     "inside a building",
 )  # fmt: skip
-"""Of messages of rules that are more often wrong of fiction than right."""
+"""Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
 )
-"""Who tells a story in such words makes no slips of grammar."""
+"""Narration with such words is in dialect, not ungrammatical by mistake."""
 _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
-"""Words of a sentence that no dictionary has: it is in another language, or in dialect; two in
-speech."""
+"""Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 
@@ -60,7 +59,7 @@ def errors(read: ReadText) -> Iterator[LineNote]:
 
 
 def _is_in_dialect(read: ReadText) -> bool:
-    """Whether nobody who speaks, but the narrator, uses words of dialect again and again."""
+    """Whether the narrator, outside speech, repeatedly uses dialect words."""
     n = 0
     for sentence in read.sentences:
         if sentence.is_narration:
@@ -69,8 +68,8 @@ def _is_in_dialect(read: ReadText) -> bool:
 
 
 def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether so many words around an unknown one are unknown that they are meant, or it is a form
-    of old verbs: "thou beliest"."""
+    """Whether so many words around an unknown one are unknown that they are intended, or it is an
+    old verb form: "thou beliest"."""
     unknown = {one.place for one in sentence.faults if one.is_spelling}
     if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
         return True
@@ -81,11 +80,11 @@ def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
 
 
 def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
+    """Whether an unknown word is probably a misspelling, and not rare, coined or a name.
 
-    It is where a word of fifty times its frequency is one letter away; parts of compounds, single
-    letters, Roman numbers, words with an apostrophe, and capitals within a sentence, are not looked
-    at, nor are sentences full of unknown words.
+    It is if a word of fifty times its frequency is one letter away. Parts of compounds, single
+    letters, Roman numerals, words with an apostrophe, and capitalized words within a sentence are
+    not checked, nor are sentences full of unknown words.
     """
     start, end = (sentence.start + place for place in fault.place)
     around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
@@ -111,8 +110,8 @@ def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> boo
 
 
 def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether an error of grammar is likely to be one: not in speech, and by a rule that is mostly
-    right of fiction."""
+    """Whether a grammar error is probably real: not in speech, and by a rule that is mostly right
+    about fiction."""
     if any(said in fault.message for said in _DOUBTFUL):
         return False
     places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
@@ -131,10 +130,10 @@ def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
 
 
 def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
-    """How plain an error is, for the order of notes: from 1 down to 0.
+    """How obvious an error is, for the order of notes: from 1 down to 0.
 
-    What somebody says may be dialect, what is like rare words only may be one, and what is longer
-    than a correction may be a form of it, as "leant" is of "lean".
+    Speech may be dialect, a word similar only to rare words may be rare itself, and one longer than
+    its correction may be an inflection, such as "leant" of "lean".
     """
     if not fault.is_spelling:
         return 1.0
@@ -149,14 +148,14 @@ def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
 
 
 def _ended(message: str) -> str:
-    """A checker's message as a sentence, its code marks as quotation marks."""
+    """A checker's message as a sentence, with quotation marks for its code marks."""
     message = re.sub("`([^`]*)`", "“\\1”", message)
     return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
 
 
 def is_misspelt(name: str, other: str) -> bool:
-    """Whether a letter was changed, left out, put in or exchanged with its neighbour; an s at the
-    end makes another name (the Millers), and another first letter somebody else (Mason, Jason)."""
+    """Whether a letter was changed, omitted, added or swapped with its neighbour; a final s makes
+    another name (the Millers), and another first letter another person (Mason, Jason)."""
     if name[0] != other[0] or {name + "s", other + "s"} & {name, other}:
         return False
     if len(name) == len(other):

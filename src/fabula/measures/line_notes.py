@@ -1,14 +1,12 @@
-"""Line by line: places in a draft that its writer may want to look at, each with a sentence why.
+"""Line by line: places in a draft that its writer may want to check, each with a reason.
 
-No language model is asked. What is noted can be pointed at and checked: a word that comes back
-within a few lines, a sentence that stands there twice, sentences in a row that begin alike, a name
-spelt in two ways, an error of grammar or spelling, a stock phrase. None of it is a grade, and none
-of it must be changed: repetition can be meant. So notes have an order, and only the first of them
-are shown.
+No language model is used. Every note can be located and checked: a word that recurs within a few
+lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways, an
+error of grammar or spelling, a stock phrase. None of it is a grade, and none of it must be changed:
+repetition can be intended. So notes are ranked, and only the first of them are shown.
 
-What is in quotation marks belongs to those who speak: there only spelling, names
-and stock phrases are noted. Thresholds are rules of thumb of this module; `LINE_RULES` names them
-in signatures.
+Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
+Thresholds are heuristics of this module; `LINE_RULES` names them in signatures.
 """
 
 from __future__ import annotations
@@ -65,17 +63,17 @@ __all__ = [
 ]
 
 LINE_RULES = "3"
-"""Changes with any rule or threshold below."""
+"""Version: changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")
 _ECHO_WORDS = 30
 _ECHO_ZIPF = 4.3
-"""Rarer than one in 50,000 words: what is more frequent is not noticed again."""
+"""Rarer than one in 50,000 words: repetitions of more frequent words go unnoticed."""
 _ECHO_APART = 6
 """Nearer than this they are one turn of phrase: limb by limb, an unhappy man and unhappy wife."""
 _MIN_ECHO = 4
 _TOPIC = 1_000
-"""A word that is there once in so many words is what the text is about, and no echo."""
+"""A word at least this frequent in the text is its topic, not an echo."""
 _MIN_REPEATED = 6
 _SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
@@ -91,7 +89,7 @@ _UNSPOKEN = {
     "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
     "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
 }  # fmt: skip
-"""What no words can be uttered by, by the forms that stand beside speech."""
+"""Verbs that cannot utter words, by the forms that occur beside speech."""
 
 _PERCEIVED = {
     "saw": "see", "sees": "see", "see": "see", "heard": "hear", "hears": "hear", "hear": "hear",
@@ -99,7 +97,7 @@ _PERCEIVED = {
     "notice": "notice", "watched": "watch", "watches": "watch", "watch": "watch",
     "observed": "observe", "observes": "observe",
 }  # fmt: skip
-"""Verbs of perceiving, by form."""
+"""Verbs of perception, by form."""
 _TAKEN_IN = word_set("felt feels feel heard hears hear")
 _PRONOUNS = word_set("i he she we they")
 
@@ -109,23 +107,23 @@ _TIMES = word_set(
     "night nightfall midnight today tomorrow then now week month year time chance accident",
     "mistake nature means",
 )
-"""By these nothing is done: when it is done, or how."""
+"""After "by", these name a time or a manner, not an agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineReview:
-    """All notes on a text, in its order; none, and the reason, where it cannot be read."""
+    """All notes on a text, in text order; none, with the reason, if it cannot be read."""
 
     n_words: int | None
-    """None where they are not words of English."""
+    """None if they are not English words."""
     notes: tuple[LineNote, ...]
     signature: str
     missing_reason: str | None = None
 
     def first(self, per_thousand: int) -> list[LineNote]:
-        """Those that matter most, in the order of the text; all with 0.
+        """The most important notes, in text order; all of them for 0.
 
-        As many for each thousand words, and as many at least.
+        This many per thousand words, and at least this many.
         """
         if not (per_thousand and self.n_words):
             return list(self.notes)
@@ -134,8 +132,8 @@ class LineReview:
         return sorted(best, key=lambda note: (note.start, note.end, note.kind))
 
     def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
-        """The review without notes of these kinds, nor of those that are off unless they are in
-        `also`; its signature names them."""
+        """The review without notes of these kinds, and without those that are off by default unless
+        in `also`; its signature names them."""
         off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
         left = sorted((set(kinds) | off) & LINE_KINDS.keys())
         if not left:
@@ -145,7 +143,7 @@ class LineReview:
         return replace(self, notes=notes, signature=signature)
 
     def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
-        """As it is written to JSON: the first notes, and how many there are of each kind."""
+        """As written to JSON: the first notes, and how many there are of each kind."""
         shown = self.first(per_thousand)
         return {
             "id": document.id,
@@ -165,7 +163,7 @@ class LineReview:
         }
 
     def measurements(self, document_id: str) -> Iterator[Measurement]:
-        """How many notes of each kind there are, and where: what every instrument says."""
+        """The number of notes of each kind, and their places, as measurements."""
         left = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
         for kind in LINE_KINDS:
             if kind in left:
@@ -185,9 +183,9 @@ class LineReview:
 
 
 class LineReader:
-    """Reads texts line by line. Raises `ModelError` where what it needs is not installed.
+    """Reads texts line by line. Raises `ModelError` if a dependency is not installed.
 
-    checker: of grammar and spelling, as `open_checker` gives it; None leaves both out.
+    checker: of grammar and spelling, as from `open_checker`; None disables both.
     """
 
     def __init__(self, nlp: Any, parser: Parser, checker: Checker | None) -> None:
@@ -196,7 +194,7 @@ class LineReader:
 
     @property
     def signature(self) -> Signature:
-        """All that decides what is noted."""
+        """Everything that determines the notes."""
         return Signature.of(
             "lines",
             rules=LINE_RULES,
@@ -208,7 +206,7 @@ class LineReader:
         )
 
     def read(self, document: Document) -> LineReview:
-        """The notes on a text; headings are none of its sentences."""
+        """The notes on a text; headings are not sentences."""
         text = without_headings(document)
         if (foreign := not_english(text)) is not None:
             return LineReview(None, (), str(self.signature), foreign)
@@ -237,7 +235,7 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
     first: dict[tuple[str, ...], ReadSentence] = {}
     for sentence in read.sentences:
         key = tuple(token.lower for token in sentence.words)
-        # What is said again in the same words is meant, and so is verse.
+        # A repetition in exactly the same words is intended, and so is verse.
         if len(key) < _MIN_REPEATED or not sentence.is_narration:
             continue
         before = first.setdefault(key, sentence)
@@ -251,7 +249,7 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
 
 
 def _echoes(read: ReadText) -> Iterator[LineNote]:
-    """Words that come back within 30 words, in the same form, too rare to pass unnoticed."""
+    """Words that recur within 30 words, in the same form, and rare enough to be noticed."""
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
     for number, sentence, token in read.narrated():
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
@@ -287,10 +285,10 @@ def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNot
 
 
 def _beginnings(read: ReadText) -> Iterator[LineNote]:
-    """Sentences in a row that begin alike: three with the same two words, or four with one."""
+    """Consecutive sentences that begin alike: three with the same two words, or four with one."""
 
     def is_told(one: ReadSentence) -> bool:
-        # Footnotes, and lists of things in brackets, begin alike.
+        # Footnotes, and bracketed lists, begin alike.
         return one.is_narration and len(one.words) > 1 and read.text[one.start] not in "[("
 
     rows = groupby(read.sentences, is_told)
@@ -311,7 +309,7 @@ def _begin_alike(
 
 
 def _is_meant(alike: Sequence[ReadSentence], n_words: int) -> bool:
-    """Whether sentences go on alike too, or a verb comes back: "We fight. We fight on"."""
+    """Whether sentences also continue alike, or a verb recurs: "We fight. We fight on"."""
     thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in alike}
     has_verb = any(word.pos == "VERB" for word in alike[0].words[:n_words])
     return len(thirds) == 1 or (n_words > 1 and has_verb)
@@ -333,7 +331,7 @@ def _long(read: ReadText) -> Iterator[LineNote]:
 
 
 def _tags(read: ReadText) -> Iterator[LineNote]:
-    """What stands beside speech in place of a verb of saying, and adverbs that explain it."""
+    """Verbs beside speech that are not speech verbs, and adverbs that explain it."""
     for sentence in read.sentences:
         tokens, spoken = sentence.tokens, sentence.is_spoken
         for k, token in enumerate(tokens):
@@ -352,7 +350,7 @@ def _tags(read: ReadText) -> Iterator[LineNote]:
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
-    """Whether speech that ends with a comma stands just before, but for its speaker."""
+    """Whether speech ending in a comma comes just before, apart from its speaker."""
     for before in range(k - 1, max(-1, k - 4), -1):
         if spoken[before]:
             last = next(
@@ -369,7 +367,7 @@ def _is_near_speech(spoken: Sequence[bool], k: int) -> bool:
 
 
 def _filters(read: ReadText) -> Iterator[LineNote]:
-    """Somebody sees, hears or feels what could simply be there."""
+    """Somebody sees, hears or feels what could be stated directly."""
     for sentence in read.sentences:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -391,14 +389,14 @@ def _filters(read: ReadText) -> Iterator[LineNote]:
 
 
 def _is_sensed(tokens: Sequence[Token], seen: int) -> bool:
-    """Whether something is felt or heard, such as a heart that beats: not a thought or news (that
-    it is so), and no state ("felt tired")."""
+    """Whether something is felt or heard, such as a beating heart: not a thought or news (that it
+    is so), and not a state ("felt tired")."""
     own = [t for t in tokens if t.head == seen]
     return any(t.dep == "nsubj" for t in own) and not any(t.dep == "mark" for t in own)
 
 
 def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
-    """Whether it is told that something is seen, and not when, whether, why or how it is."""
+    """Whether the statement is that something is seen, not when, whether, why or how it is."""
     tokens = sentence.tokens
     own = [t for t in tokens if t.head == k]
     is_told = tokens[k].dep in ("ROOT", "conj", "ccomp", "parataxis")
@@ -414,7 +412,7 @@ def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
 
 
 def _passives(read: ReadText) -> Iterator[LineNote]:
-    """Passives that name who does it, and so can be turned round."""
+    """Passives that name the agent, and so can be made active."""
     for sentence in read.sentences:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -447,7 +445,7 @@ def _stock_pattern() -> re.Pattern[str]:
 
 
 def _names(read: ReadText) -> Iterator[LineNote]:
-    """A name that is one letter from another, which is there three times as often at least."""
+    """A name that is one letter from another at least three times as frequent."""
     places: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     for sentence in read.sentences:

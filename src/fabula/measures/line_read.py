@@ -1,4 +1,4 @@
-"""A text as the rules that note lines see it, and what a note is."""
+"""A text as seen by the rules that note lines, and the definition of a note."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class LineKind:
-    """A kind of note, and how much it matters beside the others: from 1 down to 0."""
+    """A kind of note, and its importance relative to the others: from 1 down to 0."""
 
     id: str
     title: str
     weight: float
     is_on: bool = True
-    """Whether it is noted without being asked for: right often enough, by labels of people's
-    fiction (docs/writer.md)."""
+    """Whether it is on by default: accurate enough, according to labels on people's fiction
+    (docs/writer.md)."""
 
 
 LINE_KINDS = {
@@ -55,12 +55,12 @@ LINE_KINDS = {
         LineKind("passive", "Passive", 0.2, is_on=False),
     )
 }
-"""All kinds by id, those that matter most first."""
+"""All kinds by id, the most important first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineNote:
-    """A place, half-open in characters, and why it is noted; `also` is where the same stands."""
+    """A place, half-open in characters, and why it is noted; `also` is where the same occurs."""
 
     kind: str
     start: int
@@ -71,7 +71,7 @@ class LineNote:
 
 
 def line_of(text: str, place: int) -> int:
-    """The line of a place in a text, from 1."""
+    """The line of an offset in a text, from 1."""
     return text.count("\n", 0, place) + 1
 
 
@@ -80,10 +80,10 @@ class ReadSentence:
     start: int
     end: int
     tokens: tuple[Token, ...]
-    """By their places in the sentence's own text, which `start` is added to."""
+    """By their offsets in the sentence's own text, plus `start`."""
     faults: tuple[Fault, ...]
     is_spoken: tuple[bool, ...]
-    """Of each token, whether it stands in quoted speech."""
+    """For each token, whether it is in quoted speech."""
 
     @property
     def words(self) -> list[Token]:
@@ -108,7 +108,7 @@ class ReadText:
     n_words: int
 
     def narrated(self) -> Iterator[tuple[int, ReadSentence, Token]]:
-        """The words that nobody says, numbered over the whole text, speech counted too."""
+        """The words outside speech, numbered over the whole text including speech."""
         number = 0
         for sentence in self.sentences:
             for token, spoken in zip(sentence.tokens, sentence.is_spoken, strict=True):
@@ -120,6 +120,6 @@ class ReadText:
 def note_of(
     kind: str, place: Place, why: str, of: float = 1.0, also: Sequence[Place] = ()
 ) -> LineNote:
-    """A note whose strength is that of its kind, more or less by a tenth as `of` is 1 or 0."""
+    """A note with the strength of its kind, adjusted by up to a tenth as `of` is 1 or 0."""
     strength = LINE_KINDS[kind].weight + 0.1 * (of - 1)
     return LineNote(kind, *place, why, round(strength, 6), tuple(also))

@@ -1,7 +1,7 @@
-"""Where a draft leaves its own tense or viewpoint, says a thing twice, or leans on a phrase.
+"""Where a draft leaves its own tense or viewpoint, says a thing twice, or overuses a phrase.
 
-What is usual is taken from the draft itself, or, of phrases, from fiction of its kind: nothing here
-knows how one ought to write. All of it looks at narration only; those who speak may say anything.
+What is usual is taken from the draft itself, or, for phrases, from fiction of its kind: no rule
+prescribes a style. Only narration is checked; speakers may say anything.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ __all__ = [
 ]
 
 PET_FILE = Path(__file__).parent / "fiction_phrases.json.gz"
-"""How often phrases stand in published fiction: `bench/line_phrases.py` counts them."""
+"""How often phrases occur in published fiction, counted by `bench/line_phrases.py`."""
 
 _MIN_VERBS = 12
-"""Sentences whose tense is known that a text takes to have one."""
+"""Minimum number of sentences with a known tense for a text to have one."""
 _ONE_TENSE = 0.9
 _PAST, _PRESENT = "VBD", ("VBZ", "VBP")
 _STRAY = "VBZ"
-"""Of another tense for sure: "begin" is what a parser takes for the present too."""
+"""Unambiguously of another tense: a parser may also tag "begin" as the present."""
 _ALWAYS_PRESENT = word_set("is are am 's 're 'm has have 've means mean seems seem says say said")
-"""Of these the present is often what always holds, or part of another tense."""
+"""Their present tense often states what always holds, or is part of another tense."""
 
 _MIN_NARRATED = 20
 _FIRST = word_set("i me my mine myself we us our ours ourselves")
 _FIRST_ONE = word_set("i me my mine myself")
 _MAX_FIRST = 0.02
-"""A share of narrated sentences: where more speak of an "I", somebody tells the story."""
+"""A share of narrated sentences: if more mention an "I", the narration is in the first person."""
 _MAX_SLIPS = 3
 
 NO_MANNER = word_set(
@@ -79,35 +79,35 @@ _SAID_TWICE = {
     "plummeted": "quickly", "gobbled": "quickly", "bolted": "quickly", "gazed": "fixedly",
     "stared": "fixedly intently", "sighed": "sadly wearily", "nodded": "affirmatively",
 }  # fmt: skip
-"""What a verb says already."""
+"""What a verb already expresses."""
 
 _INNER = word_set(
     "thought wondered knew felt hoped feared wanted wished realized realised remembered decided",
     "believed supposed doubted longed dreaded understood guessed",
 )
-"""What only somebody inside a head can tell, in the past tense of stories."""
+"""What only an inside view can report, in the past tense of stories."""
 _MIN_INNER = 5
 _ONE_HEAD = 0.8
 
 _PET_SIZES = (5, 4, 3)
 _MIN_PET = 4
 _PET_REACH = 0.4
-"""A share of the text over which its places lie: nearer ones answer each other."""
+"""Minimum share of the text that its places span: nearer ones respond to each other."""
 _OPEN = word_set("a an the and or but of to in on at by for with from that as his her its their my")
-"""A phrase that begins or ends so is a piece of others."""
+"""A phrase that begins or ends with one of these is a fragment of others."""
 _PET_RATIO = 8.0
 _PET_LOG_P = math.log(1e-5)
 _PET_ZIPF = 4.3
-"""A phrase with a rarer word is of what the text is about."""
+"""A phrase with a rarer word belongs to the topic of the text."""
 _PET_POS = ("VERB", "ADV")
 _PLAIN = SAYING | word_set("is are was were be been had has have did do does went go")
 
 
 def tense_slips(read: ReadText) -> Iterator[LineNote]:
-    """A verb of a single person's doing in another tense than the narration before and after it.
+    """A verb of one person's action in another tense than the narration before and after it.
 
-    Where nine of ten sentences are told in the past, or in the present. What always holds, what is
-    said to the reader and what "I" think of it now are in the present in any story.
+    Applies if nine of ten sentences are in the past, or in the present. General truths, remarks to
+    the reader and what "I" think of it now are in the present in any story.
     """
     told = [one for one in read.sentences if one.is_narration and one.words]
     tenses = [_tense(one) for one in told]
@@ -149,7 +149,7 @@ def _tense_of(token: Token) -> str | None:
 
 
 def _tense(sentence: ReadSentence) -> str | None:
-    """The tense of a sentence's main verb, or of what helps it; None where it has none."""
+    """The tense of a sentence's main verb, or of its auxiliary; None if it has none."""
     root = _root(sentence)
     if root is None:
         return None
@@ -161,7 +161,7 @@ def _tense(sentence: ReadSentence) -> str | None:
 
 
 def _is_one_doing(sentence: ReadSentence, verb: Token) -> bool:
-    """Whether he, she or somebody named does it, in a sentence that is no aside to the reader."""
+    """Whether the subject is he, she or a name, and the sentence is no aside to the reader."""
     number = sentence.tokens.index(verb)
     words = {token.lower for token in sentence.words}
     if verb.lower in _ALWAYS_PRESENT or words & (_FIRST | {"you", "your", "one", "always"}):
@@ -188,7 +188,7 @@ def _joined(sentence: ReadSentence) -> Iterator[Token]:
 
 
 def viewpoint_slips(read: ReadText) -> Iterator[LineNote]:
-    """An "I" in narration that has none, and the thoughts of somebody else than whose they are."""
+    """An "I" in narration that otherwise has none, and thoughts of a non-viewpoint character."""
     told = [one for one in read.sentences if one.is_narration and one.words]
     if len(told) < _MIN_NARRATED:
         return
@@ -233,7 +233,7 @@ def _other_heads(told: Sequence[ReadSentence]) -> Iterator[LineNote]:
 
 
 def adverbs(read: ReadText) -> Iterator[LineNote]:
-    """Adverbs that say what their verb says already."""
+    """Adverbs that repeat what their verb already says."""
     for sentence in read.sentences:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -251,10 +251,10 @@ def _is_of_manner(token: Token, tokens: Sequence[Token]) -> bool:
 
 
 def pet_phrases(read: ReadText) -> Iterator[LineNote]:
-    """Phrases of common words that come back far more often than in published fiction.
+    """Phrases of common words that recur far more often than in published fiction.
 
-    A Poisson test against the phrase's rate there (or, where it is too rare to be listed, the
-    highest that it can have), and eight times that rate at least.
+    A Poisson test against the phrase's rate there (or, if it is too rare to be listed, the highest
+    rate that it can have), and at least eight times that rate.
     """
     found: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for sentence in read.sentences:
@@ -289,7 +289,7 @@ def pet_phrases(read: ReadText) -> Iterator[LineNote]:
 
 
 def phrases_of(sentence: ReadSentence) -> Iterator[tuple[tuple[str, ...], Place]]:
-    """Runs of three to five words that nobody says, with a content word and no name."""
+    """Runs of three to five words outside speech, with a content word and no name."""
     words = [
         (token, spoken)
         for token, spoken in zip(sentence.tokens, sentence.is_spoken, strict=True)
@@ -302,7 +302,7 @@ def phrases_of(sentence: ReadSentence) -> Iterator[tuple[tuple[str, ...], Place]
             if any(spoken or not t.is_word or t.pos in ("PROPN", "NUM") for t, spoken in part):
                 continue
             is_whole = tokens[-1].lower not in _OPEN and tokens[0].lower not in ("and", "or", "but")
-            # "The old woman" is somebody, and "said the man" how stories are told.
+            # "The old woman" is a person, and "said the man" is how stories are told.
             is_turn = any(t.pos in _PET_POS for t in tokens) and not _PLAIN & {
                 t.lower for t in tokens
             }
@@ -316,7 +316,7 @@ def _is_apart(read: ReadText, places: Sequence[Place]) -> bool:
 
 
 def is_common(frequencies: Frequencies, phrase: Sequence[str]) -> bool:
-    """Whether no word of a phrase is so rare that a text which repeats it would be about it."""
+    """Whether no word of a phrase is so rare that a text repeating it would be about it."""
     return all(
         "'" in word or 9 + frequencies.log(word) / math.log(10) >= _PET_ZIPF for word in phrase
     )
@@ -324,18 +324,18 @@ def is_common(frequencies: Frequencies, phrase: Sequence[str]) -> bool:
 
 @functools.cache
 def _fiction() -> tuple[int, float, Mapping[str, float]]:
-    """How many words were counted, the count of a phrase that is not listed, and those listed."""
+    """The number of words counted, the count of an unlisted phrase, and the listed phrases."""
     held = json.loads(gzip.decompress(PET_FILE.read_bytes()))
     return held["n_words"], float(held["least"]), held["counts"]
 
 
 def pet_phrases_name() -> str:
-    """What a signature names the counts by."""
+    """How a signature names the counts."""
     n_words, least, counts = _fiction()
     return f"fiction-{n_words}-{len(counts)}-{least:g}"
 
 
 def _log_tail(n: int, mean: float) -> float:
-    """The logarithm of the chance of n and more where `mean` are expected, by Poisson: at most."""
-    # Chernoff's bound, which needs no sum.
+    """An upper bound of the log probability of n or more where `mean` are expected, by Poisson."""
+    # Chernoff's bound, which avoids the sum.
     return n - mean - n * math.log(n / mean) if n > mean else 0.0

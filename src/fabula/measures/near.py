@@ -1,22 +1,22 @@
-"""Near-verbatim matches: n-grams that stand in the reference in other words.
+"""Near-verbatim matches: n-grams that occur in the reference in other words.
 
-Lu et al. 2024, section "DJ Search" and appendix A.2: an n-gram of the text matches where it occurs
-verbatim, or where a span of one of the passages most similar to the text (by BM25) is as similar to
+Lu et al. 2024, section "DJ Search" and appendix A.2: an n-gram of the text matches if it occurs
+verbatim, or if a span of one of the passages most similar to the text (by BM25) is as similar to
 it as the threshold, by the smaller of the two directional means of best cosines between their
 content words.
 
-What the paper leaves open, and how it is here (all of it is in the signature):
+Details that the paper leaves open are decided as follows (all of it is in the signature):
 
-- A text of any length is read in windows, each with its own passages: what is borrowed in one place
-  is found whatever the rest is about. An n-gram is compared with the passages of the window that it
+- A text of any length is read in windows, each with its own passages: borrowing in one place is
+  found whatever the rest is about. An n-gram is compared with the passages of the window that it
   starts in.
-- Similarity needs content words on both sides, at least `floor` of them: of two it says little.
+- Similarity needs content words on both sides, at least `floor` of them: two are too few.
 - A content word without a vector resembles only itself.
-- A near match holds at most 100 words; no level of the index is near that.
+- A near match has at most 100 words; no level of the index comes close to that.
 
-Beyond the paper, unless its preset is asked for: neither side is over `ratio` times as long as the
-other; each is cut at the first and the last content word that resembles one of the other's; and of
-what is left, the sentence encoder must agree that both sides mean the same (`meaning`).
+Beyond the paper, unless its preset is selected: neither side is over `ratio` times as long as the
+other; each is cut at the first and the last content word that resembles one of the other's; and for
+what remains, the sentence encoder must agree that both sides mean the same (`meaning`).
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ __all__ = ["NEAR_PRESETS", "NearSearch", "NearSettings"]
 
 MAX_WORDS = 100
 _ROUNDING = 1e-6
-"""Of means of cosines in 32 bits."""
+"""For means of 32-bit cosines."""
 _N_WINDOWS = 64
-"""Windows whose passages are asked for, and held, at a time."""
+"""Windows whose passages are requested, and held, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearSettings:
-    """When two n-grams are near, and where it is looked for."""
+    """When two n-grams are near, and where to search."""
 
     threshold: float = 0.75
     floor: int = 5
-    """Content words that both n-grams must hold."""
+    """Content words that both n-grams must have."""
     n_passages: int = 100
     """Passages that each window of the text is compared with."""
     window: int = 50
     """Words of a window; half a window more is read with it to find its passages."""
     ratio: float = 2.0
-    """How many times as many words as the other a side may have; inf for any."""
+    """Maximum length ratio of the two sides in words; inf for any."""
     meaning: float = 0.7
-    """Least cosine of the two sides' sentence vectors; 0 for no look at them."""
+    """Least cosine of the two sides' sentence vectors; 0 to skip the check."""
     trim: bool = True
     """Whether each side begins and ends with a content word that resembles one of the other's."""
 
@@ -89,16 +89,16 @@ NEAR_PRESETS = {
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    """An n-gram of the text, and where its counterpart stands."""
+    """An n-gram of the text, and the position of its counterpart."""
 
     first: int
     end: int
-    """Its words: from `first` to before `end`."""
+    """Its words: `first` to `end`, half-open."""
     similarity: float
     number: int
     """Its document's number."""
     first_word: int
-    """Which word of the document it begins with."""
+    """The word of the document where it begins."""
     n_words: int
     pairs: tuple[tuple[int, int, float], ...]
 
@@ -106,8 +106,8 @@ class _Nearest:
 class NearSearch(SearchForNear):
     """Near-verbatim search in a reference; its passages must have been built.
 
-    `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
-    packaged one only if it is given.
+    `encoder` reads both sides of each match if `settings.meaning` requires it; the packaged one is
+    the default.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class NearSearch(SearchForNear):
         self._units = Units(index, vectors)
 
     def signature_parts(self) -> dict[str, str]:
-        """All that decides a near match besides the reference."""
+        """Everything that determines a near match besides the reference."""
         cut = self.index.settings
         return {
             **self.settings.signature_parts(),
@@ -147,8 +147,8 @@ class NearSearch(SearchForNear):
         """The longest match at each word, verbatim or near, and what the near ones resemble.
 
         exact: int32 (n_words,), the longest verbatim matches. The lengths, int32 (n_words,), are
-        those of `exact` where nothing nearer was found. Counterparts are given by first word, for
-        each match that is near and that no longer one contains.
+        those of `exact` where no longer near match was found. Counterparts are given by first word,
+        for each near match that no longer one contains.
         """
         raw = exact.copy()
         nearest: dict[tuple[int, int], _Nearest] = {}
@@ -177,8 +177,8 @@ class NearSearch(SearchForNear):
     ) -> dict[int, list[tuple[int, int]]]:
         """The half-open stretches of words that lie in a near match with each document, by number.
 
-        With the passages of one document at a time, what `search` finds before it cuts and drops;
-        of that, `min_words` words or more `within` the stretches that it kept.
+        Searches the passages of one document at a time, before `search` cuts and drops matches;
+        only stretches with at least `min_words` words `within` those that it kept.
         """
         kept = list(within)
         covered: dict[int, list[tuple[int, int]]] = {}
@@ -199,9 +199,9 @@ class NearSearch(SearchForNear):
         self, words: Sequence[str], exclude: Iterable[int]
     ) -> Iterator[tuple[tuple[int, int, int], Window]]:
         """(first word, end of its starts, end of what may be matched) of each window, and its
-        passages; windows with too few content words, or without a passage, are left out.
+        passages; windows with too few content words, or without a passage, are omitted.
 
-        Many are asked for at a time, since some of the reference may be far.
+        Many are requested at a time, since parts of the reference may be remote.
         """
         settings, units = self.settings, self._units.of_text(words)
         out = sorted(exclude)
@@ -230,7 +230,7 @@ class NearSearch(SearchForNear):
         min_words: int,
         found: NDArray[np.int32],
     ) -> int:
-        """`search_near` over the starts before `stop`; `j` is where the second pointer stands."""
+        """`search_near` over the starts before `stop`; `j` is where the second pointer starts."""
         return int(
             search_near(
                 window.sims, window.columns, exact, 0, stop, j, window.content, window.places,
@@ -242,9 +242,9 @@ class NearSearch(SearchForNear):
     def _nearest(
         self, window: Window, begin: int, first: int, end: int, min_words: int
     ) -> _Nearest | None:
-        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin` on.
+        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin`.
 
-        None where too little is left of it when its ends are cut.
+        None if too little is left of it when its ends are cut.
         """
         settings = self.settings
         columns = window.columns[first - begin : end - begin]
@@ -287,7 +287,7 @@ class NearSearch(SearchForNear):
     def _counterparts(
         self, nearest: Mapping[tuple[int, int], _Nearest]
     ) -> dict[tuple[int, int], Counterpart]:
-        """With the texts that they stand in, which are fetched many at a time."""
+        """With the texts that contain them, fetched many at a time."""
         reference = self.index.reference
         found = {}
         by_document = sorted(nearest.items(), key=lambda item: item[1].number)
@@ -307,9 +307,9 @@ class NearSearch(SearchForNear):
 
 
 def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice]:
-    """Rows and columns of `sims` that are left when those at the ends resemble none that is left.
+    """Rows and columns of `sims` that remain after removing ends that resemble nothing remaining.
 
-    sims: float32 (n_there, n_here). At least one of each is left.
+    sims: float32 (n_there, n_here). At least one of each remains.
     """
     least = threshold - _ROUNDING
     top, bottom, left, right = 0, sims.shape[0], 0, sims.shape[1]

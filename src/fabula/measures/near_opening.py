@@ -1,4 +1,4 @@
-"""Near-verbatim search, opened: passages that are lacking are built, word vectors are loaded."""
+"""Open a near-verbatim search: build missing passages, load word vectors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def open_near(
     """Near-verbatim search in the reference at these paths. Raises `CorpusError`, `ModelError`."""
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
-    # Of shards on several nodes, whoever divided them built the passages before; what is served
-    # has its own.
+    # The passages of shards on several nodes were built before they were distributed; served
+    # references have their own.
     here = [path for path in dict.fromkeys(paths) if not is_served(path)]
     for path in here if reference.is_local or len(here) < len(paths) else ():
         shards = Manifest.read(path).shards

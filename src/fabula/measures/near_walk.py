@@ -1,21 +1,21 @@
-"""Near matches found by walking the index: alignments that are too good for chance.
+"""Near matches by walking the index: alignments that are too good for chance.
 
-Where `measures.near` compares a text with the passages that BM25 ranks first, this looks at every
-place of the reference where a rare word of the text, or a rare run of its words, stands, and aligns
-text and reference from there (`kernels.walking`). Nothing is missed for its rank. That a walk of
-the suffix array may take other words, and is kept small by what occurs, is the idea of Yoneda et
-al. 2026, "SoftMatcha 2" (arXiv 2602.10908); what counts as a match is not theirs:
+While `measures.near` compares a text with the passages that BM25 ranks first, this looks at every
+place of the reference where a rare word of the text, or a rare run of its words, occurs, and aligns
+text and reference from there (`kernels.walking`). Nothing is missed because of its rank. That a
+walk of the suffix array may substitute words, and is kept small by what occurs, is the idea of
+Yoneda et al. 2026, "SoftMatcha 2" (arXiv 2602.10908); the definition of a match is not theirs:
 
-- A word tells *bits*: minus the logarithm of its share of the reference's words. A content word
-  beside one that is at least `threshold` alike gains the smaller of the two words' bits, at most
-  `_MOST_BITS`, times their cosine; other words gain `_FUNCTION_BITS` beside themselves. Each word
-  without a partner costs some.
+- A word carries *bits*: minus the logarithm of its share of the reference's words. A content word
+  aligned with one that is at least `threshold` similar gains the smaller of the two words' bits, at
+  most `_MOST_BITS`, times their cosine; other words gain `_FUNCTION_BITS` if aligned with
+  themselves. Each unaligned word has a cost.
 - The score of a stretch, minus the logarithm of the reference's words, is its *bits over chance*:
-  it must reach `bits` (Karlin and Altschul 1990). So many words may differ where those that are
-  left, in their order, are telling. A word that comes again in a stretch tells nothing new: its
-  gain does not count.
-- At least `floor` content words are alike, neither side is over `ratio` times as long as the other,
-  and the sentence encoder must agree that both mean about the same (`meaning`).
+  it must reach `bits` (Karlin and Altschul 1990). So the more informative the aligned words, in
+  order, the more words may differ. A repeated word in a stretch is not informative: its gain does
+  not count.
+- At least `floor` content words are similar, neither side is over `ratio` times as long as the
+  other, and the sentence encoder must agree that both mean about the same (`meaning`).
 - A stretch ends with the words where its score is highest.
 """
 
@@ -47,25 +47,25 @@ _CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0
 _DROP_BITS = 12.0
 _WIDTH, _REACH, _GAP = 5, 100, 30
 _ANCHOR = 0.6
-"""Least cosine of words that an anchor may have in place of the text's."""
+"""Least cosine of words that may replace the text's in an anchor."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkSettings:
-    """When a stretch of a text is near to one of the reference, and where it is looked for."""
+    """When a stretch of a text is near to one of the reference, and where to search."""
 
     threshold: float = 0.45
-    """Least cosine of two words that are alike."""
+    """Least cosine of two similar words."""
     bits: float = 22.0
-    """Least bits over chance."""
+    """Minimum bits over chance."""
     meaning: float = 0.5
-    """Least cosine of the two sides' sentence vectors; 0 for no look at them."""
+    """Least cosine of the two sides' sentence vectors; 0 to skip the check."""
     floor: int = 4
-    """Content words of the text that must be alike."""
+    """Content words of the text that must be similar."""
     ratio: float = 2.0
-    """How many times as many words as the other a side may have; inf for any."""
+    """Maximum length ratio of the two sides in words; inf for any."""
     n_places: int = 256
-    """How often an anchor would stand in the reference, at most, if its words were drawn at
+    """Maximum expected occurrences of an anchor in the reference, if its words were drawn at
     random."""
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class WalkSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch of the text beside one of a document, half-open, in words."""
+    """A stretch of the text aligned with one of a document, half-open, in words."""
 
     first: int
     end: int
@@ -96,10 +96,10 @@ class _Stretch:
 
 
 class NearWalk(SearchForNear):
-    """Near matches in a reference, without a list of passages.
+    """Near-match search in a reference, without a list of passages.
 
-    `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
-    packaged one only if it is given.
+    `encoder` reads both sides of each match if `settings.meaning` requires it; the packaged one is
+    the default.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class NearWalk(SearchForNear):
         ]
 
     def signature_parts(self) -> dict[str, str]:
-        """All that decides a near match besides the reference."""
+        """Everything that determines a near match besides the reference."""
         return {**self.settings.signature_parts(), **super().signature_parts()}
 
     def search(
@@ -137,7 +137,7 @@ class NearWalk(SearchForNear):
         *,
         exclude: Iterable[int] = (),
     ) -> tuple[NDArray[np.int32], dict[int, Counterpart]]:
-        """As `NearSearch.search`: the longest match at each word, and what near ones resemble.
+        """Like `NearSearch.search`: the longest match at each word, and the near counterparts.
 
         Of stretches that lie more than half in better ones only the better count.
         """
@@ -163,7 +163,7 @@ class NearWalk(SearchForNear):
     ) -> dict[int, list[tuple[int, int]]]:
         """The half-open stretches of words that are near to each document, by number.
 
-        `min_words` words or more of each lie `within` the stretches that were kept.
+        At least `min_words` words of each lie `within` the stretches that were kept.
         """
         kept = list(within)
         covered: dict[int, list[tuple[int, int]]] = {}
@@ -175,7 +175,7 @@ class NearWalk(SearchForNear):
     def _stretches(
         self, words: Sequence[str], min_words: int, exclude: Iterable[int]
     ) -> list[_Stretch]:
-        """What is good enough for its bits, the best first."""
+        """Stretches with enough bits, the best first."""
         if not words:
             return []
         walks = self._walks(words)
@@ -241,7 +241,7 @@ class NearWalk(SearchForNear):
         return walks
 
     def _counterpart(self, words: Sequence[str], one: _Stretch) -> Counterpart | None:
-        """What the stretch resembles; None where what is alike is too little."""
+        """The counterpart of the stretch; None if too little is similar."""
         n_there = one.end_word - one.first_word
         located = self.reference.located_document(one.number)[1].part(one.first_word, n_there)
         is_content = self.stop_words.is_content

@@ -1,4 +1,4 @@
-"""Windows of a text beside their passages, with all words as numbers for the kernels."""
+"""Windows of a text and their passages, with all words as numbers for the kernels."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Window:
     """A window of a text and its passages, as arrays for the kernels."""
 
     columns: NDArray[np.int32]
-    """int32 (n_words,): the text's words as columns of `sims`, -1 for what is no content word."""
+    """int32 (n_words,): the text's words as columns of `sims`, -1 for non-content words."""
     sims: NDArray[np.float32]
     """float32 (n_distinct, n_columns): words of the passages by words of the text."""
     content: NDArray[np.int32]
     """int32: the content words of all passages, as rows of `sims`."""
     places: NDArray[np.int32]
-    """int32: the place of each in its passage."""
+    """int32: the position of each in its passage."""
     offsets: NDArray[np.int64]
     """int64 (n_passages + 1,): where those of each passage begin."""
     lengths: NDArray[np.int32]
@@ -38,7 +38,7 @@ class Window:
     numbers: NDArray[np.int64]
     """int64 (n_passages,): each one's document."""
     first_words: NDArray[np.int64]
-    """int64 (n_passages,): which word of the document it begins with."""
+    """int64 (n_passages,): the word of the document where each begins."""
 
     def one(self, p: int) -> Window:
         """Passage `p` alone."""
@@ -55,10 +55,10 @@ class Window:
 
 
 class Units:
-    """What the words of texts and passages are to the kernels.
+    """Maps the words of texts and passages to numbers for the kernels.
 
-    A unit is the row of a word's vector; of a content word without one, a number below that is its
-    own. Words of the reference are looked up once, and kept by shard and word id.
+    A unit is the row of a word's vector; a content word without one has its own negative number.
+    Words of the reference are looked up once, and cached by shard and word id.
     """
 
     def __init__(self, index: PassageIndex, vectors: WordVectors) -> None:
@@ -70,14 +70,14 @@ class Units:
         self._lock = threading.Lock()
 
     def of_text(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Each word's unit, and another number for what is no content word: int32, (n_words,)."""
+        """Each word's unit, and another number for non-content words: int32, (n_words,)."""
         distinct = list(dict.fromkeys(words))
         with self._lock:
             units = dict(zip(distinct, self._of(distinct), strict=True))
         return np.array([units[word] for word in words], np.int32)
 
     def see(self, passages: Mapping[int, PassageTokens]) -> None:
-        """Look up the words of passages that were not seen before."""
+        """Look up words of passages that are not cached."""
         new: dict[int, NDArray[np.uint32]] = {}
         for k, here in passages.items():
             found = list_unseen(here.tokens, here.begins, here.lengths, self._tables[k], _NOT_SEEN)
@@ -93,9 +93,9 @@ class Units:
         chosen: NDArray[np.int64],
         passages: Mapping[int, PassageTokens],
     ) -> Window:
-        """Words of a text, of these units, beside the chosen ones of the passages.
+        """Compare words of a text, given as units, with those of the chosen passages.
 
-        chosen: int64 (n_passages, 2), shard and passage. Words must have been seen.
+        chosen: int64 (n_passages, 2), shard and passage. Words must have been looked up.
         """
         there, places, offsets, of_passages = self._gather(chosen, passages)
         with self._lock:
@@ -127,7 +127,7 @@ class Units:
         NDArray[np.int64],
         tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],
     ]:
-        """Units and places of the passages' content words; where each passage's begin; the
+        """Units and positions of the passages' content words; where each passage's begin; the
         passages' lengths, documents and first words.
         """
         columns = []
@@ -159,7 +159,7 @@ def is_content(units: NDArray[np.int32]) -> NDArray[np.bool_]:
 def _number(
     units: NDArray[np.int32], n_rows: int, n_unknown: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct units, and each one's place among them."""
+    """The distinct units, and each one's index among them."""
     distinct, numbers = np.empty((2, len(units)), np.int32)
     n = number_units(np.ascontiguousarray(units), n_rows, n_unknown, distinct, numbers)
     return distinct[:n].copy(), numbers

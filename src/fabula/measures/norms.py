@@ -1,7 +1,7 @@
-"""Ratings of words by people, such as concreteness or valence, in a file of the user's own.
+"""Ratings of words by people, such as concreteness or valence, from a file that users provide.
 
-No ratings ship with Fabula: those in use (Brysbaert, Warriner and Kuperman 2014; Warriner, Kuperman
-and Brysbaert 2013) have terms of their own.
+No ratings ship with Fabula: the common ones (Brysbaert, Warriner and Kuperman 2014; Warriner,
+Kuperman and Brysbaert 2013) have terms of their own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["NormInstrument", "Norms", "read_norms"]
 
 _WORDS = ("word", "words", "lemma", "term")
 _MIN_RATED = 10
-"""Rated words that a mean takes at least."""
+"""Minimum number of rated words for a mean."""
 _PARTS = ("tok2vec", "tagger", "attribute_ruler", "lemmatizer")
 
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """What a rating is called, and that of each word, in small letters."""
+    """The name of a rating, and its value for each word, in lower case."""
 
     name: str
     values: Mapping[str, float]
@@ -40,9 +40,9 @@ class Norms:
 
 
 def read_norms(spec: str) -> Norms:
-    """A table with a column of words and one of numbers; `FILE#COLUMN` names that of the numbers.
+    """Read a table with a column of words and one of numbers, named by `FILE#COLUMN`.
 
-    Phrases of several words are left out. Raises `InputError` with the line.
+    Phrases of several words are skipped. Raises `InputError` with the line.
     """
     file, _, wanted = spec.partition("#")
     path = Path(file)
@@ -157,7 +157,7 @@ class NormInstrument:
             ]
 
     def _of(self, text: str) -> tuple[str | None, float | None, float | None]:
-        """Why something is missing, the mean, and the share of words that are rated."""
+        """The reason if missing, the mean, and the share of words that are rated."""
         foreign = not_english(text)
         if foreign is not None:
             return foreign, None, None

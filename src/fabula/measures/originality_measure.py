@@ -11,8 +11,8 @@ Both follow from the length of the longest n-gram that starts at each word and o
 reference, since every part of an n-gram that occurs does so too.
 
 What the paper leaves open: a text with fewer than L words has no n-gram to look for, so its
-L-uniqueness is missing, and so is its index; a text of which the reference knows no single word is
-in another language or spelling than the reference, and its originality is missing, not perfect.
+L-uniqueness is missing, and so is its index; a text without a single word known to the reference is
+in another language or spelling, and its originality is missing, not perfect.
 """
 
 from __future__ import annotations
@@ -62,45 +62,45 @@ _FAR_BATCH_WORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """A stretch of the text that stands in the reference, and that no longer one contains."""
+    """A stretch of the text that occurs in the reference, and that no longer one contains."""
 
     span: Span
     first_word: int
     n_words: int
     attribution: Attribution | None
-    """Where it stands verbatim."""
+    """Where it occurs verbatim."""
     counterpart: Counterpart | None
-    """What it resembles, where it does not stand verbatim."""
+    """What it resembles, if it does not occur verbatim."""
     words: TextWords
     """Its words, with their places in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Originality:
-    """What the reference says of one text."""
+    """The results for one text."""
 
     document: Document
     n_words: int
     n_known_words: int | None
-    """None where it could not be found out."""
+    """None if it could not be determined."""
     uniqueness: dict[int, float | None]
     """L-uniqueness by L, in [0, 1]."""
     creativity_index: float | None
     borrowed: tuple[Borrowed, ...]
     excluded: tuple[Copy, ...]
     missing_reason: str | None
-    """"no_words", "too_short", "no_known_words", "lookup_failed", or a sentence where near matches
+    """"no_words", "too_short", "no_known_words", "lookup_failed", or a sentence if near matches
     need English and the text is not."""
     signature: Signature
     detail: str | None = None
-    """More about why it is missing."""
+    """Details of why it is missing."""
     spread: Spread | None = None
     remarks: tuple[str, ...] = ()
-    """What a reader of its numbers should know."""
+    """Notices for a reader of its numbers."""
     ranked: RankedRuns | None = None
-    """Its borrowed runs by how improbable they are; None where a look-up failed."""
+    """Its borrowed runs by how improbable they are; None if a lookup failed."""
     n_reference_words: int | None = None
-    """None where the reference does not say how large it is."""
+    """None if the reference does not report its size."""
 
     def measurements(self) -> list[Measurement]:
         """The index and each L-uniqueness as measurements."""
@@ -133,11 +133,11 @@ class Originality:
 class OriginalityMeasure:
     """The measure with all its settings, ready for documents.
 
-    `exclude` leaves documents of the reference out: by rule (what copies or quotes the text), or by
+    `exclude` leaves documents out of the reference: by rule (what copies or quotes the text), or by
     id; `exclude_same` those that share a field with the text; `judge` asks a model about documents
-    that the rule leaves in doubt. `near` finds matches in other words too. `n_sources` is how many
-    sources of each borrowed span are named. `spread` is over how many documents at most the
-    matches' spread is followed, 0 for not at all.
+    on which the rule is inconclusive. `near` also finds matches in other words. `n_sources` is how
+    many sources of each borrowed span are named. `spread` is the maximum number of documents used
+    for the matches' spread, 0 to skip it.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class OriginalityMeasure:
         self.n_sources = n_sources
         self.spread = spread
         self.n_threads = n_threads
-        # What looks into documents needs them at hand.
+        # These need the documents to be local.
         self._corpus = reference if isinstance(reference, Reference) else None
         self._information = WordInformation(reference)
         leaves_out = exclude is not None or exclude_same is not None
@@ -188,10 +188,10 @@ class OriginalityMeasure:
         )
 
     def held_out(self, own: ExcludeSame) -> OriginalityMeasure:
-        """The same measure for documents of the reference itself, each of which `own` leaves out.
+        """The same measure for documents of the reference itself, which `own` excludes in turn.
 
         Its numbers have this measure's signature: they are those of texts from outside, for which
-        nothing has to be left out.
+        nothing has to be excluded.
         """
         measure = copy.copy(self)
         measure.same = own
@@ -200,8 +200,8 @@ class OriginalityMeasure:
     def measure(self, documents: Iterable[Document]) -> Iterator[Originality]:
         """Measure documents as they come, in order; a batch of them is searched at a time.
 
-        Where a look-up failed, the document's scores are missing: it never counts as novel. Where
-        reading fails, the documents read before are measured first.
+        If a lookup fails, the document's scores are missing: it never counts as novel. If reading
+        fails, the documents read before are measured first.
         """
         batch: list[tuple[Document, LocatedText]] = []
         n_words = 0
@@ -219,7 +219,7 @@ class OriginalityMeasure:
         yield from self._batch(batch)
 
     def asked(self, document: Document) -> dict[str, Any]:
-        """What else decides the document's row."""
+        """What else determines the document's row."""
         asked: dict[str, Any] = {
             "cite": self.n_sources,
             "sources": self.spread,
@@ -231,7 +231,7 @@ class OriginalityMeasure:
 
     @property
     def _batch_words(self) -> int:
-        """A far reference takes long for a text, and what was scored should be kept at once."""
+        """A remote reference takes long for a text, and scores should be saved at once."""
         if self._corpus is None:
             return 1
         if not self._corpus.is_local:
@@ -397,7 +397,7 @@ class OriginalityMeasure:
         if self.near is not None:
             kept = {first: (first, first + int(lengths[first])) for first in found}
             near = self.near.covered_by(words, self.levels.low, within=kept.values(), exclude=out)
-            # A match may have grown from passage to passage; the last holds all of it.
+            # A match may have grown from passage to passage; the last contains all of it.
             for first, counterpart in found.items():
                 near.setdefault(counterpart.source.number, []).append(kept[first])
         return find_spread(
@@ -406,6 +406,6 @@ class OriginalityMeasure:
 
 
 def _span(document: Document, text: LocatedText, first: int, n_words: int) -> Span:
-    """Where words stand in a text."""
+    """The offsets of words in a text."""
     starts, ends = text.words.starts, text.words.ends
     return Span(document.id, int(starts[first]), int(ends[first + n_words - 1]))

@@ -1,7 +1,7 @@
-"""Lists of phrases in files, and their places in a text: an instrument that is not a detector.
+"""Phrase lists in files, and where their phrases occur in a text: not a detector.
 
-A list is one that `fabula groups phrases --out` wrote, with how often two groups use each phrase,
-or anybody's: a JSON list of phrases, or of [phrase, count].
+A list is either written by `fabula groups phrases --out`, with how often two groups use each
+phrase, or a plain JSON list of phrases, or of [phrase, count].
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ NO_DETECTOR = (
 
 @dataclass(frozen=True, slots=True)
 class ListedPhrase:
-    """A phrase, and how often groups use it where the list says so: None is not known."""
+    """A phrase, and how often the groups use it if the list says so; None is unknown."""
 
     phrase: str
     rate_a: float | None = None
-    """Occurrences in 1,000 words of the group that the list is of; `rate_b` of the other."""
+    """Occurrences per 1,000 words of the list's own group; `rate_b` of the other group."""
     rate_b: float | None = None
     texts_a: int | None = None
     texts_b: int | None = None
     count: float | None = None
-    """What a list from elsewhere says beside it."""
+    """Additional information from an external list."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseList:
-    """Phrases that one group uses more than another, or that somebody listed."""
+    """Phrases that one group uses more than another, or phrases from any list."""
 
     name: str
     against: str
-    """The other group; empty for a list from elsewhere."""
+    """The other group; empty for an external list."""
     n_texts: tuple[int, int] | None
     """Texts of both groups that were compared."""
     date: str
@@ -77,7 +77,7 @@ class PhraseList:
     digest: str
 
     def said_of(self, one: ListedPhrase) -> str:
-        """How often the groups use a phrase, in words; empty where nothing is known."""
+        """How often the groups use a phrase, in words; empty if nothing is known."""
         if one.rate_a is None or one.rate_b is None or self.n_texts is None:
             return ""
         return (
@@ -88,9 +88,9 @@ class PhraseList:
 
 
 def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) -> None:
-    """Write what `read_phrases` reads: groups, sizes, signature and date, then the phrases.
+    """Write a file for `read_phrases`: groups, sizes, signature and date, then the phrases.
 
-    Phrases of both groups are written; those of A are what the list is of.
+    Phrases of both groups are written; the list belongs to A.
     """
     header = {
         **PHRASES.mark,
@@ -101,7 +101,7 @@ def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) ->
 
 
 def read_phrases(path: Path) -> PhraseList:
-    """A phrase file, or a JSON list of phrases or of [phrase, count]. Raises `InputError`."""
+    """Read a phrase file, or a JSON list of phrases or [phrase, count]. Raises `InputError`."""
     try:
         text = path.read_bytes().decode()
     except OSError as error:
@@ -136,7 +136,7 @@ def _own(path: Path, text: str) -> PhraseList:
             int(row["texts_b"]),
         )
         for row in rows
-        # A template stands for any words; marking them would say nothing of these.
+        # A template can stand for any words; marking them would be meaningless.
         if row["over"] == a["name"] and row["kind"] == "words"
     ]
     return PhraseList(
@@ -170,7 +170,7 @@ def _external(path: Path, text: str) -> PhraseList:
 
 @dataclass(frozen=True, slots=True)
 class PhraseUse:
-    """A phrase of a list that a text uses, and its places in characters."""
+    """A listed phrase that a text uses, and its places in characters."""
 
     phrase: str
     said: str
@@ -180,8 +180,8 @@ class PhraseUse:
 
 
 class PhraseInstrument:
-    """How many phrases of a list a text holds, and where. Of what stands in a longer one that is
-    listed too, the longer one counts.
+    """Count the listed phrases in a text, with their places. Where one lies within a longer listed
+    phrase, only the longer one counts.
     """
 
     def __init__(self, listed: PhraseList, number: int = 1) -> None:
@@ -265,7 +265,7 @@ class PhraseInstrument:
                 if list(words[k : k + len(own)]) == own
             ]
             n, best = max(here, key=lambda entry: entry[0], default=(0, None))
-            # What began before and ends later, or here, holds it.
+            # A match that began earlier and ends here or later contains it.
             if best is not None and k + n > end:
                 found.append((k, n, best))
                 end = k + n
@@ -273,7 +273,7 @@ class PhraseInstrument:
 
 
 def uses_of(measurement: Measurement) -> list[PhraseUse]:
-    """The phrases that a measurement of `PhraseInstrument` is of; none of another's."""
+    """The phrases of a `PhraseInstrument` measurement; empty for other instruments."""
     return [
         PhraseUse(
             one["phrase"],

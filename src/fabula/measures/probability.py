@@ -1,10 +1,10 @@
-"""How probable a language model finds texts, as scores to tell human from machine by.
+"""How probable texts are to a language model, as scores to tell human from machine.
 
 Mean log-likelihood and log-rank (Gehrmann, Strobelt and Rush 2019), and the conditional probability
 curvature of Fast-DetectGPT (Bao et al. 2024) with one model for sampling and scoring.
 
-Texts are read as `text.plain` writes them: where people's texts were collected without line breaks,
-or with curly quotation marks, a model would find them improbable for that alone.
+Texts are normalized by `text.plain`: where people's texts were collected without line breaks, or
+with curly quotation marks, a model would find them improbable for that alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Probability", "ProbabilityMeasure"]
 
 @dataclass(frozen=True, slots=True)
 class Probability:
-    """What a model finds of one document."""
+    """A model's scores of one document."""
 
     document: Document
     likelihood: Likelihood
@@ -41,7 +41,7 @@ class ProbabilityMeasure:
         )
 
     def asked(self, document: Document) -> dict[str, Any]:
-        """Nothing else decides a row."""
+        """Nothing else determines a row."""
         return {}
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:

@@ -1,7 +1,7 @@
-"""A model decides whether a document copies or quotes a text, where the rule is in doubt.
+"""A model decides whether a document copies or quotes a text, if the rule is inconclusive.
 
 Lu et al. 2024, appendix A.3: a language model is shown a few examples and asked whether one
-paragraph holds copies or quotations of another. Here it is asked after the rule, about documents
+paragraph contains copies or quotations of another. Here it is asked after the rule, about documents
 that share a run of words with the text which is too short for the rule. The examples and the
 wording are ours.
 """
@@ -57,7 +57,7 @@ Answer: Yes
 
 
 def estimate_quotes(price: Price | None, n: int = _MAX_DOCUMENTS) -> Estimate:
-    """What a model is asked at most about one text, or to judge `n` pairs of paragraphs."""
+    """The most that a model is asked about one text, or to judge `n` pairs of paragraphs."""
     prompt = estimate_tokens(_EXAMPLES) + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
     usage = Usage(n * prompt, (n - 1) * estimate_tokens(_EXAMPLES), n * _MAX_TOKENS)
     cost = None if price is None else price.of(usage)
@@ -88,11 +88,11 @@ class QuoteJudge:
     def add_copies(
         self, reference: Reference, text: LocatedText, copies: Copies, rule: CopyRule
     ) -> Copies:
-        """The copies that the rule found, and those that the model calls copies or quotations.
+        """The copies found by the rule, and those that the model calls copies or quotations.
 
-        It is asked about the 20 documents, at most, with the longest shared runs; a remark says
-        where more were in doubt. Raises `LookupFailed` where it gives no answer: a document in
-        doubt is neither in nor out.
+        It is asked about at most 20 documents, those with the longest shared runs; a remark says if
+        more were in doubt. Raises `LookupFailed` if it gives no answer: a document in doubt is
+        neither in nor out.
         """
         found = {copy.number: copy for copy in copies}
         lengths = reference.longest_matches(text.words.words, exclude=found)
@@ -148,7 +148,7 @@ class QuoteJudge:
         return verdict
 
     def is_copy(self, a: str, b: str) -> bool | str:
-        """Whether paragraph A copies or quotes B; the answer where it says neither yes nor no.
+        """Whether paragraph A copies or quotes B; the raw answer if it is neither yes nor no.
 
         Raises `CallFailed`.
         """
@@ -175,5 +175,5 @@ def parse_answer(text: str) -> bool | None:
 
 
 def text_around(text: str, start: int, end: int) -> str:
-    """The span with what stands around it, in one line."""
+    """The span with its surrounding text, in one line."""
     return " ".join(text[max(0, start - _CONTEXT_CHARS) : end + _CONTEXT_CHARS].split())

@@ -1,8 +1,8 @@
-"""Agreement of raters on a rubric: people among themselves, and a judge with the people.
+"""Agreement of raters on a rubric: among people, and between a judge and people.
 
 The truth for a judge is the majority of the experts (Chakrabarty et al. 2024, section 6). Intervals
-resample stories, for all ratings of a story are correlated. Stories may have different numbers of
-experts: agreement is averaged over the pairs that each subject has.
+resample stories, since all ratings of a story are correlated. Stories may have different numbers of
+experts: agreement is averaged over the pairs available for each subject.
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ __all__ = [
 Grouping = Literal["item", "dimension", "author"]
 
 Ratings = Mapping[tuple[str, str], float]
-"""What one rater said: 1 for Yes, 0 for No, by document and item."""
+"""One rater's verdicts: 1 for Yes, 0 for No, by document and item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """The experts' ratings: float64, shape (n_subjects, n_raters), NaN where there is none.
 
-    A subject is a document and an item. Columns are places, not people: who sat where differs
-    from story to story.
+    A subject is a document and an item. Columns are positions, not people: the person in a column
+    differs between stories.
     """
 
     subjects: tuple[tuple[str, str], ...]
     ratings: NDArray[np.float64]
     source: str
     authors: Mapping[str, str] = field(default_factory=dict)
-    """Who wrote a document, where that is known."""
+    """The author of each document, if known."""
 
     def majority(self) -> dict[tuple[str, str], float]:
-        """What more than half of the experts said; a tie is left out."""
+        """The verdict of more than half of the experts; ties are omitted."""
         found = {}
         for subject, row in zip(self.subjects, self.ratings, strict=True):
             given = row[~np.isnan(row)]
@@ -88,11 +88,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class PanelRow:
-    """How far experts agree on some subjects."""
+    """Agreement of experts on some subjects."""
 
     name: str
     kappa: Estimate
-    """`n` counts the subjects of two raters or more, which alone have pairs."""
+    """`n` counts the subjects with two or more raters, the only ones that have pairs."""
     alpha: Estimate
     """Krippendorff's, nominal."""
     percent: float | None
@@ -103,20 +103,20 @@ class PanelRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """How far a judge agrees with the experts' majority on some subjects."""
+    """Agreement of a judge with the experts' majority on some subjects."""
 
     name: str
     kappa: Estimate
     confusion: Confusion
     n_missing: int
-    """Verdicts that the judge owes: the experts have one, the judge has none."""
+    """Verdicts missing from the judge: the experts have one, the judge has none."""
     why_missing: str | None = None
     """Why there is no kappa."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """A judge beside the experts: by group, over all, and in the number of tests passed."""
+    """A judge compared with experts: by group, over all, and in the number of tests passed."""
 
     rater: str
     signature: str
@@ -131,9 +131,9 @@ class JudgeAgreement:
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
-    """The experts of a file of labels, such as the authors' `ttcw_annotations.json`.
+    """The experts in a label file, such as the authors' `ttcw_annotations.json`.
 
-    Only yes-no items count. Raises `InputError`, also where an expert answers twice.
+    Only yes-no items count. Raises `InputError`, also for duplicate answers by an expert.
     """
     return experts_of(read_labels(path, rubric), rubric, path.name, where=str(path))
 
@@ -141,9 +141,9 @@ def read_experts(path: Path, rubric: Rubric) -> Panel:
 def experts_of(
     labels: Sequence[Measurement], rubric: Rubric, source: str, *, where: str = ""
 ) -> Panel:
-    """The panel of labels of which one at least is on a yes-no item.
+    """The panel of labels; at least one must be on a yes-no item.
 
-    `where` they are from, for errors, if that says more than `source`. Raises `InputError`.
+    `where` names their origin in errors, if that says more than `source`. Raises `InputError`.
     """
     panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
@@ -152,7 +152,7 @@ def experts_of(
 
 
 def panel_of_labels(labels: Sequence[Measurement], rubric: Rubric, source: str) -> Panel:
-    """The panel of those who answered a rubric's yes-no items, without ties of repeated answers.
+    """The panel of raters of a rubric's yes-no items, without ties of repeated answers.
 
     Raises `InputError` for a second verdict of one person.
     """
@@ -227,12 +227,12 @@ def judge_agreement(
     *,
     seed: int = 0,
 ) -> JudgeAgreement:
-    """A judge's agreement with the majority, over the stories that both have seen."""
+    """A judge's agreement with the majority, over the stories rated by both."""
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     measurements = [one for one in measurements if one.item in yes_no]
     judge = ratings_of(measurements)
     truth = panel.majority()
-    # An answer that the judge owes counts as missing; one that it was never asked for does not.
+    # A missing answer from the judge counts as missing; one that was never requested does not.
     asked = {(one.document_id, one.item) for one in measurements}
     subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
     if not subjects:
@@ -300,10 +300,10 @@ def _why_uncorrelated(mine: NDArray[np.float64]) -> str:
 
 
 def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
-    """The rubric's aggregate for each document on which no answer is missing.
+    """The rubric's aggregate for each document without missing answers.
 
-    A mean is of one scale: of the numbers if there are any, else of yes-no items as 1 and 0; of
-    numbers from different ranges there is none.
+    A mean is on one scale: the numbers if there are any, else yes-no items as 1 and 0; numbers from
+    different ranges have none.
     """
     grades = [item for item in rubric.items if item.scale.is_grade]
     tests = [item for item in rubric.items if item.scale.is_test]
@@ -327,13 +327,13 @@ def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
 
 
 def expert_correlation(panel: Panel, rubric: Rubric) -> float | None:
-    """Pearson's r of the number of tests passed, pooled over ordered pairs of experts' places."""
+    """Pearson's r of the number of tests passed, pooled over ordered pairs of expert positions."""
     a, b = pooled_pairs(_panel_scores(panel, rubric)[1])
     return pearson(a, b)
 
 
 def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:
-    """Tests passed by document and expert's place: float64, shape (n_documents, n_raters)."""
+    """Tests passed by document and expert position: float64, shape (n_documents, n_raters)."""
     documents = list(dict.fromkeys(document for document, _ in panel.subjects))
     by_rater = [
         aggregates(
@@ -367,7 +367,7 @@ def _story_scores(
 
 
 def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
-    """Yes or No by document and item; repeated answers count by their majority, a tie as none."""
+    """Yes or No by document and item; repeated answers count by majority, ties are dropped."""
     found = {}
     for measurement in measurements:
         value = measurement.value
@@ -377,7 +377,7 @@ def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], flo
 
 
 def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
-    """Who wrote each document, as its measurements say."""
+    """The author of each document, according to its measurements."""
     return {
         one.document_id: str(one.details["author"])
         for one in measurements
@@ -388,7 +388,7 @@ def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
 def _groups(
     subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping, authors: Mapping[str, str]
 ) -> dict[str, list[int]]:
-    """The places of the subjects of each group, in the rubric's order."""
+    """The indices of the subjects of each group, in the rubric's order."""
     groups: dict[str, list[int]] = {}
     if by == "item":
         groups = {item.id: [] for item in rubric.items if item.scale.agreement == "kappa"}

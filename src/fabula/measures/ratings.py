@@ -1,8 +1,8 @@
-"""What raters said of pieces of feedback, as numbers: means by group, and how far raters agree.
+"""Raters' answers about pieces of feedback, as numbers: means by group, and agreement.
 
 Rashkin et al. 2025, sections 6.2 and 6.3 and appendix D.4: an answer is a value between 0 and 1
 (the rubric's `values`); the values of all raters of a piece are averaged; a question that was not
-asked, or has no answer, has no part in any mean. People and models are treated alike.
+asked, or has no answer, is not part of any mean. People and models are treated alike.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupMean:
 
 @dataclass(frozen=True, slots=True)
 class ItemAgreement:
-    """Raters among each other on one item, over the documents that several rated (Table 2)."""
+    """Agreement among raters on one item, over the documents that several rated (Table 2)."""
 
     n: int
     similarity: float | None
@@ -77,9 +77,9 @@ class RaterAgreement:
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:
-    """What an answer counts; None where there is none, or where the item is not for means.
+    """The worth of an answer; None if there is none, or if the item is not averaged.
 
-    An answer may be an option, in any case, or what it counts. Raises `InputError` for another.
+    An answer may be an option, in any case, or its worth. Raises `InputError` for any other.
     """
     try:
         return None if answer is None else item.scale.worth(answer)
@@ -114,7 +114,7 @@ def group_means(
 ) -> dict[str, dict[str, GroupMean]]:
     """By group, then by item: the mean of the documents' means and its standard error.
 
-    A document whose group is None has no part.
+    Documents whose group is None are excluded.
     """
     groups: dict[str, dict[str, list[float]]] = {}
     for item, given in means.items():
@@ -145,7 +145,7 @@ def group_estimates(
 ) -> dict[str, dict[str, Estimate]]:
     """By group, then by item: the mean of the documents' means, with an interval over stories.
 
-    An item without a value in a group is not there; a document whose group is None has no part.
+    An item without a value in a group is absent; documents whose group is None are excluded.
     """
     members: dict[str, dict[str, list[str]]] = {}
     for item, given in means.items():
@@ -171,14 +171,14 @@ def group_estimates(
 
 
 def spans_of(rubric: Rubric) -> dict[str, float]:
-    """By item: how far two values can be apart, which `similarity` is relative to."""
+    """By item: the largest distance of two values, which `similarity` is relative to."""
     return {item.id: item.scale.span for item in rubric.items}
 
 
 def item_agreement(
     scores: Scores, spans: Mapping[str, float] = MappingProxyType({})
 ) -> dict[str, ItemAgreement]:
-    """How far the raters of a document agree, by item; `spans` are 1 where they are not given."""
+    """Agreement of the raters of a document, by item; `spans` default to 1."""
     return {
         item: _agreement(list(given.values()), spans.get(item, 1.0))
         for item, given in scores.items()
@@ -193,7 +193,7 @@ def _agreement(ratings: Sequence[Sequence[float]], span: float) -> ItemAgreement
     table = np.full((len(several), max(map(len, several))), np.nan)
     for row, values in zip(table, several, strict=True):
         row[: len(values)] = values
-    # The library squares nothing that it is given as a distance.
+    # The library does not square distances that it is given.
     alpha = krippendorff_alpha(table, lambda a, b: abs(a - b))
     return ItemAgreement(len(several), statistics.fmean(pairs), alpha)
 
@@ -209,7 +209,7 @@ def rater_agreement(
 ) -> RaterAgreement:
     """Values by document of one rater and of others; intervals resample stories.
 
-    `span` is how far two values can be apart.
+    `span` is the largest distance of two values.
     """
     both = [document for document in mine if document in theirs]
     a = np.array([mine[document] for document in both], np.float64)
@@ -245,7 +245,7 @@ def agreements_with_people(
     *,
     seed: int = 0,
 ) -> dict[str, dict[str, RaterAgreement]]:
-    """By rater and item: how far it agrees with people's means, where these answered."""
+    """By rater and item: agreement with people's means, where people answered."""
     found = {}
     for rater, mine in by_rater(measurements).items():
         found[rater] = {

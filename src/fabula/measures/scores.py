@@ -1,4 +1,4 @@
-"""The rows of `scores.jsonl`: how a text's originality is written, and how a run goes on."""
+"""The rows of `scores.jsonl`: how a text's originality is written, and how a run resumes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
-"""When a text nearly stands in the reference: as the rule has it that leaves copies out."""
+"""Thresholds for texts mostly in the reference: those of the rule that excludes copies."""
 
 _SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=True)
 _CONTEXT_CHARS = 60
@@ -45,12 +45,12 @@ _MAX_IN_TABLE = 10
 _OWN_NAMES = {
     *DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread",
 }  # fmt: skip
-"""What a row may say of a text: never to be taken from the text's own fields."""
+"""Fields that a row may set: never taken from the text's own fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPassage:
-    """A borrowed passage of a row of scores, as a table shows it."""
+    """A borrowed passage from a row of scores, as shown in a table."""
 
     id: str
     """Its text's."""
@@ -64,13 +64,13 @@ class RankedPassage:
     count: int
     n_documents: int | None
     score: float
-    """What it is ranked by: bits over chance, or words where bits are not known."""
+    """Its rank: bits over chance, or words if bits are unknown."""
     source: str
-    """The title of the first that is named."""
+    """The title of the first named source."""
 
     @classmethod
     def of_row(cls, document: Document, row: Mapping[str, Any]) -> list[RankedPassage]:
-        """Those of a row, as they are ranked."""
+        """Those of a row, in rank order."""
         return [cls._of(document, k, one) for k, one in enumerate(row["passages"] or (), 1)]
 
     @classmethod
@@ -93,13 +93,12 @@ class RankedPassage:
 
 
 def first_passages(passages: Iterable[RankedPassage]) -> list[RankedPassage]:
-    """Those that a table has room for, the least probable first; of equals, that of the first
-    text."""
+    """Those that fit in a table, the least probable first; ties in the order of the texts."""
     return sorted(passages, key=lambda one: -one.score)[:_MAX_IN_TABLE]
 
 
 class Scored(Protocol):
-    """What a measure says of one document."""
+    """The result of a measure for one document."""
 
     @property
     def document(self) -> Document: ...
@@ -110,13 +109,13 @@ S_co = TypeVar("S_co", bound=Scored, covariant=True)
 
 
 class Scorer(Protocol[S_co]):
-    """A measure that says one thing of each document, all by one signature."""
+    """A measure with one result per document, all with one signature."""
 
     @property
     def signature(self) -> Signature: ...
 
     def asked(self, document: Document) -> dict[str, Any]:
-        """What else decides the document's row, besides its text and the signature."""
+        """What else determines the document's row, besides its text and the signature."""
 
     def measure(self, documents: Iterable[Document]) -> Iterator[S_co]: ...
 
@@ -124,8 +123,8 @@ class Scorer(Protocol[S_co]):
 class ScoreRun(Generic[S]):
     """Measures documents into rows, and appends them to a file if there is one.
 
-    Rows that the file holds already, from a run that was interrupted, are taken from there, if
-    they are of the same texts in the same order, measured in the same way.
+    Rows already in the file, from an interrupted run, are reused if they belong to the same texts
+    in the same order, measured in the same way.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class ScoreRun(Generic[S]):
         self._restart = restart
 
     def rows(self, documents: Iterable[Document]) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """Each document with its row, in order; a row is in the file before it is handed out."""
+        """Each document with its row, in order; a row is written before it is yielded."""
         stream = iter(check_documents(documents))
         with kept_rows(self._out, _SCORES, restart=self._restart) as rows:
             for row in rows.kept():
@@ -150,7 +149,7 @@ class ScoreRun(Generic[S]):
             rows.begin()
             found = []
             for document, row in self._made(rows, stream):
-                # What was measured again is put in its place when all has been asked.
+                # Rows that were measured again are put in order at the end.
                 if rows.has_stale:
                     found.append(row)
                 yield document, row
@@ -160,7 +159,7 @@ class ScoreRun(Generic[S]):
     def _made(
         self, rows: KeptRows, stream: Iterator[Document]
     ) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The rows that are there and, of each stretch of texts without one, new rows."""
+        """The existing rows and, for each stretch of texts without one, new rows."""
         found = ((document, rows.find(self._expected(document))) for document in stream)
         for is_there, stretch in groupby(found, lambda one: one[1] is not None):
             if is_there:
@@ -172,7 +171,7 @@ class ScoreRun(Generic[S]):
                 yield result.document, row
 
     def _expected(self, document: Document) -> dict[str, Any]:
-        """What a row of this text must say to be used again."""
+        """What a row of this text must contain to be reused."""
         return {
             "id": document.id,
             "text_digest": text_digest(document.text),
@@ -190,9 +189,9 @@ def _check_sketch(row: Mapping[str, Any], out: Path | None) -> None:
 
 
 def to_row(result: Originality) -> dict[str, Any]:
-    """A result as a row of `scores.jsonl`: ours first, then the document's own fields.
+    """A result as a row of `scores.jsonl`: our fields first, then the document's own.
 
-    An own field of a name that is used here gets `input_` before it.
+    The document's fields whose names are used here get the prefix `input_`.
     """
     document = result.document
     row: dict[str, Any] = {
@@ -221,9 +220,9 @@ def to_row(result: Originality) -> dict[str, Any]:
 
 
 def _share_in_reference(result: Originality) -> float | None:
-    """The share of words in borrowed runs of at least `COPIED_RUN`; None where it is not known.
+    """The share of words in borrowed runs of at least `COPIED_RUN`; None if unknown.
 
-    A text of which half stands there was hardly collected apart from the reference.
+    A text half of which is in the reference was hardly collected independently of it.
     """
     if not result.n_known_words:
         return None
@@ -235,7 +234,7 @@ def _share_in_reference(result: Originality) -> float | None:
 
 
 def probability_row(result: Probability) -> dict[str, Any]:
-    """A model's view of a text as a row, with the document's own fields as in `to_row`."""
+    """A model's score of a text as a row, with the document's own fields as in `to_row`."""
     found, document = result.likelihood, result.document
     row: dict[str, Any] = {
         "id": document.id,
@@ -253,7 +252,7 @@ def probability_row(result: Probability) -> dict[str, Any]:
 def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
     """The row with the text's sketch and the document's own fields.
 
-    A field of a name that is used has `input_` before it.
+    Fields whose names are used get the prefix `input_`.
     """
     own = {"author": document.author, "prompt_id": document.prompt_id}
     own = {key: value for key, value in own.items() if value is not None} | dict(document.meta)
@@ -288,7 +287,7 @@ def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
 
 
 def _ranked_row(result: Originality) -> dict[str, Any]:
-    """Borrowed passages and commonplaces, each with what it is ranked by."""
+    """Borrowed passages and commonplaces, each with its rank."""
     ranked = result.ranked
     return {
         "passages": None
@@ -329,12 +328,12 @@ def _run_row(run: BorrowedRun) -> dict[str, Any]:
 
 
 def _near_similarity(similarity: float) -> float:
-    """What is near is not verbatim, whatever the mean over its content words."""
+    """A near match is not verbatim, whatever the mean over its content words."""
     return min(round(similarity, 4), 0.9999)
 
 
 def _pair_rows(borrowed: Borrowed, near: Counterpart) -> list[dict[str, Any]]:
-    """Each content word of the span with the word of the source that is most like it."""
+    """Each content word of the span with the most similar word of the source."""
     text, words = near.source.document.text, near.words
     return [
         {
@@ -364,7 +363,7 @@ def _spread_row(spread: Spread) -> dict[str, Any]:
 
 
 def _source_row(source: Occurrence) -> dict[str, Any]:
-    """A source as people cite it, with the words around the span."""
+    """A source in citation form, with the words around the span."""
     document, span = source.document, source.span
     return {
         "id": document.id,
@@ -380,7 +379,7 @@ def _source_row(source: Occurrence) -> dict[str, Any]:
 
 
 def _context(text: str, side: Literal[-1, 1]) -> str:
-    """Whole words only, where there is a space to cut at."""
+    """Whole words only, if there is a space to cut at."""
     if len(text) < _CONTEXT_CHARS:
         return text
     if side < 0:

@@ -1,9 +1,9 @@
-"""A sample of borrowed spans for people to label, and how often a rule and a model are right.
+"""A sample of borrowed spans for people to label, and the accuracy of the rule and a model.
 
-What a text shares with a reference is a quotation, an idiom, or ordinary words that met by chance.
-Only people can say which, so passages and commonplaces (`borrowed_passages`) are drawn, equally
-many of both, and labelled with the rubric `borrowed`. Each labelled span stands for as many as its
-stratum holds for each label, so that shares, accuracy and recall are those of all spans.
+What a text shares with a reference is a quotation, an idiom, or ordinary words by chance. Only
+people can say which, so passages and commonplaces (`borrowed_passages`) are sampled in equal
+numbers and labelled with the rubric `borrowed`. Each labelled span is weighted by its stratum's
+size per label, so that shares, accuracy and recall are those of all spans.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONTEXT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class DrawnSpan:
-    """Words of a text that stand in the reference, with what a reader needs to judge them."""
+    """Words of a text found in the reference, with what a reader needs to judge them."""
 
     id: str
     document: str
@@ -56,10 +56,10 @@ class DrawnSpan:
     source: str
     source_title: str | None
     text: str
-    """Both places with their surroundings, for whoever labels."""
+    """Both places with their context, for labelling."""
     here: str
     there: str
-    """What stands around the words in the text, and in the source: what a model is shown."""
+    """The context of the words in the text, and in the source: what a model is shown."""
     n_words: int
     bits: float | None
     over_chance: float | None
@@ -68,7 +68,7 @@ class DrawnSpan:
     is_passage: bool
     """Whether the rule calls it a passage; else a commonplace."""
     n_stratum: int
-    """How many the rule calls so, in all texts."""
+    """How many spans the rule calls the same, in all texts."""
     signature: str
 
     def to_row(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class DrawnSpan:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
-        """Raises `InputError` where a field is missing."""
+        """Raises `InputError` if a field is missing."""
         lacking = [one.name for one in fields(cls) if one.name not in row]
         if lacking:
             raise InputError(
@@ -88,7 +88,7 @@ class DrawnSpan:
 
 
 def read_spans(path: Path) -> list[DrawnSpan]:
-    """The spans of a sample. Raises `InputError` for a file that is none."""
+    """Read the spans of a sample. Raises `InputError` for a file that is not one."""
     found = [DrawnSpan.of_row(row, f"{path}, line {k}") for k, row in enumerate(read_rows(path), 1)]
     if not found:
         raise InputError(f"{path}: holds no spans")
@@ -98,8 +98,8 @@ def read_spans(path: Path) -> list[DrawnSpan]:
 def draw_spans(results: Iterable[Originality], n: int, seed: int) -> list[DrawnSpan]:
     """Draw `n` borrowed spans, half of them passages, in the order of the texts.
 
-    Where one kind has fewer, more are drawn of the other. Near matches are left out: their words
-    are not those of the source. Raises `InputError` where nothing is borrowed.
+    If there are too few of one kind, more of the other are drawn. Near matches are omitted: their
+    words are not those of the source. Raises `InputError` if nothing is borrowed.
     """
     kinds: tuple[list[DrawnSpan], list[DrawnSpan]] = [], []
     for result in results:
@@ -116,7 +116,7 @@ def draw_spans(results: Iterable[Originality], n: int, seed: int) -> list[DrawnS
         found += [_with_stratum(kind[k], len(kind)) for k in places]
     if not found:
         raise InputError("the texts share no run of words with the reference; nothing can be drawn")
-    # Who labels is not told by the order what the rule says.
+    # The order must not reveal the rule's decision to the labellers.
     return sorted(found, key=lambda span: span.id)
 
 
@@ -167,7 +167,7 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def voted_kinds(labels: Iterable[Measurement], ids: Iterable[str]) -> dict[str, str]:
-    """What most people say of each span; of one on which they are equally divided, nothing."""
+    """The majority label of each span; spans with a tie are omitted."""
     known = set(ids)
     votes: dict[str, Counter[str]] = {}
     for one in labels:
@@ -182,14 +182,14 @@ def voted_kinds(labels: Iterable[Measurement], ids: Iterable[str]) -> dict[str, 
 
 
 def _weights(spans: Sequence[DrawnSpan]) -> list[float]:
-    """For how many of all spans each one stands."""
+    """The weight of each span among all spans."""
     n_drawn = Counter(span.is_passage for span in spans)
     return [span.n_stratum / n_drawn[span.is_passage] for span in spans]
 
 
 @dataclass(frozen=True, slots=True)
 class KindShare:
-    """How many spans people call so, by what the rule calls them, and the share of all spans."""
+    """How many spans people give each label, by the rule's call, and the share of all spans."""
 
     kind: str
     n_passages: int
@@ -200,7 +200,7 @@ class KindShare:
 def kind_shares(
     spans: Sequence[DrawnSpan], kinds: Mapping[str, str], *, seed: int = 0
 ) -> list[KindShare]:
-    """Of the spans that people labelled, kind by kind."""
+    """For the spans that people labelled, by kind."""
     labelled = [span for span in spans if span.id in kinds]
     weights = _weights(labelled)
     found = []
@@ -216,21 +216,21 @@ def kind_shares(
 
 @dataclass(frozen=True, slots=True)
 class SpanReader:
-    """How often the rule, or a model, tells quotations from all else as people do."""
+    """How often the rule, or a model, agrees with people about what is a quotation."""
 
     by: str
     n: int
-    """Spans that people labelled and this reader has a verdict of."""
+    """Spans that people labelled and that have a verdict of this reader."""
     n_missing: int
     n_quotations: int
-    """What people call so."""
+    """The number that people call quotations."""
     n_called: int
-    """What the reader calls so."""
+    """The number that the reader calls quotations."""
     accuracy: Estimate
     precision: Estimate
     recall: Estimate
     at_best: float | None
-    """The accuracy of who calls nothing a quotation, or all, whichever is right more often."""
+    """The accuracy of calling nothing a quotation, or everything, whichever is higher."""
 
 
 def spans_reader(
@@ -241,7 +241,7 @@ def spans_reader(
     *,
     seed: int = 0,
 ) -> SpanReader:
-    """Hold a reader's verdicts (whether a span is a quotation) against people's kinds, by id."""
+    """Compare a reader's verdicts (whether a span is a quotation) with people's kinds, by id."""
     labelled = [span for span in spans if span.id in kinds]
     known = [span for span in labelled if verdicts.get(span.id) is not None]
     weights = _weights(known)

@@ -1,10 +1,10 @@
-"""Over how many documents a text's matches are spread.
+"""How many documents a text's matches are spread over.
 
 Lu et al. 2024, section "Evaluation" ("How do overlapped n-grams distribute in the reference
-corpus?"): the L-uniqueness that is left when only the best N documents may be used, and how many
+corpus?"): the L-uniqueness that remains when only the best N documents may be used, and how many
 documents it takes to push it below a half. Choosing the best is the maximum coverage problem; as in
 the paper, documents are chosen greedily, which covers at least 1 - 1/e (63 %) of what the best
-choice of as many documents could (Nemhauser, Wolsey and Fisher 1978).
+choice of the same number could (Nemhauser, Wolsey and Fisher 1978).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Intervals", "Spread", "SpreadDocument", "find_spread"]
 MAX_PLACES = 20_000
 """Places of one n-gram in one shard at which documents are looked up."""
 MAX_PAIRS = 20_000_000
-"""Documents of all n-grams together; of those beyond, only the first is taken."""
+"""Limit on documents over all n-grams; beyond it, only the first of each is taken."""
 
 _N_AT_ONCE = 64
 """n-grams whose documents are looked up together."""
@@ -34,7 +34,7 @@ Intervals = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class SpreadDocument:
-    """A chosen document, and how many words it covers that none before it did."""
+    """A chosen document, and how many words it adds to those already covered."""
 
     id: str
     title: str | None
@@ -43,18 +43,18 @@ class SpreadDocument:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How L-uniqueness falls as documents may be used, the best first."""
+    """How L-uniqueness falls as more documents may be used, the best first."""
 
     level: int
     uniqueness: tuple[float, ...]
-    """With no document, with the best one, with the best two, ..., up to what was asked."""
+    """With no document, with the best one, with the best two, ..., up to the requested number."""
     documents: tuple[SpreadDocument, ...]
     n_to_half: int | None
-    """Documents that it takes to push L-uniqueness below 0.5; None where all do not."""
+    """Documents needed to push L-uniqueness below 0.5; None if all of them do not suffice."""
     n_documents: int
     """Documents that cover any of it."""
     n_bounded: int
-    """n-grams so frequent that only some of their documents were looked at."""
+    """n-grams so frequent that only some of their documents were checked."""
 
 
 def find_spread(
@@ -112,7 +112,7 @@ def _verbatim(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
     """(document, first word, end) for each document of each n-gram of `level` words that occurs.
 
-    A longer match is covered by the n-grams of `level` words that it is made of.
+    A longer match is covered by the n-grams of `level` words that it contains.
     """
     exclude = frozenset(exclude)
     numbers, firsts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
@@ -122,7 +122,7 @@ def _verbatim(
     for k, i in enumerate(places):
         gram = tuple(words[i : i + level])
         if gram not in known:
-            # Those that come next are asked for too: a server answers them at once.
+            # Also request the next ones: a server answers them at once.
             some = (tuple(words[j : j + level]) for j in places[k : k + _N_AT_ONCE])
             new = [one for one in dict.fromkeys(some) if one not in known]
             found = reference.documents_of(new, MAX_PLACES, exclude=exclude)

@@ -1,7 +1,7 @@
 """Phrases that have been used so often that readers no longer see what they say.
 
-English idioms and stock comparisons as any dictionary of idioms has them, chosen because they mean
-little else when they stand in fiction. "At last" or "once upon a time" are not among them.
+English idioms and stock comparisons found in any dictionary of idioms, chosen because they mean
+little else in fiction. "At last" or "once upon a time" are not among them.
 """
 
 from __future__ import annotations

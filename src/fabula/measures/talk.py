@@ -1,9 +1,9 @@
-"""Who says how much: each speech is given to whoever is named beside it with a verb of saying.
+"""Who says how much: attribute each speech to the person named beside it with a speech verb.
 
-A name counts where it stands next to the verb, in the clause right after the speech ("...," said
+A name counts where it is next to the verb, in the clause right after the speech ("...," said
 Anne; "...," Anne said) or right before it (Anne said softly, "..."). A speech without such words
-has the speaker of its paragraph, where that has one. Pronouns ("she said") and turns that nobody is
-named beside are nobody's: two speakers who take turns are not told apart by counting.
+has the speaker of its paragraph, if that has one. Pronouns ("she said") and turns without a name
+are not attributed: counting cannot separate two speakers who take turns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fabula.text.sentences import paragraph_spans
 __all__ = ["TALK_RULES", "Talk", "speakers_of", "talk_of"]
 
 TALK_RULES = "1"
-"""Changes with any rule or threshold below."""
+"""Version: changes with any rule or threshold below."""
 
 _MAX_CHARS = 120
 _MAX_BETWEEN = 1
 """Words between a name and its verb: poor, softly."""
 _MAX_FIRST = 2
-"""Words between the speech and the first of the two."""
+"""Words between the speech and the nearer of the two."""
 _MAX_LAST = 6
 """Words from the verb to a speech that follows it."""
 _END = re.compile(r"[.!?;…]")
@@ -35,10 +35,10 @@ _NO_SUBJECT = word_set(
     "to of for at and with by the a that as when while in about on from her his my their our",
     "your than like beside before after behind upon into",
 )
-"""Before a name these say that it is not who speaks: said to Anne."""
+"""After one of these a name is not the speaker: said to Anne."""
 
 _TELLER = "I"
-"""Whoever tells the story, who is nobody by name."""
+"""The narrator, who has no name."""
 
 Place = tuple[int, int]
 
@@ -54,7 +54,7 @@ class Talk:
 def talk_of(
     people: Sequence[Person], speakers: Sequence[str | None], n_words: Sequence[int]
 ) -> Mapping[str, Talk]:
-    """By name, of those who say anything. n_words: of each speech."""
+    """By name, for those who say anything. n_words: for each speech."""
     n_speeches = Counter(speaker for speaker in speakers if speaker is not None)
     n_said = Counter[str]()
     for speaker, n in zip(speakers, n_words, strict=True):
@@ -68,7 +68,7 @@ def talk_of(
 
 
 def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) -> list[str | None]:
-    """For each speech, in order and apart, the name of who says it; None where that is not told."""
+    """The name of each speech's speaker, in order; None if unknown."""
     names = sorted((start, end, one.name) for one in people for start, end in one.places)
     speakers: list[str | None] = []
     for inside, (low, high) in _by_paragraph(text, speech):
@@ -101,7 +101,7 @@ def _by_paragraph(text: str, speech: Sequence[Place]) -> Iterator[tuple[list[Pla
 def _named_after(
     text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
 ) -> str | None:
-    """Who is named in the clause that follows a speech."""
+    """The person named in the clause that follows a speech."""
     words = [(match.start(), match[0]) for match in WORD.finditer(text, start, end)]
     stop = _clause_end(text, start, end, names)
     return _subject(words, stop, _MAX_FIRST, names)
@@ -110,7 +110,7 @@ def _named_after(
 def _named_before(
     text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
 ) -> str | None:
-    """Who is named in the clause that leads to a speech, which a comma or a colon ends."""
+    """The person named in the clause before a speech, ending in a comma or colon."""
     if text[start:end].rstrip()[-1:] not in (",", ":"):
         return None
     at = start
@@ -123,7 +123,7 @@ def _named_before(
 
 
 def _clause_end(text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]) -> int:
-    """The first mark that ends a sentence, but for those within a name: Mr. Darcy."""
+    """The first mark that ends a sentence, except those within a name: Mr. Darcy."""
     for mark in _END.finditer(text, start, end):
         k = bisect_left(names, (mark.start(),)) - 1
         if k < 0 or names[k][1] <= mark.start():
@@ -137,7 +137,7 @@ def _subject(
     most: int,
     names: Sequence[tuple[int, int, str]],
 ) -> str | None:
-    """The name next to the first verb of saying; at most `most` words stand before both."""
+    """The name next to the first speech verb; at most `most` words come before both."""
     words = [(place, word) for place, word in words if place < stop]
     verb = next((k for k, (_, word) in enumerate(words) if word.lower() in SAYING), None)
     if verb is None:

@@ -1,8 +1,8 @@
-"""Measuring on a cluster: documents go out in batches, rows come back in order.
+"""Distributed measuring: documents go out in batches, rows come back in order.
 
-Each processor has a worker that keeps the measure open; each node holds a share of the shards. A
-worker that is lost takes its node's share with it, so then all is opened anew on the nodes that
-are left, and what was not handed out yet is measured again: the rows are the same.
+Each processor has a worker that keeps the measure open; each node has a share of the shards. A lost
+worker takes its node's share with it, so everything is reopened on the remaining nodes, and what
+was not yet returned is measured again: the rows are the same.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from fabula.types import Document, Signature
 __all__ = ["OpenMeasure", "TeamMeasure", "TeamRow", "row_of"]
 
 OpenMeasure = Callable[[Reference | None], AbstractContextManager[OriginalityMeasure]]
-"""Opens the measure over a reference, or over the one it knows where none is given. Picklable."""
+"""Opens the measure over the given reference, or over its own if none is given. Picklable."""
 
 _BATCH_CHARS = 1 << 18
 _NEAR_BATCH_CHARS = 1 << 15
 _N_AHEAD = 2
-"""Batches that wait for each worker."""
+"""Batches queued for each worker."""
 _N_LOSSES = 20
-"""How often in a row the workers may be lost with nothing done."""
+"""How often in a row the workers may be lost without progress."""
 _WAIT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """What was measured of a document, as a row."""
+    """The measurement of a document, as a row."""
 
     document: Document
     row: dict[str, Any]
 
 
 def row_of(scored: TeamRow) -> dict[str, Any]:
-    """For `ScoreRun`: the row, as it was made where the document was measured."""
+    """For `ScoreRun`: the row, as made on the node that measured the document."""
     return scored.row
 
 
 class TeamMeasure:
-    """An originality measure whose work is done on a cluster.
+    """An originality measure that runs on a cluster.
 
-    `measure` is the same measure, open here: it says how a text is measured. `open_measure` opens
-    it on the nodes; `row_of` makes a row of each result there. `paths` are the corpora's.
+    `measure` is the same measure opened locally: it defines how a text is measured. `open_measure`
+    opens it on the nodes; `row_of` makes a row of each result there. `paths` are the corpora's.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class TeamMeasure:
         return self._measure.signature
 
     def asked(self, document: Document) -> dict[str, Any]:
-        """What else decides the document's row."""
+        """What else determines the document's row."""
         return self._measure.asked(document)
 
     def measure(self, documents: Iterable[Document]) -> Iterator[TeamRow]:
         """Measure documents as they come, in order.
 
-        Where reading fails, the documents read before are measured first. Raises `WorkersEnded`
-        where the workers are lost again and again.
+        If reading fails, the documents read before are measured first. Raises `WorkersEnded` if the
+        workers are lost repeatedly.
         """
         n_chars = _NEAR_BATCH_CHARS if self._measure.near else _BATCH_CHARS
         failures: list[FabulaError] = []
@@ -108,7 +108,7 @@ class TeamMeasure:
                         raise
                     team.close()
                     team = None
-                    # A node that was lost counts as there until it has been silent for a while.
+                    # A lost node counts as present until it has been silent for a while.
                     time.sleep(_WAIT_S)
                 else:
                     n_losses = 0
@@ -120,7 +120,7 @@ class TeamMeasure:
             raise failures[0]
 
     def _gather(self, waiting: Iterable[list[Document]]) -> _Team:
-        """Workers on the nodes that are there, with what is waiting before them."""
+        """Workers on the available nodes, with their queues."""
         for n_left in reversed(range(_N_LOSSES)):
             try:
                 team = _Team(self._cluster, self._open, self._row_of, self._paths)
@@ -136,7 +136,7 @@ class TeamMeasure:
 
 
 class _Team:
-    """The workers on the nodes that are there now."""
+    """The workers on the nodes available now."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Team:
 
     @property
     def n_most(self) -> int:
-        """Batches that may be under way."""
+        """Batches that may be in flight."""
         return _N_AHEAD * len(self._workers)
 
     def submit(self, batch: list[Document]) -> None:
@@ -204,14 +204,14 @@ class _Worker:
 
     def rows(self, documents: list[Document]) -> list[dict[str, Any]]:
         if self._measure is None:
-            # Not when the actor is made: what goes wrong here is told as it is.
+            # Not in the actor's constructor: errors here are reported unchanged.
             reference = self._holders.open(self._node) if self._holders is not None else None
             self._measure = self._stack.enter_context(self._open(reference))
         return [self._row_of(result) for result in self._measure.measure(documents)]
 
 
 def _until_error(documents: Iterable[Document], failures: list[FabulaError]) -> Iterator[Document]:
-    """The documents that can be read; what ended them is noted."""
+    """The documents that can be read; the exception that ended them is recorded."""
     try:
         yield from documents
     except FabulaError as error:

@@ -1,9 +1,9 @@
-"""Who tells a stretch of prose, and in which tense: by small words outside quoted speech.
+"""Narrative person and tense of a stretch of prose, from function words outside quoted speech.
 
-A first person who tells says "I" and "we" between the speeches; where nobody does, those words
-stand in speech alone. The tense is that of the plain forms of "be", "have", "do" and "say". On
-chapters of twenty novels whose teller is known `bench/telling.py` counts how often this is right. A
-letter that fills a chapter is told by whoever wrote it.
+A first-person narrator says "I" and "we" between the speeches; otherwise those words occur in
+speech alone. The tense is that of the plain forms of "be", "have", "do" and "say".
+`bench/telling.py` measures the accuracy on chapters of twenty novels whose narrator is known. A
+letter that fills a chapter is narrated by its writer.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from fabula.text.marks import word_set
 __all__ = ["TELLING_RULES", "Telling", "telling_of"]
 
 TELLING_RULES = "1"
-"""Changes with any word or threshold below."""
+"""Version: changes with any word or threshold below."""
 
 _FIRST = word_set("i me my mine myself we us our ours ourselves")
 _THIRD = word_set("he him his himself she her hers herself they them their theirs themselves")
 _PRESENT = word_set("is are am has does says")
 _PAST = word_set("was were had did said")
 _MIN_WORDS = 20
-"""Fewer such words do not tell."""
+"""Fewer such words are inconclusive."""
 _MIN_FIRST, _MAX_THIRD = 0.15, 0.10
 _MIN_PRESENT, _MAX_PAST = 0.65, 0.35
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """How a stretch is told; None where there are too few words to tell."""
+    """Person and tense of a stretch; None if there are too few words to tell."""
 
     first_person: float | None
-    """Of personal pronouns in narration, the share of the first person."""
+    """First-person share of the personal pronouns in narration."""
     present: float | None
-    """Of forms that show a tense in narration, the share of the present."""
+    """Present-tense share of the tense-marked forms in narration."""
 
     @property
     def person(self) -> Literal["first", "third"] | None:
-        """None also between the two."""
+        """Also None between the two."""
         if self.first_person is None or _MAX_THIRD < self.first_person < _MIN_FIRST:
             return None
         return "first" if self.first_person >= _MIN_FIRST else "third"
@@ -56,7 +56,7 @@ class Telling:
 
 
 def telling_of(words: Iterable[str]) -> Telling:
-    """How a stretch is told, by its words in small letters that nobody says aloud."""
+    """Person and tense of a stretch, from its lower-case words outside speech."""
     counts = Counter(words)
 
     def share(ours: frozenset[str], others: frozenset[str]) -> float | None:

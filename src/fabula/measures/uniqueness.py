@@ -46,7 +46,7 @@ class Levels:
 def uniqueness(lengths: NDArray[np.int32], level: int) -> float | None:
     """L-uniqueness at L = `level` from the longest match at each word (int32, shape (n_words,)).
 
-    None where the text has fewer than `level` words.
+    None if the text has fewer than `level` words.
     """
     n_words = len(lengths)
     if n_words < level:

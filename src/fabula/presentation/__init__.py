@@ -1,1 +1,1 @@
-"""Pictures, pages and tables from what was measured."""
+"""Charts, pages and tables of results."""

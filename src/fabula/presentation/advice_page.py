@@ -37,7 +37,7 @@ def write_advice_page(
 
 
 def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> list[Note]:
-    """The points as a page shows them, numbered; `before` stands before each number."""
+    """The points as a page shows them, numbered; `before` precedes each number."""
     return [
         Note(
             name=f"{before}{number}",

@@ -14,13 +14,13 @@ from fabula.web import visible
 __all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
 
 FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "cannot be decided"}
-"""What became of an earlier point, for people."""
+"""What became of an earlier point, in readable form."""
 
 _MAX_QUOTED = 90
 
 
 def said(point: Point, advice: Advice) -> str:
-    """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
+    """`made in 4 of 5 readings`; if its place is ambiguous, how many places it occurs in."""
     stands = f", occurs in {point.n_ambiguous} places" if point.n_ambiguous else ""
     about = "continuity, " if point.is_continuity else ""
     made = f"made in {point.n_said} of {advice.n_asked(point)} readings"
@@ -28,7 +28,7 @@ def said(point: Point, advice: Advice) -> str:
 
 
 def _matters(point: Point) -> str:
-    """How much a point matters, and how sure that is: by how many of those who say it."""
+    """How important a point is, and how certain that is: by how many of its readings say so."""
     told = point.severities
     if not told:
         return ""
@@ -38,7 +38,7 @@ def _matters(point: Point) -> str:
 
 
 def advice_notes(advice: Advice) -> list[str]:
-    """What was left out, and why, a sentence each."""
+    """What was omitted, and why, one sentence each."""
     notes = []
     if advice.n_perfect:
         notes.append(
@@ -66,7 +66,7 @@ def advice_notes(advice: Advice) -> list[str]:
 
 
 def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) -> str:
-    """The points, then what became of earlier ones, then what was left out."""
+    """The points, then the status of earlier ones, then what was omitted."""
     width = terminal_width()
     lines: list[str] = []
     for number, point in enumerate(advice.points, 1):
@@ -92,12 +92,12 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
 
 
 def quotations(point: Point, advice: Advice) -> list[str]:
-    """The words that a point is about, at most three different ones."""
+    """The words that a point is about, at most three distinct ones."""
     return list(dict.fromkeys(quoted(advice, place) for place in point.places))[:3]
 
 
 def quoted(advice: Advice, place: tuple[int, int]) -> str:
-    """The words of the draft at a place, in one line."""
+    """The words of the draft at a place, on one line."""
     return _short(advice.document.text[slice(*place)])
 
 
@@ -107,7 +107,7 @@ def _short(text: str) -> str:
 
 
 def nothing_left(advice: Advice) -> str:
-    """Why there is no point."""
+    """Why there are no points."""
     if advice.n_answers and advice.n_perfect == advice.n_answers:
         return f"{advice.model} would not change anything."
     if set(advice.dropped) == {"praise"}:

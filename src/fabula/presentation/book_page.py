@@ -1,4 +1,4 @@
-"""A book on the page: its text in chapters that open, and pictures of what it is by chapter."""
+"""A book on the page: its text in collapsible chapters, and charts by chapter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PANELS = (
         "how improbable a small language model finds the words, in bits a word",
     ),
 )
-"""Field, title, form and explanation of each small picture."""
+"""Field, title, form and explanation of each small chart."""
 
 
 @dataclass(slots=True)
@@ -59,13 +59,13 @@ class Fold:
     id: str
     n_words: int
     is_open: bool = False
-    """It stands before the first chapter, and is not folded."""
+    """It precedes the first chapter, and is not folded."""
     heading: list[Paragraph] = field(default_factory=list)
     paragraphs: list[Paragraph] = field(default_factory=list)
 
     @property
     def marked(self) -> str:
-        """What is marked in it, counted."""
+        """Counts of what is marked in it."""
         pieces = [piece for paragraph in self.paragraphs for piece in paragraph]
         n_borrowed = sum(
             piece.is_first and piece.borrowed is not None and not piece.borrowed.is_common
@@ -78,7 +78,7 @@ class Fold:
 
 
 def chapters_to_fold(document: Document) -> list[Chapter]:
-    """The chapters of a text of ten thousand words and more; none of a shorter one."""
+    """The chapters of a text of ten thousand words or more; none for a shorter one."""
     if len(document.text) < 2 * BOOK_WORDS:
         return []
     chapters = chapters_of(document)
@@ -89,7 +89,7 @@ def chapters_to_fold(document: Document) -> list[Chapter]:
 def folds_of(
     document: Document, number: int, chapters: Sequence[Chapter], paragraphs: Sequence[Paragraph]
 ) -> list[Fold]:
-    """The paragraphs of a text by chapter; what stands before the first is not folded."""
+    """The paragraphs of a text by chapter; text before the first is not folded."""
     if not chapters:
         return []
     starts = [one.start for one in chapters]
@@ -119,9 +119,9 @@ def book_view(
     book: Mapping[str, Any],
     more: Sequence[Mapping[str, float | None]],
 ) -> dict[str, Any]:
-    """What the template shows of a book, whose row `book` is; `number` is that of its text.
+    """What the template shows of a book, whose row is `book`; `number` is that of its text.
 
-    `more` has what other instruments found of each chapter (`review/by_chapter`).
+    `more` has other instruments' results for each chapter (`review/by_chapter`).
     """
     chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
     panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
@@ -136,7 +136,7 @@ def book_view(
             {"text": visible(one["text"]), "target": targets[one["chapter"]]}
             for one in book["findings"][:_MAX_FINDINGS]
         ],
-        # A picture of nothing but zeros says nothing; the table has them.
+        # A chart of nothing but zeros is uninformative; the table has them.
         "panels": [
             _panel(chapters, targets, *one)
             for one in panels
@@ -178,7 +178,7 @@ def _panel(
     form: str,
     explained: str,
 ) -> dict[str, Any]:
-    """A bar a chapter that has the number; those below nothing hang down."""
+    """A bar for each chapter that has the number; negative ones hang down."""
     known = [one[name] for one in chapters if one[name] is not None]
     low, high = min(0.0, *known), max(0.0, *known)
     span = (high - low) or 1.0
@@ -216,7 +216,7 @@ def _panel(
 
 
 def _talk(book: Mapping[str, Any]) -> str:
-    """Who speaks most; empty where nobody is named beside speech."""
+    """Who speaks most; empty if nobody is named beside speech."""
     said = sorted(book["characters"], key=lambda one: -one["n_words"])
     named = [
         f"{one['name']} {one['n_words'] / book['n_spoken']:.0%}"
@@ -233,7 +233,7 @@ def _talk(book: Mapping[str, Any]) -> str:
 
 
 def _ticks(chapters: Sequence[Mapping[str, Any]], step: float) -> list[tuple[float, int]]:
-    """Numbers below the bars: the first, and as many as have room."""
+    """Labels below the bars: the first, and as many as fit."""
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= 18)
     return [
         (round(_LEFT + step * (k + 0.5), 1), one["number"])
@@ -243,7 +243,7 @@ def _ticks(chapters: Sequence[Mapping[str, Any]], step: float) -> list[tuple[flo
 
 
 def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any] | None:
-    """A row a person and a column a chapter, stronger where the name stands more often."""
+    """A row per person and a column per chapter, darker where the name occurs more often."""
     people, chapters = book["characters"][:_MAX_PEOPLE], book["chapters"]
     if not people:
         return None

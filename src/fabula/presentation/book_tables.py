@@ -1,4 +1,4 @@
-"""Books as tables: a row a chapter, who is where, and what comes back."""
+"""Books as tables: a row per chapter, who appears where, and repetitions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
 
 
 def _attributed(book: Book) -> list[str]:
-    """How much of the speech anybody is given."""
+    """How much of the speech is attributed to each person."""
     if not book.n_spoken:
         return []
     share = sum(one.n_words for one in book.talk.values()) / book.n_spoken

@@ -1,4 +1,4 @@
-"""What is borrowed, as a page shows it: passages by rank, commonplaces behind their number."""
+"""Borrowed text as a page shows it: passages by rank, commonplaces hidden behind their count."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 MARKS_PER_1000 = 20
-"""Passages marked per 1,000 words, where nothing else is asked for: one in fifty words."""
+"""Passages marked per 1,000 words by default: one in fifty words."""
 _MIN_MARKS = 5
 """Marked in any text, however short."""
 _QUOTE_CHARS = 240
 _VERBATIM, _NEAR = 0.7, 0.3
-"""How dark a mark is."""
+"""The darkness of a mark."""
 
 Row = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class PassageView:
     """Why it has its rank: words, bits, places."""
     sources: list[dict[str, Any]]
     n_more: int
-    """Documents that hold it and are not named."""
+    """Documents that contain it and are not named."""
     n_words: int
     is_near: bool
     is_marked: bool
@@ -63,7 +63,7 @@ def passages_of(row: Row, text: str, n_marks: int | None) -> list[PassageView]:
 
 
 def commonplaces_of(row: Row, text: str) -> list[PassageView]:
-    """The commonplaces of a row of scores, each with the first source that was named for it."""
+    """The commonplaces of a row of scores, each with its first named source."""
     named = {(one["start"], one["end"]): one["sources"][:1] for one in row["covered"]}
     return [
         _view(0, one, text, [source_of(s) for s in named.get((one["start"], one["end"]), ())])
@@ -107,12 +107,12 @@ def _words_shown(one: Row) -> str:
 
 
 def _percent(one: Row) -> int:
-    """Rounded down: only what is verbatim is wholly alike."""
+    """Rounded down: only a verbatim match is 100 % similar."""
     return int(min(run["similarity"] for run in one["runs"] if "similarity" in run) * 100)
 
 
 def _found_shown(count: int, n_documents: int | None) -> str:
-    """How often something is found."""
+    """How often something occurs."""
     if count == 1:
         return "found once"
     if n_documents is None:
@@ -122,10 +122,10 @@ def _found_shown(count: int, n_documents: int | None) -> str:
 
 
 def borrowed_of(row: Row, text: str, passages: Sequence[PassageView]) -> list[Borrowed]:
-    """What is marked in the text, in its order: no two of them overlap.
+    """What is marked in the text, in text order, without overlaps.
 
-    Where several lie over each other the best rank has the words, and in one passage what is word
-    for word before what is near.
+    Where several overlap the best rank has the words, and within one passage verbatim matches come
+    before near ones.
     """
     ranked = list(zip(row["passages"] or (), passages, strict=True))
     hidden = [*(row["commonplaces"] or ()), *(one for one, view in ranked if not view.is_marked)]
@@ -142,7 +142,7 @@ def borrowed_of(row: Row, text: str, passages: Sequence[PassageView]) -> list[Bo
 
 
 def _common(one: Row) -> Borrowed:
-    """What is shown when it is asked for: a commonplace, or a passage beyond those marked."""
+    """What is shown on request: a commonplace, or a passage beyond those marked."""
     return Borrowed(
         0, one["start"], one["end"], one["n_words"], 0, _reason(one), 0, [], is_common=True
     )
@@ -163,7 +163,7 @@ def _mark(one: Row, view: PassageView, is_near: bool) -> Borrowed:
 
 
 def _cut(text: str, owners: NDArray[np.int64], marks: Sequence[Borrowed]) -> Iterator[Borrowed]:
-    """The mark of each stretch of the text. owners: int64 (n_chars,), which it is; -1 for none."""
+    """The mark of each stretch of the text. owners: int64 (n_chars,), its index; -1 for none."""
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]
     for a, b in pairwise(edges):
         piece = text[a:b]
@@ -173,7 +173,7 @@ def _cut(text: str, owners: NDArray[np.int64], marks: Sequence[Borrowed]) -> Ite
 
 
 def near_of(row: Row, text: str) -> list[Borrowed]:
-    """The near runs beside their sources, without those that say mostly what one before said."""
+    """The near runs with their sources, without those that mostly repeat an earlier one."""
     runs = [
         (run, number, one)
         for name in ("passages", "commonplaces")
@@ -192,7 +192,7 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
 
 
 def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
-    """A near run as far as it is kept, of the covered span in which it was found."""
+    """The kept part of a near run, from the covered span in which it was found."""
     (whole,) = span["sources"]
     kept = [source for source in one.get("sources", ()) if source["id"] == whole["id"]]
     pairs = [p for p in span["pairs"] if run["start"] <= p["start"] and p["end"] <= run["end"]]
@@ -212,7 +212,7 @@ def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
 
 
 def source_of(source: Row) -> dict[str, Any]:
-    """A source as it is cited, with the words around."""
+    """A source as it is cited, with the surrounding words."""
     shown = {key: visible(str(source[key])) for key in ("before", "text", "after")}
     return {
         **shown,

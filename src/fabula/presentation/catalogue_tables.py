@@ -14,7 +14,7 @@ _SAMPLE_WORDS = 100_000_000
 
 
 def catalogue_tables(catalogue: Catalogue, name: str | None) -> list[Block]:
-    """Everything, or what is known of one. Raises `InputError` for a name that is not there."""
+    """All entries, or the details of one. Raises `InputError` for an unknown name."""
     if name is None:
         return [
             _corpora(catalogue),
@@ -32,7 +32,7 @@ def catalogue_tables(catalogue: Catalogue, name: str | None) -> list[Block]:
 
 
 def catalogue_rows(catalogue: Catalogue, name: str | None) -> list[dict[str, Any]]:
-    """The same for machines: a row for each corpus, then one for each index."""
+    """The machine-readable form: a row for each corpus, then one for each index."""
     if name is None:
         names = [*catalogue.corpora, *catalogue.indexes]
         return [catalogue_rows(catalogue, one)[0] for one in names]

@@ -1,4 +1,4 @@
-"""Figures for papers and slides, in the colours of the house."""
+"""Figures for papers and slides, in Fabula's colours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 _FORMATS = {".svg", ".pdf", ".png"}
 INK, SOFT, LINE = "#201d18", "#6f675b", "#e4ded2"
-# Distinct in hue and in lightness, so that they can be told apart without colour vision.
+# Distinct in hue and in lightness, so that they work without colour vision.
 COLOURS = ("#2f6f6a", "#a4553f", "#c98016", "#4f5d95", "#7a3e6d", "#6b7d2a", "#201d18", "#8a8f98")
 _MARKERS = "osD^vPX*"
 _MAX_PROFILES = 12
@@ -42,7 +42,7 @@ _MAX_PROFILES = 12
 def save_comparison(comparison: Comparison, path: Path) -> None:
     """Two panels: mean L-uniqueness against L with its interval, and every text's index by group.
 
-    The same comparison gives the same bytes. Raises `InputError` for an unknown ending.
+    The same comparison gives the same bytes. Raises `InputError` for an unknown extension.
     """
     height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
     with figure_of(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
@@ -54,9 +54,9 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
 def save_distributions(
     series: Mapping[str, Sequence[int]], path: Path, *, x_label: str, y_label: str
 ) -> None:
-    """A row of bars for each name, over 0, 1, 2, ...; the same scale for all.
+    """A row of bars for each name, over 0, 1, 2, ...; on a common scale.
 
-    The same series give the same bytes. Raises `InputError` for an unknown ending.
+    The same series give the same bytes. Raises `InputError` for an unknown extension.
     """
     size = (6.4, 1.0 + 1.05 * len(series))
     with figure_of(path, len(series), 1, figsize=size, sharex=True, sharey=True) as (
@@ -74,14 +74,14 @@ def save_distributions(
 
 
 def check_plot_path(path: Path) -> None:
-    """Raise `InputError` for an unknown ending, or where matplotlib is not installed."""
+    """Raise `InputError` for an unknown extension, or if matplotlib is not installed."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: unknown figure format; use .svg, .pdf or .png")
     check_matplotlib()
 
 
 def check_matplotlib() -> None:
-    """Raise `InputError` where matplotlib is not installed, best before long work, not after it."""
+    """Raise `InputError` if matplotlib is not installed; call it before long work, not after."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -89,9 +89,9 @@ def check_matplotlib() -> None:
 
 
 def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
-    """For each of up to 12 texts: sentence lengths in order, and how rare its words are.
+    """For each of up to 12 texts: sentence lengths in order, and the rarity of its words.
 
-    The same profiles give the same bytes. Raises `InputError` for an unknown ending.
+    The same profiles give the same bytes. Raises `InputError` for an unknown extension.
     """
     shown = [profile for profile in profiles if profile.sentences][:_MAX_PROFILES]
     size = (9.6, 0.9 + 1.7 * max(1, len(shown)))
@@ -116,9 +116,9 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
 
 
 def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
-    """The loss of a training over its tokens, and the held-out perplexity after each epoch.
+    """The training loss over tokens, and the held-out perplexity after each epoch.
 
-    The same log gives the same bytes. Raises `InputError` for an unknown ending.
+    The same log gives the same bytes. Raises `InputError` for an unknown extension.
     """
     steps = [row for row in log if "loss" in row]
     seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
@@ -146,7 +146,7 @@ def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
 
 @contextmanager
 def figure_of(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure and its panels, in the style of the house; saved at the end."""
+    """A figure and its panels, in Fabula's style; saved on exit."""
     check_plot_path(path)
     import matplotlib as mpl
 

@@ -1,7 +1,7 @@
-"""Findings where writers are: comments in a Word document, or annotations that other tools read.
+"""Export findings for writers: Word comments, or annotations that other tools read.
 
 The annotations follow the Web Annotation Data Model (W3C Recommendation, 2017), each with its place
-in characters and with the words themselves, so that it is found again where the text has moved.
+in characters and with the words themselves, so that it can be located if the text has moved.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["check_comments_path", "write_comments"]
 _AUTHOR, _INITIALS = "Fabula", "Fa"
 _CONTEXT = "http://www.w3.org/ns/anno.jsonld"
 _AROUND = 32
-"""Characters before and after the words of an annotation."""
+"""Characters of context before and after the words of an annotation."""
 _IN_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SHOWN = ("t", "tab", "br", "cr", "noBreakHyphen", "ptab")
-"""What of a run is text, as python-docx reads it."""
+"""The text elements of a run, as read by python-docx."""
 _SUFFIXES = (".docx", ".jsonld")
-# The first day that a zip archive can name: the same comments are the same bytes.
+# The earliest date in a zip archive: the same comments give the same bytes.
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 def check_comments_path(path: Path, n_texts: int) -> None:
-    """Raise `InputError` where no comments can be written to `path`."""
+    """Raise `InputError` if no comments can be written to `path`."""
     if path.suffix.lower() not in _SUFFIXES:
         raise InputError(
             f"{path}: comments are written to .docx or .jsonld; use one of these endings"
@@ -58,10 +58,10 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_comments(path: Path, review: Review, source: Path | None = None) -> int:
-    """Write the findings of a review of one text as comments, and say how many found no place.
+    """Write the findings of a review of one text as comments; return how many had no place.
 
-    source: the .docx that the text was read from, whose look is kept; without it, or for another
-    kind of file, a plain document is made. Raises `InputError`.
+    source: the .docx that the text was read from, whose formatting is kept; without it, or for
+    another kind of file, a plain document is created. Raises `InputError`.
     """
     check_comments_path(path, len(review.texts))
     (text,) = review.texts
@@ -117,7 +117,7 @@ def _said(one: Finding) -> str:
 
 
 def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> tuple[Any, int]:
-    """The document with its comments, and how many findings found no words in it."""
+    """The document with its comments, and the number of findings whose words were not found."""
     from docx.oxml.ns import qn
     from docx.text.run import Run
 
@@ -132,7 +132,7 @@ def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> t
         ends = [Run(run, word) for run in (inside[0], inside[-1])]
         said = _IN_NO_XML.sub("\ufffd", _said(one))
         comment = word.add_comment(ends, said, _AUTHOR, _INITIALS)
-        # The time of writing would make every file another one.
+        # A timestamp would make every file different.
         del comment._comment_elm.attrib[qn("w:date")]
     return word, n_lost
 
@@ -147,7 +147,7 @@ def _plain(text: str) -> Any:
 
 
 def _opened(source: Path, text: str) -> Any:
-    """The document that a text was read from. Raises `InputError` where it holds another text."""
+    """The document that a text was read from. Raises `InputError` if it has another text."""
     import docx
     from docx.opc.exceptions import PackageNotFoundError
 
@@ -161,7 +161,7 @@ def _opened(source: Path, text: str) -> Any:
 
 
 def _paragraphs(word: Any) -> Iterator[Any]:
-    """As `fabula.text.readers` joins them: those of tables too, in order."""
+    """As joined by `fabula.text.readers`: including those of tables, in order."""
     from docx.oxml.ns import qn
     from docx.text.paragraph import Paragraph
 
@@ -182,7 +182,7 @@ def _runs(word: Any) -> Iterator[tuple[int, int, Any]]:
 
 
 def _cut(runs: Sequence[tuple[int, int, Any]], edges: set[int]) -> list[tuple[int, int, Any]]:
-    """The runs that hold text, cut so that none goes over an edge."""
+    """The runs that contain text, split so that none crosses a boundary."""
     found = []
     for start, end, run in runs:
         piece = run
@@ -196,7 +196,7 @@ def _cut(runs: Sequence[tuple[int, int, Any]], edges: set[int]) -> list[tuple[in
 
 
 def _split(run: Any, n_chars: int) -> Any:
-    """Leave a run its first characters, and put what follows them into a new one after it."""
+    """Keep a run's first characters, and move the rest into a new one after it."""
     from docx.oxml.ns import qn
 
     rest = copy.deepcopy(run)
@@ -213,7 +213,7 @@ def _split(run: Any, n_chars: int) -> Any:
         elif before <= 0:
             run.remove(ours)
         else:
-            # Only text has more than one character.
+            # Only text elements have more than one character.
             ours.text, theirs.text = shown[:before], shown[before:]
             for part in (ours, theirs):
                 part.set(qn("xml:space"), "preserve")

@@ -1,4 +1,4 @@
-"""Systems beside each other: Table 2 of the paper, as sheets and as a page."""
+"""Systems side by side: Table 2 of the paper, as sheets and as a page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _beaten(table: SystemTable, metric: Metric, system: str) -> list[str]:
 
 
 def _value(estimate: Estimate, metric: Metric) -> str:
-    """The value; one that is too small for its digits is not shown as 0."""
+    """The value; one too small for its digits is not shown as 0."""
     least = 10.0**-metric.n_digits
     if estimate.value is not None and 0 < estimate.value < least / 2:
         return f"<{least:.{metric.n_digits}f}"
@@ -95,7 +95,7 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
 
 
 def system_tables(table: SystemTable) -> list[Block]:
-    """The table, with what its marks mean, and what is missing."""
+    """The table, with the meaning of its marks, and missing values."""
     rows: list[list[Cell]] = []
     columns = [Column("", name="metric"), *(Column(system, ".3f") for system in table.systems)]
     if table.at_equal_length is not None:
@@ -114,7 +114,7 @@ def system_tables(table: SystemTable) -> list[Block]:
 
 
 def _of_length(table: SystemTable, metric: Metric) -> list[str]:
-    """Random sentences of any length, and how the metric goes with it; nothing without controls."""
+    """Random sentences of any length, and the metric's correlation; empty without controls."""
     length = table.at_equal_length
     if length is None:
         return []
@@ -127,7 +127,7 @@ def _of_length(table: SystemTable, metric: Metric) -> list[str]:
 
 
 def _as_long(table: SystemTable, metric: Metric) -> list[tuple[str, list[str]]]:
-    """The rows below a metric: random sentences as long, and whether the system differs."""
+    """The rows below a metric: random sentences of equal length, and whether the system differs."""
     length = table.at_equal_length
     if length is None or metric.id not in length.any_length:
         return []
@@ -190,7 +190,7 @@ def _remarks(table: SystemTable) -> Iterator[str]:
 
 
 def _length_remarks(table: SystemTable, length: EqualLength) -> Iterator[str]:
-    """What the rows and columns about length are."""
+    """The meaning of the rows and columns about length."""
     apart = (
         "" if length.words_apart is None else f", on average {length.words_apart:.2g} words apart"
     )
@@ -247,7 +247,7 @@ def _score(written: Written, metric: Metric) -> str:
 
 
 def _missing_lines(table: SystemTable) -> Iterator[str]:
-    """What has no value, by system and reason; none of it counts as 0."""
+    """Missing values, by system and reason; none of them counts as 0."""
     for system in table.systems:
         by_reason: dict[str, list[tuple[int, int]]] = {}
         for metric in table.metrics:
@@ -259,7 +259,7 @@ def _missing_lines(table: SystemTable) -> Iterator[str]:
 
 
 def system_records(table: SystemTable) -> list[Sheet]:
-    """The values and the pairs as CSV holds them: a row for each metric and system, or test."""
+    """The values and the pairs for CSV: a row for each metric and system, or test."""
     return [_records("values", _value_rows(table)), _records("pairs", _pair_rows(table))]
 
 
@@ -270,7 +270,7 @@ def _records(name: str, rows: Iterable[dict[str, Any]]) -> Sheet:
 
 
 def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:
-    """Write the page. Raises `InputError` where it would replace what Fabula did not write."""
+    """Write the page. Raises `InputError` if it would overwrite a file not written by Fabula."""
     write_page_file(path, "continuation.html.j2", page_values(table, examples))
 
 
@@ -295,7 +295,7 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
 
 
 def _as_long_record(table: SystemTable, metric: str, system: str) -> dict[str, Any]:
-    """The control of a value, and its test; empty cells where there is none."""
+    """The control of a value, and its test; empty cells if there is none."""
     length = table.at_equal_length
     if length is None:
         return {}
@@ -370,7 +370,7 @@ def _page_example(table: SystemTable, example: Example) -> dict[str, Any]:
 
 
 def _estimates(table: SystemTable) -> Iterator[Estimate]:
-    """All that has an interval."""
+    """Everything that has an interval."""
     yield from (cell.estimate for cell in table.cells.values())
     yield from (test.difference for test in table.tests)
 

@@ -1,4 +1,4 @@
-"""A judge's means beside what experts would have said."""
+"""A judge's means next to what experts would have said."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["correction_tables", "estimate_cell"]
 
 
 def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
-    """Groups and all, items, differences of groups; then what more labels would do."""
+    """Groups and all, items, differences of groups; then the effect of more labels."""
     form = ".1%" if found.unit == "share of Yes" else ".2f"
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = [

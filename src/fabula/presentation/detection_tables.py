@@ -44,7 +44,7 @@ NAMES = {
 
 
 def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
-    """One line a detector, then the thresholds of those that tell human from machine."""
+    """One line per detector, then the thresholds of those that tell human from machine."""
     detectors = Sheet(
         "detectors",
         [
@@ -110,7 +110,7 @@ def _of_field(one: Calibration) -> str:
 
 
 def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
-    """What is wrong with how the texts were collected."""
+    """Problems with how the texts were collected."""
     remarks = []
     for one in found:
         if (collected := one.collected) is None:
@@ -140,7 +140,7 @@ def auroc_shown(one: Calibration) -> str:
 
 
 def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Block]:
-    """Texts with what a model finds of them."""
+    """Texts with a model's scores."""
     columns = [
         Column("text"),
         Column("tokens", ",", name="n_tokens"),
@@ -179,7 +179,7 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
 
 
 def _verdict_shown(row: dict[str, Any]) -> str:
-    """A name never stands beside a suspicion without how often that is wrong."""
+    """A suspicion about a person is never shown without its error rate."""
     if row["verdict"] == "machine":
         return f"flagged, as up to {row['false_positives_high']:.1%} of such people's texts are"
     return row["verdict"] or f"none: {row['missing_reason']}"

@@ -1,4 +1,4 @@
-"""Tables of how alike texts are: measures by group, tests, shared phrases, pairs of texts."""
+"""Tables of how similar texts are: measures by group, tests, shared phrases, pairs of texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNKNOWN = (
     "the assignment and of common quotations is shared as well"
 )
 _MOST_WORDS = 40
-"""Words of a run that stand on a report of several texts."""
+"""Words of a run that are shown on a report of several texts."""
 
 
 def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
@@ -49,10 +49,10 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
 def together_tables(
     found: Together, texts: Mapping[str, str], elsewhere: Mapping[str, float | None] | None = None
 ) -> list[Block]:
-    """Who wrote like whom, then how alike all texts are, or why that is not said.
+    """Which texts resemble which, then how similar all texts are, or why that is not reported.
 
-    elsewhere: by id, the share of a text's words that is found in the others in other words too, or
-    in a reference; texts are then listed by it.
+    elsewhere: by id, the share of a text's words found as near matches in the other texts, or in a
+    reference; texts are then ordered by it.
     """
     parts = [
         *_shared(found, elsewhere or {}),
@@ -234,6 +234,6 @@ def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -
 
 
 def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str:
-    """The words of a span in one line, the first of them where there are too many."""
+    """The words of a span on one line, truncated if there are too many."""
     words = texts[span.document_id][span.start : span.end].split()
     return " ".join(words[:most]) + (" …" if most is not None and len(words) > most else "")

@@ -1,4 +1,4 @@
-"""Tables of what was measured of feedback."""
+"""Tables of feedback measurements."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _COLUMNS = {
     "bertscore": "BERTSc.",
     "one_sentence": "1 sentence",
 }
-"""As Table 1, 6 and 8 call them."""
+"""Labels as in Tables 1, 6 and 8."""
 _SAYS = ("length", "perfect", "perfect_precision", "perfect_precision_chance")
-"""Those of the first table of a cross; the others are of words."""
+"""Metrics of the first table of a cross; the others concern words."""
 _WITHOUT = ("perfect_precision_chance",)
-"""Without an interval beside it."""
+"""Shown without an interval."""
 
 
 def score_tables(
     subsets: Sequence[Subset], crosses: Sequence[tuple[str, ...]], answers: Answers
 ) -> list[Block]:
-    """A table for each cross of dimensions, in the paper's columns, then what is missing."""
+    """A table for each cross of dimensions, in the paper's columns, then missing values."""
     parts: list[Block] = []
     columns = {
         name: title
@@ -88,7 +88,7 @@ _SAID = {
 
 
 def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
-    """How measures without people go together with what people said."""
+    """How automatic measures correlate with people's ratings."""
     columns = [
         Column("measure"),
         Column("people: the feedback", name="people"),
@@ -106,7 +106,7 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
 
 
 def edit_tables(texts: EditedTexts, scores: Sequence[EditScore]) -> list[Block]:
-    """What feedback quotes against what editors changed, with ceiling and chance."""
+    """What feedback quotes compared with what editors changed, with ceiling and chance."""
     columns = [
         Column("against editors", name="who"),
         Column("texts", ",d", name="n_texts"),

@@ -1,4 +1,4 @@
-"""Tables of planted faults: which answers find them, and how far their readers are right."""
+"""Tables of planted faults: which answers find them, and how accurate their readers are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def finding_tables(
     accuracies: Sequence[ReaderAccuracy],
     crosses: Sequence[tuple[str, ...]],
 ) -> list[Block]:
-    """For each reader its tables; then how far readers agree with people."""
+    """For each reader its tables; then how well readers agree with people."""
     parts: list[Block] = []
     for one in readers:
         what = "what answers quote" if one.by == "quotation" else f"the judge {one.by}"

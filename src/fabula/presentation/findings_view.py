@@ -36,7 +36,7 @@ class LinesView:
 
 
 def noted_places(number: int, text: TextReview) -> list[Listed]:
-    """The notes as marks in the text, each leading to its row."""
+    """The notes as marks in the text, each linked to its row."""
     return [
         Listed(note.start, note.end, 0, visible(note.why), f"n{number}-{k}", f"l{number}-{k}")
         for k, note in enumerate(marked_notes(text), 1)
@@ -44,7 +44,7 @@ def noted_places(number: int, text: TextReview) -> list[Listed]:
 
 
 def lines_view(number: int, text: TextReview) -> LinesView | None:
-    """The section on lines; None where they were not read."""
+    """The section on lines; None if they were not read."""
     if text.lines is None:
         return None
     notes = list(enumerate(marked_notes(text), 1))
@@ -76,7 +76,7 @@ def _row(number: int, k: int, note: LineNote, text: TextReview) -> dict[str, Any
 def findings_view(
     number: int, text: TextReview, review: Review, notes: Sequence[Note], n_marked: int
 ) -> dict[str, Any]:
-    """The first screen: sentences, places in order, and all of them along the page's edge.
+    """The first screen: sentences, places in order, and an overview along the page's edge.
 
     n_marked: how many borrowed passages are marked in the text.
     """
@@ -111,7 +111,7 @@ def findings_view(
 
 
 def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Finding], str]:
-    """Where a finding stands on the page; empty where nothing is marked for it."""
+    """Where a finding is on the page; empty if nothing is marked for it."""
 
     def place_of(one: Finding) -> str:
         if one.kind in ("passage", "near"):
@@ -124,7 +124,7 @@ def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Find
 
 
 def _colour(kind: str) -> str:
-    """Its class on the page."""
+    """Its CSS class on the page."""
     return {"passage": "of-source", "near": "of-source", "point": "of-model"}.get(kind, "of-line")
 
 
@@ -133,7 +133,7 @@ def _quote(text: TextReview, start: int, end: int) -> str:
 
 
 def quoted(text: str, start: int, end: int, n_chars: int) -> str:
-    """The words of a place in a line, cut between two of them where they are too long."""
+    """The words of a place on one line, truncated between words if too long."""
     words = visible(" ".join(text[start:end].split()))
     if len(words) <= n_chars:
         return words

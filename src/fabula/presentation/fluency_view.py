@@ -1,4 +1,4 @@
-"""The sentences of a text between novelty and surprisal: fresh, stale, or garbled."""
+"""The sentences of a text by novelty and surprisal: fresh, stale, or garbled."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class FluencyView:
     missing: str
     bands: list[Band]
     picture: dict[str, Any] | None
-    """The two axes; None without a reference, against which nothing is new or old."""
+    """The two axes; None without a reference, since novelty is then undefined."""
     odd: list[dict[str, Any]]
     n_odd: int
     stale: list[dict[str, Any]]
     has_limit: bool
-    """Whether it is known how much sentences by people surprise."""
+    """Whether the usual surprisal of people's sentences is known."""
 
 
 def fluency_view(
     text: TextReview, groups: Sequence[GroupNumbers], limit: float | None
 ) -> FluencyView:
-    """What the page shows of a text that has been read by a model."""
+    """What the page shows of a text that a model has scored."""
     fluency, originality = text.fluency, text.originality
     assert fluency is not None
-    # Where originality is missing nothing is known to be new.
+    # If originality is missing, nothing is known to be new.
     is_known = originality is not None and originality.missing_reason is None
     places, is_covered = _covered_words(text)
     dots = []

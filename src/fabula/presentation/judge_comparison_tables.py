@@ -1,4 +1,4 @@
-"""Tables of judges beside each other."""
+"""Tables that compare judges."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def judge_comparison_tables(
     *,
     everybody: Sequence[JudgeFigures],
 ) -> list[Block]:
-    """Agreement with the experts, faults, answers and cost; then each two judges.
+    """Agreement with the experts, faults, answers and cost; then each pair of judges.
 
-    `judges` are none where the rubric has no yes-no items; `everybody` has them all the same.
+    `judges` is empty if the rubric has no yes-no items; `everybody` has all judges regardless.
     """
     parts: list[Block] = []
     if judges:
@@ -67,7 +67,7 @@ def judge_comparison_tables(
 
 
 def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Block]:
-    """Items that are not yes-no: each judge beside people, then each two judges."""
+    """Items that are not yes-no: each judge compared with people, then each pair of judges."""
     columns = [
         Column("item", once=True),
         Column("", name="rater"),
@@ -151,7 +151,7 @@ def _agreement(judges: Sequence[JudgeFigures]) -> Sheet:
 def _corrected(
     judges: Sequence[JudgeFigures], corrected: Mapping[str, CorrectedRow], *, is_share: bool
 ) -> list[Block]:
-    """What experts would have said, beside what each judge says."""
+    """What experts would have said, next to each judge's means."""
     if not corrected:
         return []
     said, form = ("Yes", ".1%") if is_share else ("mean", ".2f")
@@ -245,7 +245,7 @@ def _difficulty(difficulty: Mapping[str, float]) -> Sheet:
 
 
 def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:
-    """Why figures of judges are missing: a reason once, with what it takes and whom it holds of."""
+    """Why figures of judges are missing: each reason once, with the figures and judges affected."""
     by_figure: dict[tuple[str, str], list[str]] = {}
     alone = [one for one in judges if one.judge.kind == "judge"]
     for one in alone:

@@ -26,7 +26,7 @@ _MAX_STORIES = 200
 
 @dataclass(frozen=True, slots=True)
 class PersonSaid:
-    """A person's answer beside the judge's."""
+    """A person's answer next to the judge's."""
 
     rater: str
     shown: str
@@ -48,7 +48,7 @@ class Verdict:
     rationale: str
     trust: Trust | None
     people: list[PersonSaid]
-    """What people said of the same, where it is known."""
+    """People's answers to the same item, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge with all that is shown of it."""
+    """A judge with everything that is shown of it."""
 
     summary: JudgeSummary
     stories: list[Story]
@@ -85,8 +85,8 @@ def write_judging_page(
 ) -> None:
     """Write the page of a run of `fabula judge`; at most 200 stories are shown one by one.
 
-    `corrected` has, by judge, the tables of what experts would have said; `people` what they said,
-    which stands beside the judge's reasons.
+    `corrected` has, by judge, the tables of what experts would have said; `people` has people's
+    answers, which are shown next to the judge's reasons.
     """
     shown = list(documents)[:_MAX_STORIES]
     title = visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories"
@@ -112,7 +112,7 @@ def judge_view(
     rubric: Rubric,
     people: Sequence[Measurement] = (),
 ) -> Judge:
-    """A judge as a page shows it, with its verdicts on these texts, and people's beside them."""
+    """A judge as a page shows it, with its verdicts on these texts, and people's next to them."""
     said: dict[tuple[str, str], list[PersonSaid]] = {}
     for one in people:
         scale = rubric.item(one.item).scale
@@ -173,7 +173,7 @@ def _own_notice(own: object) -> str:
 
 
 def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
-    """Where the story speaks to its judge: in which words."""
+    """The words in which the story addresses its judge, if any."""
     words = next(
         (one.details["speaks_to_judge"] for one in verdicts.values()
          if "speaks_to_judge" in one.details), (),
@@ -187,7 +187,7 @@ def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
 def _score(
     id_: str, verdicts: Mapping[str, Measurement], summary: JudgeSummary, rubric: Rubric
 ) -> str:
-    """The aggregate with what it is out of; where there is none, the tests that passed."""
+    """The aggregate with its maximum; if there is none, the number of tests passed."""
     score = summary.scores.get(id_)
     range_ = score_range(rubric)
     if score is not None:
@@ -223,5 +223,5 @@ def _verdict(
 
 
 def _whole(rationale: str) -> str:
-    """Marked where it was cut before its end."""
+    """Marked if it was truncated."""
     return rationale if not rationale or rationale[-1] in '.!?…"”’)]*' else f"{rationale} …"

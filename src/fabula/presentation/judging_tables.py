@@ -47,7 +47,7 @@ _TRUST = Column("agreement with experts (kappa)", name="trust")
 def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
 ) -> list[Block]:
-    """For one story its verdicts; for more, the answers by item and the score of each story."""
+    """The verdicts of a single story; for more, answers by item and the score of each story."""
     parts: list[Block] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
@@ -110,7 +110,7 @@ def _answers(summary: JudgeSummary) -> Sheet:
 
 
 def _shown_answers(row: ItemSummary) -> str:
-    """As its scale has it; `64.3% Yes` for a test among items that are none."""
+    """Formatted by scale; `64.3% Yes` for a test among items of other kinds."""
     return row.shown if row.pass_rate is None else f"{row.shown} Yes"
 
 
@@ -123,7 +123,7 @@ def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
 
 
 def _wordings_shown(spread: WordingSpread) -> str:
-    """How far verdicts depend on how the question is worded."""
+    """How much verdicts depend on the wording of the question."""
     if not spread.n:
         return "no question was answered in every wording"
     shown = (
@@ -137,7 +137,7 @@ def _wordings_shown(spread: WordingSpread) -> str:
 
 
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
-    """What a careful reader of the verdicts should know."""
+    """Warnings for a careful reader of the verdicts."""
     trust = summary.overall_trust
     remarks = [
         f"trust: over all items kappa {trust.shown} ({trust.origin}). {trust.worth}"
@@ -170,7 +170,7 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
 
 
 def speaking_remarks(summary: JudgeSummary) -> list[str]:
-    """Stories that may have moved their judge by speaking to it."""
+    """Stories that may have influenced their judge by addressing it."""
     n, remarks = len(summary.speaking), []
     if n:
         first = ", ".join(visible(story) for story in summary.speaking[:_MAX_NAMED])
@@ -192,7 +192,7 @@ def _trust(trust: Trust | None) -> str:
 
 
 def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Block]:
-    """Preferences by item, with how often they turned with the order."""
+    """Preferences by item, with how often they changed with the order."""
     columns = [
         _TEST,
         Column("pairs", "d", name="n_pairs"),
@@ -224,12 +224,12 @@ def _most_preferred(pair: PairSummary) -> list[tuple[str, int]]:
     return sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
 
 
-# In a cell, where there is room for a word.
+# In a cell, which has room for a word.
 _NO_STRENGTH = {"one_sided": "infinite", "not_compared": "not compared"}
 
 
 def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block]:
-    """The ranking of stories or groups over all items; a sentence where there is none to tell."""
+    """The ranking of stories or groups over all items; a sentence if there is none."""
     ranking = found.ranking
     about = "stories" if found.of == "story" else f"groups by {found.of}"
     title = f"ranking of {len(found.names)} {about}, over all items, by {rater}"
@@ -302,7 +302,7 @@ def _ranking_sheet(found: PairRanking, rater: str, by: str | None) -> Sheet:
 
 
 def _place_sentence(ranking: Ranking) -> str:
-    """How far being shown first helps."""
+    """How much being shown first helps."""
     place = ranking.place
     if place.value is None:
         return f"place: no effect can be estimated ({explain(ranking.place_reason)})"
@@ -319,7 +319,7 @@ def agreement_tables(
     expert_r: float | None,
     rubric: Rubric,
 ) -> list[Block]:
-    """Experts among themselves, then each judge with their majority."""
+    """Agreement among experts, then of each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = ["experts among themselves, on all that they judged", ""]
     parts += [_panel_rows(panel, titles, "experts")]
@@ -337,10 +337,10 @@ def calibration_tables(
     rubric: Rubric,
     n_stories: tuple[int, int],
 ) -> list[Block]:
-    """The stories that the judge read, with experts and judge; then all that experts judged.
+    """Experts and judge on the stories that the judge read; then all stories the experts judged.
 
-    `n_stories` are the counts of both. What experts reach on other stories is no yardstick for a
-    judge, so the two stand in tables of their own.
+    `n_stories` are the counts of both. Experts' agreement on other stories is not a baseline for a
+    judge, so the two are in separate tables.
     """
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     n_here, n_all = n_stories
@@ -413,7 +413,7 @@ def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block
         parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
     interval = interval_shown(judge.pearson, ".2f")
     if not judge.n_stories:
-        # The rubric's answers do not become one number.
+        # The rubric's answers are not aggregated.
         return [*parts, judge.signature, ""]
     return [
         *parts,
@@ -426,7 +426,7 @@ def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block
 
 
 def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
-    """Why some of these, or their intervals, are not there."""
+    """Why some of these, or their intervals, are missing."""
     shown = [row.kappa for row in panel]
     why = [
         f"no kappa and alpha ({row.name}): {row.why_missing}" for row in panel if row.why_missing
@@ -470,7 +470,7 @@ def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Sheet:
 
 
 def spent_lines(spent: Sequence[Spent]) -> list[str]:
-    """What each model took."""
+    """The usage of each model."""
     lines = []
     for one in spent:
         cost = "cost unknown" if one.cost is None else f"{one.cost:.4f} dollars"

@@ -1,4 +1,4 @@
-"""Text in LaTeX."""
+"""Escape text for LaTeX."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ __all__ = ["escape_latex"]
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{character: "\\" + character for character in "&%$#_{}"},
-    # Signs of our own tables, which the fonts of plain LaTeX have only as commands.
+    # Symbols in our own tables that the fonts of plain LaTeX have only as commands.
     "<": r"\textless{}", ">": r"\textgreater{}", "†": r"\dag{}", "‡": r"\ddag{}", "§": r"\S{}",
     "¶": r"\P{}", "‖": r"$\|$", "◊": r"$\diamond$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
 }  # fmt: skip
 
 
 def escape_latex(text: str) -> str:
-    """The text as LaTeX shows it, in one line, without control characters."""
+    """The text as LaTeX shows it, on one line, without control characters."""
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
     return "".join(_SPECIAL.get(character, character) for character in line)

@@ -22,7 +22,7 @@ def line_tables(
     reviews: Sequence[LineReview],
     per_thousand: int,
 ) -> list[Block]:
-    """For each draft its first notes in the order of the text, and how many there are of a kind."""
+    """For each draft its first notes in text order, and the number of each kind."""
     parts: list[Block] = []
     for document, review in zip(documents, reviews, strict=True):
         title = visible(document.title)

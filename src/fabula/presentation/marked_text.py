@@ -1,8 +1,7 @@
-"""A text as a book page, cut where what is marked in it begins and ends.
+"""A text as a book page, split where its marks begin and end.
 
-Five things are marked: what is borrowed, what a point of feedback is about, sentences that are
-unusually surprising, phrases of a list, and notes on lines. They may overlap; nothing of the text
-is lost or doubled.
+Five things are marked: borrowed text, the subjects of feedback, sentences that are unusually
+surprising, listed phrases, and notes on lines. They may overlap; no text is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class Borrowed:
     is_near: bool = False
     similarity: float | None = None
     glosses: tuple[Gloss, ...] = ()
-    """A near span's words, each with the word of the source that is most like it."""
+    """A near span's words, each with the most similar word of the source."""
     is_common: bool = False
-    """Whether it is hidden until it is asked for."""
+    """Whether it is hidden until requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Note:
     """A point of feedback as the page shows it."""
 
     name: str
-    """What stands at its place and in the margin."""
+    """Shown at its place and in the margin."""
     text: str
     said: str
     share: float
@@ -59,7 +58,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A sentence that surprises more than nearly all by people."""
+    """A sentence more surprising than nearly all by people."""
 
     start: int
     end: int
@@ -76,20 +75,20 @@ class Listed:
     said: str
     """How often groups use it, or why it is noted."""
     row: str
-    """Where the page says more of it."""
+    """Where the page has more about it."""
     anchor: str = ""
-    """What leads to it, for a note."""
+    """The anchor for links to a note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a paragraph, alike in all that is marked, or a line break."""
+    """A stretch of a paragraph with uniform marks, or a line break."""
 
     text: str = ""
     borrowed: Borrowed | None = None
     is_first: bool = False
     is_last: bool = False
-    """It begins, or ends, what is borrowed."""
+    """A borrowed span begins, or ends, here."""
     is_break: bool = False
     notes: tuple[Note, ...] = ()
     """The points that are about it."""
@@ -100,7 +99,7 @@ class Piece:
     is_odd_end: bool = False
     listed: Listed | None = None
     anchors: tuple[str, ...] = ()
-    """Of the notes that begin here, also of those that another mark covers."""
+    """For the notes that begin here, including those that another mark covers."""
 
 
 class Paragraph(list[Piece]):
@@ -121,12 +120,12 @@ def cut_text(
 ) -> list[Paragraph]:
     """The paragraphs of a text in pieces. `odd` ascends and does not overlap.
 
-    breaks: where a paragraph begins besides, such as below a heading.
+    breaks: additional paragraph starts, such as below a heading.
     """
     cutter = _Cutter(text, borrowed, notes, odd, listed)
     borders = [match.span() for match in _PARAGRAPH.finditer(text)]
     after = {end for _, end in borders}
-    # What is there already, or is no place within the text, parts nothing.
+    # Existing breaks, and places outside the text, split nothing.
     borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
     borders.sort()
     found = [
@@ -137,7 +136,7 @@ def cut_text(
 
 
 class _Cutter:
-    """Cuts a text from its beginning to its end."""
+    """Splits a text from beginning to end."""
 
     def __init__(
         self,
@@ -238,7 +237,7 @@ def _segment_at(
 
 
 def _outermost(listed: Iterable[Listed]) -> list[Listed]:
-    """Those that lie in no other, in order; of two on the same words the first."""
+    """Those not within another, in order; of two on the same words the first."""
     found: list[Listed] = []
     for one in sorted(listed, key=lambda one: (one.start, -one.end)):
         if not found or one.end > found[-1].end:
@@ -247,13 +246,13 @@ def _outermost(listed: Iterable[Listed]) -> list[Listed]:
 
 
 def _indented(line: str) -> str:
-    """With the indent of a line of verse; HTML would drop spaces."""
+    """With the indent of a line of verse; HTML would collapse spaces."""
     n_spaces = len(line) - len(line.lstrip(" "))
     return "\u00a0" * n_spaces + line[n_spaces:]
 
 
 def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:
-    """Stretches of text, each given to the longest span that covers it (then the first).
+    """Stretches of text, each assigned to the longest span that covers it (then the first).
 
     Both the starts and the ends of maximal spans ascend, so a sweep over their edges is enough.
     """

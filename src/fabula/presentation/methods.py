@@ -11,7 +11,7 @@ __all__ = ["bibtex_of", "methods_of"]
 
 
 def methods_of(review: Review, by: str | None = None) -> list[str]:
-    """Sentences, one list entry a paragraph, of what was done to these texts."""
+    """Sentences, one list entry per paragraph, about what was done to these texts."""
     n = len(review.texts)
     many = "one text was" if n == 1 else f"{n:,} texts were"
     first = f"With Fabula {__version__}, {many} measured as follows."

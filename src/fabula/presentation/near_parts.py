@@ -1,4 +1,4 @@
-"""Parts of the originality page: near spans beside their sources, and the spread over documents."""
+"""Parts of the originality page: near spans with their sources, and the spread over documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SPREAD = 10
 
 @dataclass(frozen=True, slots=True)
 class Gloss:
-    """A stretch of a near span, with what the source has instead of it."""
+    """A stretch of a near span, with what the source has in its place."""
 
     text: str
     source: str = ""
@@ -24,7 +24,7 @@ class Gloss:
 
 
 def glosses_of(span: dict[str, Any], text: str) -> Iterator[Gloss]:
-    """The near span cut at its content words; each stands with its counterpart."""
+    """The near span cut at its content words; each with its counterpart."""
     at = span["start"]
     for pair in span["pairs"]:
         if pair["start"] > at:
@@ -38,7 +38,7 @@ def glosses_of(span: dict[str, Any], text: str) -> Iterator[Gloss]:
 
 
 def spread_of(spread: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The curve of uniqueness over documents, and those that were chosen."""
+    """The curve of uniqueness over documents, and the chosen documents."""
     if spread is None:
         return None
     left = spread["uniqueness"]

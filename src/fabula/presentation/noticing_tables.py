@@ -1,4 +1,4 @@
-"""Whether planted faults are noticed, by kind and by who was asked."""
+"""Whether planted faults are noticed, by kind and by reader."""
 
 from __future__ import annotations
 

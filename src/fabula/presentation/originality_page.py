@@ -1,6 +1,6 @@
-"""The page of a text's originality: the text as one would read it, with what is borrowed in it.
+"""The page of a text's originality: the readable text with its borrowed passages marked.
 
-The page is one file without scripts. It is made from the rows of `scores.jsonl` and the texts.
+The page is one file without scripts. It is built from the rows of `scores.jsonl` and the texts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["Article", "article_of", "write_page"]
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
 _ENOUGH_WORDS = 10_000_000
-"""A smaller reference finds next to nothing in most texts: the 5.5 million words of books against
-which docs/originality.md counts leave 100 openings of novels 7.93 of 8 on average."""
+"""A smaller reference finds almost nothing in most texts: the 5.5 million words of books used in
+docs/originality.md leave 100 openings of novels at 7.93 of 8 on average."""
 _NEARLY_ALL = 0.9
 
 
 @dataclass(slots=True)
 class Article:
-    """One text with its numbers."""
+    """A text with its scores."""
 
     number: int
     title: str
@@ -53,13 +53,13 @@ class Article:
     ticks: list[dict[str, Any]]
     curve_label: str
     too_small: str
-    """What is said in place of the curve, where the library is too small to tell."""
+    """Shown in place of the curve, if the reference is too small to tell."""
     passages: list[PassageView]
     commonplaces: list[PassageView]
     n_marked: int
     """Passages that are marked in the text."""
     n_hidden: int
-    """Commonplaces, and passages that are not marked, which are shown when asked for."""
+    """Commonplaces, and passages that are not marked, which are shown on request."""
     borrowed: list[Borrowed]
     paragraphs: list[Paragraph]
     sources: list[dict[str, Any]]
@@ -68,9 +68,9 @@ class Article:
     spread: dict[str, Any] | None
     notices: list[str] = field(default_factory=list)
     rows: dict[int, int] = field(default_factory=dict)
-    """Of each span the row of its first source among `sources`."""
+    """For each span the row of its first source in `sources`."""
     has_notes: bool = False
-    """Whether points of feedback stand in the margin, where sources would."""
+    """Whether the margin has points of feedback instead of sources."""
 
 
 def write_page(
@@ -81,7 +81,7 @@ def write_page(
     n_marks: int | None = None,
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
-    `against` is how large the reference is, `n_marks` as in `passages_of`."""
+    `against` is the size of the reference, `n_marks` as in `passages_of`."""
     articles = [
         article_of(k, document, row, n_marks=n_marks) for k, (document, row) in enumerate(texts, 1)
     ]
@@ -106,7 +106,7 @@ def article_of(
     n_marks: int | None = None,
     breaks: Sequence[int] = (),
 ) -> Article:
-    """A text with its row of scores, ready to be shown; what else is marked in it goes with it."""
+    """A text with its row of scores, ready to be shown, with everything else marked in it."""
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
     passages = passages_of(row, document.text, n_marks)
@@ -147,7 +147,7 @@ def article_of(
 
 
 def _too_small(row: dict[str, Any], lowest: float | None) -> str:
-    """What a small library says of a text in which it finds no passage: next to nothing."""
+    """What a small reference says of a text without a passage: almost nothing."""
     n_words = row["n_reference_words"]
     if n_words is None or n_words >= _ENOUGH_WORDS or row["passages"] or lowest is None:
         return ""
@@ -195,7 +195,7 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
 
 
 def _by_source(passages: Iterable[PassageView]) -> list[dict[str, Any]]:
-    """The named sources, the one with most shared words first."""
+    """The named sources, the one with the most shared words first."""
     found: dict[str, dict[str, Any]] = {}
     for one in passages:
         for source in one.sources:

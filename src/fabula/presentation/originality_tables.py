@@ -1,4 +1,4 @@
-"""Scores of originality, and groups of them beside each other."""
+"""Originality scores, and comparisons of groups of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUOTE_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """Words of a text: whole in CSV, and as many as a line has room for elsewhere."""
+    """Words of a text: in full in CSV, elsewhere as many as fit on a line."""
 
     text: str
 
@@ -49,7 +49,7 @@ def originality_table(
 ) -> list[Block]:
     """Texts with their scores: (id, words, index, uniqueness at the lowest L, missing reason).
 
-    `own`: the index of the reference's own documents, among which each text is placed.
+    `own`: the index of the reference's own documents, to which each text is compared.
     """
     columns = [
         Column("text"),
@@ -83,7 +83,7 @@ def originality_table(
 def passages_table(
     passages: Sequence[RankedPassage], n_passages: int, n_commonplaces: int
 ) -> list[Block]:
-    """The first of the borrowed passages, the least probable first; nothing where there is none."""
+    """The first of the borrowed passages, the least probable first; empty if there are none."""
     if not n_passages and not n_commonplaces:
         return []
     common = f"{n_commonplaces:,} common phrase" + ("s" if n_commonplaces != 1 else "")
@@ -110,7 +110,7 @@ def passages_table(
 
 
 def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
-    """All borrowed passages of all texts with what each is ranked by, as files hold them."""
+    """All borrowed passages of all texts with their ranks, as files store them."""
     if not passages:
         return []
     columns = [
@@ -213,7 +213,7 @@ def comparison_tables(comparison: Comparison) -> list[Block]:
 
 
 def omnibus_lines(found: Omnibus | None) -> list[str]:
-    """Whether several groups differ at all; of two the test of the pair says so."""
+    """Whether several groups differ at all; for two the test of the pair says so."""
     if found is None or found.n_groups < 3:
         return []
     unit = "clusters" if found.is_clustered else "texts"

@@ -1,4 +1,4 @@
-"""Writing a page: one self-contained file, which takes no other file's place."""
+"""Write a page: one self-contained file that never overwrites files of other origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GENERATOR = b'<meta name="generator" content="Fabula">'
 
 
 def write_page_file(path: Path, template: str, page: Mapping[str, Any]) -> None:
-    """Write `page` through one of the templates beside this module."""
+    """Write `page` using one of the templates next to this module."""
     check_page_path(path)
     text = page_templates().get_template(template).render(page=page)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def page_templates() -> Environment:
 
 
 def check_page_path(path: Path) -> None:
-    """Raise `InputError` where `path` holds something that is not a page of Fabula's."""
+    """Raise `InputError` if `path` is something other than a page written by Fabula."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file for the page")
     if path.exists() and _GENERATOR not in path.read_bytes()[:2048]:

@@ -1,4 +1,4 @@
-"""Tables of the phrases that tell two groups apart."""
+"""Tables of the phrases that distinguish two groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["phrase_tables"]
 
 
 def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
-    """The first phrases of A, then of B, and what they rest on."""
+    """The first phrases of A, then of B, and what they are based on."""
     parts: list[Block] = []
     for group in (found.a, found.b):
         parts += [*_of_group(found, group, n_listed), ""]

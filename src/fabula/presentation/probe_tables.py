@@ -1,4 +1,4 @@
-"""Tables of a probe: how many verdicts an injection moves, by its kind."""
+"""Tables of a probe: how many verdicts an injection changes, by its kind."""
 
 from __future__ import annotations
 

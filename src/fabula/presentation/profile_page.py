@@ -1,4 +1,4 @@
-"""The profile of texts: a table for the terminal, and a page to look at."""
+"""The profile of texts: a table for the terminal, and a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ZIPF_STEPS = 8
 
 
 def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
-    """Texts beside each other, at most six; what is missing with its reason."""
+    """Texts side by side, at most six; missing values with their reasons."""
     shown = profiles[:_MAX_COLUMNS]
     sheet = Sheet(
         "profile",
@@ -85,7 +85,7 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
 
 
 def profile_view(profile: Profile) -> dict[str, Any]:
-    """A profile as a page shows it."""
+    """A profile as displayed on the page."""
     return {
         "title": visible(profile.document.title),
         "metrics": [
@@ -119,7 +119,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
 
 
 def _n_each(sentences: Sequence[Sentence]) -> int:
-    """How many sentences a bar stands for."""
+    """How many sentences one bar represents."""
     return max(1, -(-len(sentences) // _MAX_BARS))
 
 
@@ -129,7 +129,7 @@ def _height(n_words: float, sentences: Sequence[Sentence]) -> float:
 
 
 def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
-    """A bar for each sentence, its quoted words apart; for several where there are many."""
+    """A bar for each sentence, with quoted words separate; bars are merged if there are many."""
     step = _n_each(sentences)
     groups = [sentences[k : k + step] for k in range(0, len(sentences), step)]
     width = CHART_WIDTH / max(1, len(groups))
@@ -151,7 +151,7 @@ def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 
 
 def _zipf(values: Sequence[float]) -> list[dict[str, Any]]:
-    """How many of the words are how rare, from one in a billion to one in ten."""
+    """A histogram of word rarity, from one in a billion to one in ten."""
     counts = [0] * _ZIPF_STEPS
     for value in values:
         counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1

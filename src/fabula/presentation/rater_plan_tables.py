@@ -18,10 +18,10 @@ def rater_plan_tables(
     kappa_width: float,
     why_missing: Mapping[str, str],
 ) -> list[Block]:
-    """What each number of raters takes; then the pilot beside what its model predicts of it.
+    """What each number of raters requires; then the pilot next to its model's predictions.
 
-    By item the rows, the pilot, the wanted width of its mean, and how many people so many readings
-    take where that is known; that of all yes-no items is "".
+    By item the rows, the pilot, the requested width of its mean, and the number of people for each
+    number of readings, if known; the item for all yes-no items is "".
     """
     parts: list[Block] = []
     for item, (rows, pilot, mean_width, people) in plans.items():

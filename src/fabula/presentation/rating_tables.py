@@ -1,4 +1,4 @@
-"""Tables and pictures of what raters said of feedback, and of what feedback is about."""
+"""Tables and charts of raters' answers about feedback, and of the topics of feedback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 FIELDS = ("model", "method", "prompt", "shots")
-"""What feedback is grouped by, a table each."""
+"""Fields that feedback is grouped by, one table each."""
 
 
 def mean_shown(mean: GroupMean | None) -> str:
@@ -78,7 +78,7 @@ def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) ->
 
 
 def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
-    """Raters among each other, by item (the form of Table 2)."""
+    """Agreement among raters, by item (the form of Table 2)."""
     columns = [
         Column("among raters", name="item"),
         Column("n", ","),
@@ -90,7 +90,7 @@ def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
 
 
 def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Block]:
-    """A model's answers against people's means, by item."""
+    """A model's answers compared with people's means, by item."""
     columns = [
         Column(f"{rater} with people", name="item"),
         Column("n", ","),
@@ -107,7 +107,7 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Bl
 
 
 def graded_tables(graded: GradedAgreement) -> list[Block]:
-    """Items that are not yes-no: people among themselves, then each judge beside them."""
+    """Items that are not yes-no: agreement among people, then of each judge with them."""
     columns = [
         Column("people", name="item"),
         Column("n", ","),
@@ -174,7 +174,7 @@ def category_tables(
     accuracy: Estimate | None,
     signature: str,
 ) -> list[Block]:
-    """A table for each writer: what was done to the stories in columns, categories in percent."""
+    """A table for each writer: corruptions in columns, categories in percent."""
     parts: list[Block] = []
     for writer in dict.fromkeys(one.group[0] for one in shares):
         mine = [one for one in shares if one.group[0] == writer]

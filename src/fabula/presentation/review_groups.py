@@ -69,7 +69,7 @@ def was_tested(tests: Sequence[GroupTest]) -> bool:
 
 
 def interval_shown(mean: Estimate, form: str) -> str:
-    """`[7.91, 7.95]`, empty where there is no interval."""
+    """`[7.91, 7.95]`, empty if there is no interval."""
     if mean.low is None or mean.high is None:
         return ""
     return f"[{mean.low:{form}}, {mean.high:{form}}]"

@@ -1,4 +1,4 @@
-"""The page of everything that was found of one text, or of many: one file without scripts."""
+"""The page of all results for one text, or for many: one file without scripts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PLAIN_METRICS = (
     "n_words", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
     "repeated_share",
 )  # fmt: skip
-"""What a writer sees of the profile; the rest is for researchers."""
+"""The part of the profile for writers; the rest is for researchers."""
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
 _MAX_PANELS = 60
@@ -76,7 +76,7 @@ class TextView:
     paragraphs: list[Any]
     notes: list[Note]
     bands: list[Band] = field(default_factory=list)
-    """Where its Creativity Index stands in groups."""
+    """The position of its Creativity Index in groups."""
     curve_bands: list[dict[str, Any]] = field(default_factory=list)
     fluency: FluencyView | None = None
     profile: dict[str, Any] | None = None
@@ -90,7 +90,7 @@ class TextView:
     findings: dict[str, Any] = field(default_factory=dict)
     """What to look at first."""
     folds: list[Fold] = field(default_factory=list)
-    """The paragraphs by chapter, where the text is a book; else none."""
+    """The paragraphs by chapter, if the text is a book; else none."""
 
 
 def write_review_page(
@@ -153,7 +153,7 @@ def page_of(
 
 
 def _corrected(review: Review) -> dict[str, Markup]:
-    """By judge, its figures beside what experts would have said."""
+    """By judge, its figures next to what experts would have said."""
     if review.rubric is None:
         return {}
     return {
@@ -163,7 +163,7 @@ def _corrected(review: Review) -> dict[str, Markup]:
 
 
 def _together(review: Review) -> Markup | None:
-    """Who wrote like whom, with the runs side by side, and how alike all texts are."""
+    """Which texts resemble which, with the runs side by side, and how similar all texts are."""
     if review.together is None:
         return None
     texts = {text.document.id: text.document.text for text in review.texts}
@@ -245,7 +245,7 @@ def _legend(review: Review) -> list[dict[str, str]]:
 
 
 def _is_demonstration(review: Review) -> bool:
-    """Whether the embedded model said something."""
+    """Whether the embedded model produced a result."""
     said = [judge.rater for judge in review.judges]
     said += [advice.model for text in review.texts for advice in text.advice]
     return any("smollm2" in name for name in said)
@@ -263,7 +263,7 @@ def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
 
 
 def _listed(number: int, text: TextReview, review: Review) -> list[Listed]:
-    """The places of phrases of lists, each leading to its row."""
+    """The places of listed phrases, each linked to its row."""
     return [
         Listed(*place, use.n_words, visible(use.said), _row(name, number, k))
         for name, said in text.others.items()
@@ -278,7 +278,7 @@ def _row(instrument: str, number: int, k: int) -> str:
 
 
 def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
-    """The phrases of a list that a text holds; None for another measurement."""
+    """The phrases of a list that a text contains; None for another measurement."""
     if "phrases" not in one.details:
         return None
     uses = uses_of(one)
@@ -298,7 +298,7 @@ def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
 
 
 def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str, Any]:
-    """What another instrument says: its figures among groups, and the places it names."""
+    """Another instrument's results: its figures among groups, and the places it names."""
     instrument = review.instrument(name)
     figures = {} if instrument is None else {one.item: one for one in instrument.figures}
     groups = _groups(review, name)
@@ -356,7 +356,7 @@ def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:
     return {
         "title": visible(title_of(entry.part, review)),
         "reason": visible(entry.reason),
-        # What stands between backticks is for a terminal.
+        # Text in backticks is for a terminal.
         "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],
         "is_failure": entry.is_failure,
     }

@@ -1,4 +1,4 @@
-"""The pictures of a review: curves with bands of groups, strips, and the two axes."""
+"""Charts of a review: curves with bands of groups, strips, and the two axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOW, _HIGH = 0.1, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where a value stands in a group."""
+    """The position of a value in a group."""
 
     title: str
     kind: str
@@ -61,7 +61,7 @@ def bands_of(groups: Sequence[GroupNumbers], item: str, value: float | None) -> 
 
 
 def strip(groups: Sequence[GroupNumbers], item: str, value: float | None) -> dict[str, Any] | None:
-    """A value over the bands of groups, a line a group; None without groups."""
+    """A value over the bands of groups, one line per group; None without groups."""
     known = [(group, group.items[item]) for group in groups if item in group.items]
     if not known:
         return None
@@ -96,9 +96,9 @@ def strip(groups: Sequence[GroupNumbers], item: str, value: float | None) -> dic
 
 
 def curve_bands(groups: Sequence[GroupNumbers], xs: Mapping[int, float]) -> list[dict[str, Any]]:
-    """Of each group the middle four fifths of its L-uniqueness, as a polygon over the curve.
+    """For each group the middle four fifths of its L-uniqueness, as a polygon over the curve.
 
-    `xs` has the place of each level; the height is that of the curve, 128 for 0 and 14 for 1.
+    `xs` has the position of each level; the height is that of the curve, 128 for 0 and 14 for 1.
     """
     found = []
     for group in groups:
@@ -127,7 +127,7 @@ class Dot:
 def scatter(
     dots: Sequence[Dot], groups: Sequence[GroupNumbers], item: str, odd_from: float | None
 ) -> dict[str, Any] | None:
-    """Novelty to the right, surprisal upwards; None without dots."""
+    """Novelty on the x-axis, surprisal on the y-axis; None without dots."""
     if not dots:
         return None
     width, height, left, bottom = 560, 300, 46, 262
@@ -146,7 +146,8 @@ def scatter(
 
     placed = [
         {
-            # Most sentences borrow nothing: side by side, by their words, they can be told apart.
+            # Most sentences borrow nothing: sorted side by side, by their words, they are
+            # distinguishable.
             "x": round(
                 x(dot.novelty) + (zlib.crc32(dot.label.encode(errors="replace")) % 33) - 8, 1
             )

@@ -33,7 +33,7 @@ _SURE = (
 
 
 def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
-    """Numbers down, texts across, at most six; then groups, and what was left out."""
+    """Numbers as rows, texts as columns, at most six; then groups, and what was omitted."""
     numbers, rows = numbers_of_review(review)
     parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
     is_class = review.together is not None and review.together.is_class
@@ -80,7 +80,7 @@ def _first(text: TextReview, review: Review) -> list[Block]:
 
 
 def _corrected(review: Review) -> list[Block]:
-    """Of each judge what it says of all texts, beside what experts would have said."""
+    """Each judge's means over all texts, next to what experts would have said."""
     if review.rubric is None:
         return []
     tables = [correction_tables(one, review.rubric) for one in review.corrected.values()]
@@ -88,7 +88,7 @@ def _corrected(review: Review) -> list[Block]:
 
 
 def _together(review: Review) -> list[Block]:
-    """Who wrote like whom, and how alike all texts are."""
+    """Which texts resemble which, and how similar all texts are."""
     if review.together is None:
         return []
     texts = {text.document.id: text.document.text for text in review.texts}
@@ -96,7 +96,7 @@ def _together(review: Review) -> list[Block]:
 
 
 def _phrases_found(text: TextReview) -> list[Block]:
-    """The phrases of each list that a text holds."""
+    """The phrases of each list that a text contains."""
     parts: list[Block] = []
     for name, said in text.others.items():
         uses = [use for one in said for use in uses_of(one)]
@@ -112,7 +112,7 @@ def _phrases_found(text: TextReview) -> list[Block]:
 
 
 def _passages(review: Review) -> list[Block]:
-    """The borrowed passages of all texts, the first of them."""
+    """The first borrowed passages of all texts."""
     found = _ranked(review)
     ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
     n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
@@ -130,7 +130,7 @@ def _ranked(review: Review) -> list[RankedPassage]:
 
 
 def _beside(review: Review) -> Sheet:
-    """The first texts beside each other; a single one with its place among the groups."""
+    """The first texts side by side; a single one with its position among the groups."""
     numbers, rows = numbers_of_review(review)
     shown = rows[:_MAX_COLUMNS]
     is_placed = len(review.texts) == 1
@@ -149,13 +149,13 @@ def _beside(review: Review) -> Sheet:
 
 
 def _cell(row: dict[str, float | None], number: Number) -> Cell:
-    """None where it was not measured of this text at all."""
+    """None if it was not measured for this text at all."""
     value = row.get(number.key)
     return Missing() if value is None and number.key in row else value
 
 
 def _place(review: Review, number: Number, value: float | None) -> str:
-    """`above 83 % of people`: of the first group of people and the first of models."""
+    """`above 83 % of people`: for the first group of people and the first of models."""
     signature = review.signatures.get(number.part)
     if signature is None or value is None or number.part == "verdicts":
         return ""
@@ -168,7 +168,7 @@ def _place(review: Review, number: Number, value: float | None) -> str:
 
 
 def _share(share: float) -> str:
-    """A group is a sample: nobody knows that nobody is beyond it."""
+    """Never 0 or 100 %: a group is a sample, so others may lie beyond its range."""
     percent = round(100 * share)
     return "nearly none" if percent == 0 else "nearly all" if percent == 100 else f"{percent}%"
 
@@ -265,7 +265,7 @@ def _test_json(test: GroupTest) -> dict[str, Any]:
 
 
 def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
-    """The numbers of all texts and of groups, and all borrowed passages, for LaTeX and CSV."""
+    """The numbers of all texts and groups, and all borrowed passages, for LaTeX and CSV."""
     numbers, rows = numbers_of_review(review)
     columns = [Column("text"), *(Column(n.title, n.form, name=n.key) for n in numbers)]
     cells: list[list[Cell]] = [

@@ -1,4 +1,4 @@
-"""One table for every place: the terminal, LaTeX, CSV and HTML.
+"""One table format for every output: the terminal, LaTeX, CSV and HTML.
 
 A result is a list of sheets and of lines between them. The same list is shown in a terminal
 (`render`), and written as LaTeX (`latex_of`) and as CSV (`csv_of`).
@@ -49,39 +49,39 @@ _WIDEST = 10_000
 _MAX_ROWS = 40
 _MIN_NAME_CHARS = 12
 LATEX_BEGIN = "% Fabula"
-"""How a file of tables begins."""
+"""The header of a file of tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A cell without a value, and why, for people."""
+    """A cell without a value, and why, in readable form."""
 
     reason: str = ""
 
 
 @runtime_checkable
 class CustomCell(Protocol):
-    """A cell of its own kind, such as a number beside the one that a paper prints."""
+    """A custom cell, such as a number next to the one that a paper prints."""
 
     def shown(self) -> str:
-        """As people read it."""
+        """The readable form."""
 
     def record(self, field: str) -> dict[str, object]:
         """Its part of a record for CSV, under the name of its column."""
 
 
 Cell = str | float | Estimate | Missing | CustomCell | None
-"""What stands in a cell; None where there is nothing to say."""
+"""The content of a cell; None if there is nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What the cells of a column are.
+    """The type of a column's cells.
 
     `form` is the format of its numbers (`.3f`, `+.1%`); a column without one is text. A column of
-    estimates `with_interval` shows their intervals in a column beside it. `name` is its name in
-    CSV, where its title is not. The end of a text that is `cut` is left out where a terminal is
-    narrow; other texts take several lines.
+    estimates `with_interval` shows their intervals in an adjacent column. `name` is its name in
+    CSV, if not its title. Text that is `cut` is truncated where a terminal is narrow; other texts
+    take several lines.
     """
 
     title: str
@@ -91,7 +91,7 @@ class Column:
     name: str = ""
     cut: bool = False
     once: bool = False
-    """Whether a value that stands in the row above is not shown again."""
+    """Whether a value equal to that of the row above is not repeated."""
 
     @property
     def field(self) -> str:
@@ -115,7 +115,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A sheet as people read it: for each column its title and whether it holds numbers."""
+    """A sheet as displayed: for each column its title and whether it contains numbers."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -124,10 +124,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Rows under columns. `name` sets its CSV file apart from those of the other sheets.
+    """Rows under columns. `name` distinguishes its CSV file from those of the other sheets.
 
-    Sheets of one name are one file, told apart by `about`: the judge, the system or the group that
-    a sheet is about.
+    Sheets with the same name go into one file, distinguished by `about`: the judge, the system or
+    the group that a sheet is about.
     """
 
     name: str
@@ -136,19 +136,19 @@ class Sheet:
     about: tuple[str, str] | None = None
     """The name of a field and its value, as in ("judge", "openai/gpt-5")."""
     forms: Sequence[str] = ()
-    """For each row the format of its numbers, where the rows and not the columns have one."""
+    """For each row the format of its numbers, if formats vary by row instead of by column."""
     many: str = ""
-    """What the rows are called where a terminal shows the first 40 alone; else it shows all."""
+    """What the rows are called if a terminal shows only the first 40; else it shows all."""
 
     def estimates(self) -> Iterator[Estimate]:
-        """All cells that have an interval beside them."""
+        """All cells that have an interval next to them."""
         for row in self.rows:
             for column, cell in zip(self.columns, row, strict=True):
                 if column.with_interval and isinstance(cell, Estimate):
                     yield cell
 
     def shown(self, n_rows: int | None = None) -> Shown:
-        """Everything as people read it, or the first `n_rows`, with the columns of intervals."""
+        """All rows as displayed, or the first `n_rows`, with the columns of intervals."""
         titles, are_numbers = [], []
         for column in self.columns:
             titles.append(column.title)
@@ -163,7 +163,7 @@ class Sheet:
         return Shown(titles, rows, are_numbers)
 
     def _row(self, place: int) -> list[str]:
-        """The cells of a row as people read them."""
+        """The cells of a row as displayed."""
         shown = []
         for k, column in enumerate(self.columns):
             cell = self.rows[place][k]
@@ -190,11 +190,11 @@ class Sheet:
 
 
 Block = Sheet | str
-"""Of a result: a table, or a line between tables."""
+"""Part of a result: a table, or a line between tables."""
 
 
 def cell_shown(cell: Cell, form: str) -> str:
-    """A value as people read it; `-` where there is none."""
+    """A value as displayed; `-` if there is none."""
     if isinstance(cell, Missing):
         return f"missing: {cell.reason}" if cell.reason else "missing"
     if isinstance(cell, CustomCell):
@@ -204,7 +204,7 @@ def cell_shown(cell: Cell, form: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A number, or `-` where there is none; one that rounds to 0 has no sign of its own."""
+    """A number, or `-` if there is none; one that rounds to 0 has no sign."""
     if value is None:
         return "-"
     shown = f"{value:{form}}"
@@ -212,7 +212,7 @@ def number(value: float | None, form: str) -> str:
 
 
 def interval_shown(estimate: Estimate, form: str) -> str:
-    """`0.12 to 0.34`, `- (n 5)` where so few units have none, or `-`."""
+    """`0.12 to 0.34`, `- (n 5)` if there are too few units for one, or `-`."""
     if estimate.low is None or estimate.high is None:
         return f"- (n {estimate.n_units})" if _is_of_few(estimate) else "-"
     return f"{number(estimate.low, form)} to {number(estimate.high, form)}"
@@ -225,14 +225,14 @@ def _is_of_few(estimate: Estimate) -> bool:
 
 
 def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
-    """Why some of these have no interval, for below a table; `units` is what they are over."""
+    """Why some of these have no interval, for below a table; `units` names what they are over."""
     if not any(_is_of_few(estimate) for estimate in estimates):
         return []
     return [f"- (n ...): no interval from fewer than {MIN_UNITS} {units}"]
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 100 where there is none."""
+    """Columns of the terminal; 100 if there is none."""
     return max(60, shutil.get_terminal_size((100, 40)).columns)
 
 
@@ -242,22 +242,22 @@ def render(*parts: Block) -> str:
     console = Console(file=out, width=terminal_width(), highlight=False)
     for part in parts:
         if isinstance(part, str):
-            # A signature is to be copied whole; sentences are to be read.
+            # A signature must be copied whole; sentences are to be read.
             console.print(Text(part), soft_wrap="|" in part)
             continue
         table = _terminal_table(part)
-        # A terminal that is too narrow wraps lines; digits are never cut off.
+        # A terminal that is too narrow wraps lines; digits are never truncated.
         least = Measurement.get(console, console.options.update(width=_WIDEST), table).minimum
         console.print(table, width=max(least, console.width), crop=False)
-    # A title or an author of somebody's file never reaches the terminal as a command to it.
+    # Escape titles and authors from users' files: they must not reach the terminal as commands.
     return without_controls(out.getvalue(), keep_lines=True)
 
 
 def _terminal_table(sheet: Sheet) -> Table:
     table = Table(box=None, pad_edge=False)
     cells = sheet.shown(_MAX_ROWS if sheet.many else None)
-    # The narrowest that a column can be: its numbers in one line, its title by words, and a title
-    # that is the name of a file in several.
+    # The minimum width of a column: its numbers on one line, its title split at words, and a title
+    # that is a file name in several pieces.
     widths = [
         max(
             *(min(len(word), _MIN_NAME_CHARS) for word in title.split() or [""]),
@@ -275,7 +275,7 @@ def _terminal_table(sheet: Sheet) -> Table:
                 Text(title), no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room))
             )
         else:
-            # A name keeps a few letters in a line, or nobody can read it.
+            # A name keeps at least a few letters per line, or it is unreadable.
             table.add_column(
                 Text(title), overflow="fold", min_width=min(_MIN_NAME_CHARS, widths[k])
             )
@@ -285,7 +285,7 @@ def _terminal_table(sheet: Sheet) -> Table:
 
 
 def latex_of(parts: Sequence[Block]) -> str:
-    """The tables as tabulars in the style of booktabs; lines between them are comments."""
+    """The tables as booktabs-style tabulars; lines between them are comments."""
     lines = [LATEX_BEGIN]
     for part in parts:
         lines += _latex_table(part) if isinstance(part, Sheet) else latex_comment(part)
@@ -293,7 +293,7 @@ def latex_of(parts: Sequence[Block]) -> str:
 
 
 def latex_comment(text: str) -> list[str]:
-    """Lines that LaTeX passes over."""
+    """Lines that LaTeX ignores."""
     return [f"% {without_controls(line)}" for line in text.splitlines() if line]
 
 
@@ -301,7 +301,7 @@ def _latex_table(sheet: Sheet) -> list[str]:
     cells = sheet.shown()
     layout = "".join("r" if is_number else "l" for is_number in cells.are_numbers)
     lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
-    # The braces keep a text in brackets from being read as an option of the line before.
+    # The braces keep text in brackets from being read as an option of the previous line.
     lines += ["{}" + " & ".join(map(escape_latex, cells.titles)) + r" \\", r"\midrule"]
     for row in cells.rows:
         shown = ["--" if cell == "-" else escape_latex(cell) for cell in row]
@@ -310,7 +310,7 @@ def _latex_table(sheet: Sheet) -> list[str]:
 
 
 def html_of(parts: Sequence[Block]) -> str:
-    """The tables and lines as HTML without script and style sheet, in which all is escaped."""
+    """The tables and lines as escaped HTML without scripts and style sheets."""
     return "".join(
         _html_table(part) if isinstance(part, Sheet) else f"<p>{escape(visible(part))}</p>"
         for part in parts
@@ -329,10 +329,10 @@ def _html_table(sheet: Sheet) -> str:
 
 
 def csv_of(parts: Sequence[Block]) -> dict[str, str]:
-    """The sheets of each name as one CSV, by that name: values as they are, not as shown.
+    """The sheets of each name as one CSV, by that name: raw values, not as displayed.
 
     A column of estimates has columns for the ends of its interval, n and its units. A cell without
-    a value is empty; what is missing has its reason in a column of its own.
+    a value is empty; missing values have their reason in a separate column.
     """
     files: dict[str, list[dict[str, object]]] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""Tables of labelled spans: what people call them, who agrees, and which are which."""
+"""Tables of labelled spans: the labels, the agreement, and the spans of each kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_CHARS = 60
 
 
 class _Scored(Protocol):
-    """What a job has found."""
+    """The results of a job."""
 
     @property
     def spans(self) -> Sequence[DrawnSpan]: ...
@@ -95,7 +95,7 @@ def _columns(scored: _Scored) -> list[Column]:
 
 
 def _listed(scored: _Scored, kind: str) -> list[list[Cell]]:
-    """The spans that people call so, with what each reader says of them."""
+    """The spans that people give this label, with each reader's verdict."""
     spans = [span for span in scored.spans if scored.kinds.get(span.id) == kind]
     spans.sort(key=lambda span: -(span.over_chance or 0.0))
     return [

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of Chakrabarty et al. 2024, of any study of stories."""
+"""Figures 3 and 4 of Chakrabarty et al. 2024, for any study of stories."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Counts = Mapping[str, Mapping[Any, int]]
 
 
 def save_study(passed: Counts, ranks: Counts, origins: Counts, n_items: int, path: Path) -> None:
-    """Tests passed, places in the group and supposed origins, by author, in percent of readings.
+    """Tests passed, ranks in the group and supposed origins, by author, in percent of readings.
 
-    What was not asked has no panel. The same counts give the same bytes. Raises `InputError` for
-    an unknown ending.
+    Questions that were not asked have no panel. The same counts give the same bytes. Raises
+    `InputError` for an unknown extension.
     """
     panels: list[tuple[str, Counts, Sequence[Any]]] = [("tests passed", passed, range(n_items + 1))]
     for title, counts in (("place in the group", ranks), ("taken for", origins)):

@@ -1,4 +1,4 @@
-"""Tables of a study of stories: who passes what, and how far the readers agree."""
+"""Tables of a study of stories: pass rates, and how well the readers agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pass_rates(
 def tests_passed(
     panel: Panel, rubric: Rubric, authors: Mapping[str, str]
 ) -> dict[str, dict[int, int]]:
-    """How often a reader let a story of an author pass so many tests, where they answered all."""
+    """Number of tests passed, by author, counted over readers who answered all."""
     stories: dict[str, list[int]] = {}
     for place, (story, _) in enumerate(panel.subjects):
         stories.setdefault(story, []).append(place)
@@ -62,7 +62,7 @@ def study_tables(
     *,
     seed: int = 0,
 ) -> list[Block]:
-    """Pass rates, agreement with intervals, tests passed, places and supposed origins."""
+    """Pass rates, agreement with intervals, tests passed, ranks and supposed origins."""
     rates = pass_rates(panel, rubric, authors)
     first = Sheet(
         "passed",
@@ -126,15 +126,15 @@ class PairItem:
     n: int
     n_neither: int
     first_share: float | None
-    """Of the answers that prefer one, how often it was the one shown first."""
+    """Of the answers with a preference, how often it was the story shown first."""
     n_shared: int
     """Pairs that several people compared."""
     share_same: float | None
-    """Over two answers to one question about a pair, how often they are the same."""
+    """How often two answers to one question about a pair are the same."""
 
 
 def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[Block]:
-    """How people answered each item about stories side by side, and how far they agree."""
+    """People's answers to each item about stories side by side, and their agreement."""
     columns = [
         Column("item"),
         Column("answers", "d", name="n"),

@@ -16,7 +16,7 @@ _WIDTH = 92
 
 
 def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
-    """By item, first why stories pass it, then why they fail it, with the most typical reasons."""
+    """By item, why stories pass it, then why they fail it, with the most typical reasons."""
     lines: list[str] = []
     for item in rubric.items:
         mine = [theme for theme in themes if theme.item == item.id]

@@ -1,1 +1,1 @@
-"""The papers' tables, from the data that their authors released: a module a paper."""
+"""The papers' tables, from the data that their authors released: one module per paper."""

@@ -1,7 +1,7 @@
-"""The numbers that a paper prints, beside what was computed for them.
+"""The numbers that a paper prints, next to the computed ones.
 
-`printed/<paper>.csv` holds a paper's numbers by table, row and column. Where a table drops zeros at
-the end of its numbers they are written out, so that each number has the digits of its table.
+`printed/<paper>.csv` has a paper's numbers by table, row and column. Where a table drops trailing
+zeros they are written out, so that each number has the digits of its table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["Claim", "agreement_lines", "claim_sheet", "claims_of", "load_printed
 
 _DIFFERS = " !"
 _TINY = 1e-9
-"""So that half of the last digit rounds either way, whatever its binary form."""
+"""Tolerance that lets half of the last digit round either way, whatever its binary form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A number that a paper prints, and what was computed for it."""
+    """A number that a paper prints, and the computed one."""
 
     table: str
     row: str
@@ -34,9 +34,9 @@ class Claim:
     printed: Decimal
     computed: float | None
     why: str = ""
-    """Why they differ or cannot be compared, as far as that is known."""
+    """Why they differ or cannot be compared, if known."""
     by: str = ""
-    """What computed it, where several things do."""
+    """What computed it, if there are several sources."""
 
     def __post_init__(self) -> None:
         if self.computed is None and not self.why:
@@ -49,7 +49,7 @@ class Claim:
 
     @property
     def differs(self) -> bool | None:
-        """Whether it rounds to another number than the printed one; None where it is missing.
+        """Whether it rounds to another number than the printed one; None if it is missing.
 
         0.415 rounds to 0.41 and to 0.42.
         """
@@ -59,12 +59,12 @@ class Claim:
         return not math.isclose(self.computed, float(self.printed), rel_tol=0, abs_tol=half)
 
     def shown(self) -> str:
-        """`27.8 (27.9) !`: ours, the printed one in brackets, and a mark where they differ."""
+        """`27.8 (27.9) !`: ours, the printed one in brackets, and a mark if they differ."""
         ours = "missing" if self.computed is None else f"{self.computed:.{self.n_digits}f}"
         return f"{ours} ({self.printed}){_DIFFERS if self.differs else ''}"
 
     def record(self, field: str) -> dict[str, object]:
-        """What a row of a CSV file holds of it."""
+        """Its part of a row of a CSV file."""
         parts = {"_printed": str(self.printed), "_differs": self.differs, "_why": self.why}
         return {field: self.computed} | {f"{field}{name}": value for name, value in parts.items()}
 
@@ -113,7 +113,7 @@ def claims_of(
 ) -> list[Claim]:
     """A claim for each printed number of `tables`; `computed` is by row and column.
 
-    `missing` says why numbers were not computed, and `why` why they differ; `notes` say so of some,
+    `missing` says why numbers were not computed, and `why` why they differ; `notes` do so for some,
     by row and column.
     """
     found = []
@@ -135,9 +135,9 @@ def claim_sheet(
     form: str,
     forms: Sequence[str] = (),
 ) -> Sheet:
-    """Claims by row and column, whose titles are given; `others` are numbers without a claim.
+    """Claims by row and column, with the given titles; `others` are numbers without a claim.
 
-    `form` is the format of these, and `forms` where each row has its own.
+    `form` is their format, and `forms` the formats if each row has its own.
     """
     cells: dict[tuple[str, str], Cell] = dict(others or {})
     cells |= {(claim.row, claim.column): claim for claim in claims}
@@ -149,7 +149,7 @@ def claim_sheet(
 
 
 def agreement_lines(claims: Sequence[Claim]) -> list[str]:
-    """How many of how many agree, why others differ, and why others are missing."""
+    """How many agree out of how many, why others differ, and why others are missing."""
     n_computed = sum(claim.computed is not None for claim in claims)
     n_equal = sum(claim.differs is False for claim in claims)
     lines = [

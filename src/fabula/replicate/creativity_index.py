@@ -1,11 +1,11 @@
-"""The analyses of "AI as Humanity's Salieri", on the texts and references at hand.
+"""The analyses of "AI as Humanity's Salieri", on the available texts and references.
 
 Lu et al. 2024, section "Evaluation": the Creativity Index of people and models, by verbatim and by
-near matches too (Figure 3a to 3d); L-uniqueness against L (3e), of models before and after
-alignment too (3f, 3g); the spread of matches over documents (3h to 3j); and machine-text detection
+near matches (Figure 3a to 3d); L-uniqueness against L (3e), including models before and after
+alignment (3f, 3g); the spread of matches over documents (3h to 3j); and machine-text detection
 (3n). The texts are the authors' own (`creativity_index_release`) or others. The paper's reference
-is RedPajama, 900 million web documents; here it is what the user has, so what can agree is which
-group stands above which, not the numbers.
+is RedPajama, 900 million web documents; here it is the user's, so only the ranking of groups can
+agree, not the numbers.
 """
 
 from __future__ import annotations
@@ -80,28 +80,28 @@ _TEXTS = ("hanna_writingprompts", "fastdetect_writing")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared with what. The defaults follow appendix B."""
+    """What is compared. The defaults follow appendix B."""
 
     texts: Mapping[str, Sequence[Document]]
-    """By name of the set, as `read_set` reads it; the `label` tells people from machines."""
+    """By name of the set, as from `read_set`; the `label` tells people from machines."""
     references: Mapping[str, Sequence[Document] | Path]
-    """By name: a corpus that was built, or documents to build one of."""
+    """By name: an existing corpus, or documents to build one from."""
     label: Label
     by: str = "model"
     cluster: str | None = None
-    """The field that clusters were read by; the usual ones, where it is None."""
+    """The field that defines clusters; None for the usual ones."""
     levels: Levels = Levels(5, 12)
     spread: int = 50
     model: str | None = "local"
-    """Whose log-probabilities are compared; None for none."""
+    """Model whose log-probabilities are compared; None for none."""
     near: NearSettings = NearSettings()
     matches: tuple[Match, ...] = MATCHES
     exclude: CopyRule | None = None
-    """Leaves out of the reference, for each text, what copies or quotes it."""
+    """Excludes from the reference, for each text, what copies or quotes it."""
     aligned: tuple[tuple[str, str], ...] = ()
     """Groups of models before and after alignment, which are compared level by level."""
     release: Path | None = None
-    """The authors' folder, whose texts these are."""
+    """The authors' folder, if these are their texts."""
     seed: int = 0
     n_threads: int = 1
 
@@ -115,23 +115,23 @@ class Scored:
     match: Match
     path: Path
     n_copied: int
-    """Texts of which half or more stands in the reference."""
+    """Texts at least half of which is in the reference."""
     n_cleared: dict[str, int]
-    """Texts for which documents were left out that copy or quote them, by label."""
+    """Texts for which documents that copy or quote them were excluded, by label."""
     groups: Comparison
     """By author or model; a group's n counts clusters."""
     above: dict[str, tuple[Difference, float | None]]
-    """By group of machines: people against it, with Holm's p over the groups."""
+    """By group of machines: people compared with it, with Holm's p over the groups."""
     people: Comparison
-    """People against all machines together."""
+    """People compared with all machines together."""
     models: Omnibus | None
-    """Whether the groups of machines differ at all; None of fewer than two."""
+    """Whether the groups of machines differ at all; None for fewer than two."""
     by_level: tuple[LevelDifference, ...]
     """People against machines, people against each group of these, and each group before alignment
     against the one after it, at each L."""
 
     def people_above(self, human: str) -> float | None:
-        """In percent; None where machines are several groups, or none."""
+        """In percent; None if machines are several groups, or none."""
         if len(self.people.pairs) != 1:
             return None
         (pair,) = self.people.pairs
@@ -150,7 +150,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class LevelDifference:
-    """L-uniqueness of group A against B at one L, of the clusters that both have."""
+    """L-uniqueness of group A compared with B at one L, over the clusters that both have."""
 
     a: str
     b: str
@@ -173,7 +173,7 @@ class Detector:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How uniqueness falls over documents, people beside machines."""
+    """How uniqueness falls over documents, for people and machines."""
 
     texts: str
     reference: str
@@ -185,12 +185,12 @@ class Spread:
     difference: Difference
     """People against machines, after the last document."""
     to_half: dict[str, tuple[float | None, int, int]]
-    """Mean documents to push it below a half, of how many texts that can be, of how many in all."""
+    """Mean documents to push it below a half, number of texts where possible, number of all."""
     level: int
     signature: str
 
     def as_printed(self) -> dict[str, float | None]:
-        """The numbers of Figure 3h; none where another level or number of documents was asked."""
+        """The numbers of Figure 3h; none if another level or number of documents was requested."""
         if self.level != 5 or len(self.curves["human"]) != 51:
             return {}
         left = {f"{side}_uniqueness_50": curve[-1] for side, curve in self.curves.items()}
@@ -199,7 +199,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Analyses:
-    """All that was found."""
+    """All results."""
 
     texts: Mapping[str, Texts]
     scored: tuple[Scored, ...]
@@ -211,13 +211,13 @@ class Analyses:
     is_release: bool = False
     """Whether the texts are the authors' own."""
     settings: tuple[SettingsTable, ...] = ()
-    """How far each setting moves the index, where that was asked."""
+    """How much each setting changes the index, if requested."""
 
     @property
     def claims(self) -> list[Claim]:
         """The printed numbers, for each set and reference; 3h with near matches, as in the paper.
 
-        Novels stand for other texts than the authors', whatever these are.
+        The novels' numbers apply to texts other than the authors', whatever these are.
         """
         found: list[Claim] = []
         for by, scored in grouped(self.scored):
@@ -252,14 +252,14 @@ _PRINTED: Mapping[str, tuple[str, list[str]]] = {
     "poem": ("poems", ["Figure 3b"]),
     "speech": ("speeches", ["Figure 3c"]),
 }
-"""What the paper prints of each kind of its texts, and of any others."""
+"""The paper's numbers for each kind of its texts, and for any others."""
 
 
 G = TypeVar("G", Scored, Spread)
 
 
 def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
-    """By texts and reference, in the order they come."""
+    """By texts and reference, in order of appearance."""
     found: dict[tuple[str, str], list[G]] = {}
     for item in items:
         found.setdefault((item.texts, item.reference), []).append(item)
@@ -267,13 +267,13 @@ def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
 
 
 def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
-    """What `data` holds: the authors' texts, or human_vs_machine/ and reference/.
+    """Load `data`: the authors' texts, or human_vs_machine/ and reference/.
 
-    Texts are cut to their first `n_words` words, the paper's 256 (appendix B.2), and what a pair
-    has in common is dropped, so that neither length nor prompt tells them apart.
+    Texts are truncated to their first `n_words` words, the paper's 256 (appendix B.2), and what a
+    pair has in common is dropped, so that neither length nor prompt tells them apart.
 
     The authors' texts are compared with machine texts of other prompts, unless other references
-    are given, and documents that copy or quote a text are left out for it (appendix A.3). The
+    are given, and documents that copy or quote a text are excluded for it (appendix A.3). The
     others are compared with classics, with machine texts of other prompts, and with both.
     """
     label = Label("label", "human")
@@ -305,7 +305,7 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
 
 
 def _machines(sets: Iterable[Sequence[Document]]) -> list[Document]:
-    """Texts by machines, to be a reference."""
+    """Machine texts, used as a reference."""
     return [
         replace(d, id=f"machine-{d.id}")
         for texts in sets
@@ -390,13 +390,13 @@ def score(
     title: str,
     report: Callable[[str], None],
 ) -> None:
-    """Score texts into a file, or what an interrupted run left to score."""
+    """Score texts into a file, or the part that an interrupted run left."""
     for k, _ in enumerate(ScoreRun(measure, to_row, file).rows(texts), 1):
         report(f"{title}: {k:,} of {len(texts):,} texts")
 
 
 def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Detector]:
-    """People against all machines, and against each group of these where they are several."""
+    """People against all machines, and against each group of these if there are several."""
     rows = list(read_rows(file))
     machines = [row for row in rows if str(row[plan.label.field]) != plan.label.human]
     people = [row for row in rows if str(row[plan.label.field]) == plan.label.human]
@@ -411,9 +411,9 @@ def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Dete
 
 
 def same_cluster(reference: Reference, texts: Sequence[Document], plan: Plan) -> ExcludeSame | None:
-    """A machine's text may stand in the reference; those of a text's cluster are left out for it.
+    """A machine's text may be in the reference; those of a text's cluster are excluded for it.
 
-    Clusters are known of the texts; the reference's documents have the field that they are made of.
+    Clusters are known for the texts; the reference's documents have the field that defines them.
     """
     field = field_of(texts, plan.cluster)
     documents = reference.documents(reference.numbers())
@@ -521,7 +521,7 @@ def _level_difference(
 
 
 def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[Detector]:
-    """What a language model's probabilities tell of the same texts."""
+    """What a language model's probabilities say about the same texts."""
     if plan.model is None:
         return []
     measure = ProbabilityMeasure(LikelihoodModel(plan.model))
@@ -536,7 +536,7 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
 
 
 def _spread(scored: Scored, plan: Plan) -> Spread | None:
-    """People beside machines over the number of documents; None where a side has no texts.
+    """People and machines over the number of documents; None if a side has no texts.
 
     A cluster's texts of one side count as one, by their mean.
     """
@@ -577,7 +577,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
 
 
 def _last(curves: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, list[float]]:
-    """What is left in the end, by cluster."""
+    """The final uniqueness, by cluster."""
     return {name: [curve[-1] for curve in some] for name, some in curves.items()}
 
 

@@ -1,9 +1,9 @@
-"""The files that the authors of "AI as Humanity's Salieri" published, and what their search writes.
+"""Files published by the authors of "AI as Humanity's Salieri", and the output of their search.
 
-Their repository (github.com/GXimingLu/creativity_index) has no licence, so that Fabula reads the
-copy that a user has and holds nothing of it. `data/<kind>/<writer>_<kind>.json` is a list of texts
-with their prompts; `outputs/**/<writer>_<kind>.json`, which a user's own run of their programs
-leaves, is the same list with the spans that were found.
+Their repository (github.com/GXimingLu/creativity_index) has no licence, so Fabula reads the user's
+copy and includes nothing of it. `data/<kind>/<writer>_<kind>.json` is a list of texts with their
+prompts; `outputs/**/<writer>_<kind>.json`, written when a user runs their programs, is the same
+list with the matched spans.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ASKED = re.compile(r"^.*?starting with the following (?:prompt|line|sentence): 
 _CLOSING = re.compile(r"\s*(?:\[/INST\]|<\|assistant\|>)\s*$")
 _MAX_ERROR = 1e-6
 _WHOLE = "whole_digest"
-"""The field that names a text as it was before it was cut."""
+"""The field that contains a text as it was before truncation."""
 
 
 def release_folder(folder: Path) -> Path:
@@ -40,18 +40,18 @@ def release_folder(folder: Path) -> Path:
 
 
 def is_release(folder: Path) -> bool:
-    """Whether a folder is laid out as theirs."""
+    """Whether a folder has the layout of their release."""
     return any(_files(release_folder(folder), kind) for kind in KINDS)
 
 
 def read_release(folder: Path) -> dict[str, list[Document]]:
-    """Their texts by kind, those that are there.
+    """Their texts by kind, as far as present.
 
-    Each has its `label`, its `model` (of people `human`) and its prompt, the opening that all
-    writers of the kind have, whatever was put around it. The prompt at the beginning of a text is
-    marked (`shared_prefix_chars`): people's texts begin with it, those of models often.
+    Each has its `label`, its `model` (for people `human`) and its prompt, the opening that all
+    writers of the kind share, without any text around it. The prompt at the beginning of a text is
+    marked (`shared_prefix_chars`): people's texts begin with it, those of models often do.
 
-    Raises `InputError` where a file is not of their form, or a kind has no texts by people.
+    Raises `InputError` if a file has another format, or a kind has no texts by people.
     """
     found: dict[str, list[Document]] = {}
     for kind in KINDS:
@@ -108,27 +108,28 @@ def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Doc
 
 
 def _opening(prompt: str) -> str:
-    """What a text was to begin with: without the request, and the marks of a chat."""
+    """The required opening of a text: without the request, and without chat markup."""
     return " ".join(_CLOSING.sub("", _ASKED.sub("", prompt)).split())
 
 
 def _prefix(text: str, prompt: str) -> int:
-    """How many characters the prompt takes at the beginning of a text, in any spacing; else 0."""
+    """The length of the prompt at the beginning of a text, in any spacing; else 0."""
     words = r"\s+".join(map(re.escape, prompt.split()))
     found = re.match(rf"\W*{words}", text, re.IGNORECASE)
-    # What is nothing but its prompt stays.
+    # A text that is nothing but its prompt is kept.
     return found.end() if found is not None and text[found.end() :].strip() else 0
 
 
 def read_outputs(
     folder: Path, texts: Mapping[str, Sequence[Document]], levels: Levels
 ) -> Iterator[tuple[str, Literal["verbatim", "near"], list[dict[str, Any]]]]:
-    """What their search found, as rows of scores: (kind, match, rows) for each kind that has files.
+    """Their search results, as rows of scores: (kind, match, rows) for each kind that has files.
 
-    L-uniqueness follows from the spans, which are maximal: a word counts at L that lies in none of
-    L tokens or more. The number of tokens follows from their `coverage`. Texts that were cut or
-    left out there are not in these rows; others have the clusters that `texts` have. Raises
-    `InputError` for a file of another form, and for a kind without texts of people or of machines.
+    L-uniqueness follows from the spans, which are maximal: a word is unique at L if it lies in none
+    of L tokens or more. The number of tokens follows from their `coverage`. Texts that were
+    truncated or omitted there are not in these rows; others have the clusters that `texts` have.
+    Raises `InputError` for a file in another format, and for a kind without texts of people or of
+    machines.
     """
     known = {
         (kind, document.meta["model"], str(document.meta[_WHOLE])): document

@@ -1,11 +1,11 @@
-"""How far the settings of the Creativity Index move it, and the difference that it is to show.
+"""How much the settings of the Creativity Index change it, relative to the effect it should show.
 
-Lu et al. 2024 leave open, or settle in their programs only, what a word is (their text is cased,
-and punctuation marks are words), what is left out of the reference, and why the levels are 5 to 12.
-Here texts are scored under every combination of these, and the variance of what comes is divided
-among them (an analysis of variance; combinations are balanced, so that its parts add up): between
-people and models, between the texts of either, by each setting, and by how a setting moves people
-and models apart.
+Lu et al. 2024 leave open, or define only in their programs, what a word is (their text is cased,
+and punctuation marks are words), what is excluded from the reference, and why the levels are 5 to
+12. Here texts are scored under every combination of these, and the variance of the results is
+partitioned (an analysis of variance; combinations are balanced, so that its parts add up): between
+people and models, between the texts of either, by each setting, and by the interaction of a setting
+with people versus models.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ FACTORS: Mapping[str, tuple[str, str]] = {
     "self-exclusion": ("auto", "none"),
     "levels": ("all", "lowest three"),
 }
-"""The settings that are varied, and the two values of each: Fabula's own first. `split` takes words
-apart at apostrophes and hyphens."""
+"""The settings that are varied, and the two values of each: Fabula's default first. `split` splits
+words at apostrophes and hyphens."""
 
 _JOINT = regex.compile(r"(?<=\p{L})['’‘\-‐‑](?=\p{L})")
 _N_LOW = 3
@@ -51,7 +51,7 @@ _N_LOW = 3
 
 @dataclass(frozen=True, slots=True)
 class SettingEffect:
-    """What one setting changes, over all values of the others."""
+    """The effect of one setting, over all values of the others."""
 
     name: str
     values: tuple[str, str]
@@ -61,9 +61,9 @@ class SettingEffect:
     """People above machines, in percent."""
     auroc: tuple[float, float]
     share: float
-    """Of the whole variance."""
+    """Share of the total variance."""
     share_apart: float
-    """Of the whole variance, by moving people and machines apart."""
+    """Share of the total variance due to its interaction with people versus machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class SettingsTable:
     reference: str
     n_texts: int
     n_missing: int
-    """Texts without an index under some setting."""
+    """Texts without an index under at least one setting."""
     effects: tuple[SettingEffect, ...]
     share_sides: float
-    """Of the variance: between people and machines."""
+    """Share of the variance between people and machines."""
     share_texts: float
     """Between the texts of either."""
     share_rest: float
-    """What settings do to single texts, and to each other."""
+    """Interactions of settings with single texts, and with each other."""
     signatures: tuple[str, ...]
 
 
@@ -90,8 +90,8 @@ def compare_settings(
 ) -> tuple[SettingsTable, ...]:
     """Score each set against each reference under every combination of settings, verbatim.
 
-    References are built again eight times, so they should be small. Resumes where it was
-    interrupted. Raises `InputError` where a level range has no more than three levels.
+    References are rebuilt eight times, so they should be small. Interrupted runs resume. Raises
+    `InputError` if a level range has no more than three levels.
     """
     if len(list(plan.levels)) <= _N_LOW:
         raise InputError(f"`levels` {plan.levels}: comparing settings takes more than {_N_LOW}")
@@ -249,7 +249,7 @@ def _contrasts(
     values: NDArray[np.float64], is_human: NDArray[np.bool_], clusters: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """People above machines in percent, over the clusters that both have, and the AUROC, under each
-    combination: float64 (2, 2, 2, 2, 2), both; NaN where no cluster has both."""
+    combination: float64 (2, 2, 2, 2, 2), both; NaN if no cluster has both."""
     cells: dict[str, tuple[list[int], list[int]]] = {}
     for place, name in enumerate(clusters):
         cells.setdefault(name, ([], []))[0 if is_human[place] else 1].append(place)

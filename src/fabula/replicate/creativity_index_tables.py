@@ -35,11 +35,11 @@ _CLAIMED = {
     "human_to_half": "to half, people",
     "machine_to_half": "to half, machines",
 }
-"""The columns beside the paper: what it prints, and a title."""
+"""The columns compared with the paper: the printed quantity, and a title."""
 
 
 class _Marks:
-    """Short marks for signatures, which are printed once at the end."""
+    """Short marks for signatures, which are printed in full once at the end."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -159,7 +159,7 @@ def _gap(one: LevelDifference) -> Cell:
 
 
 def _settings_parts(tables: Sequence[SettingsTable]) -> Iterator[Block]:
-    """Nothing where it was not asked for."""
+    """Empty if it was not requested."""
     if not tables:
         return
     yield (
@@ -377,11 +377,11 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
 
 
 def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
-    """Uniqueness against the number of documents, a panel a set and reference."""
+    """Uniqueness against the number of documents, a panel per set and reference."""
     panels = grouped(spreads)
     n_columns = len({one.reference for one in spreads})
     n_rows = -(-len(panels) // n_columns)
-    # By reference, the sets of texts below each other.
+    # By reference, with the sets of texts below each other.
     panels.sort(key=lambda panel: panel[0][0])
     size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
     with figure_of(path, n_rows, n_columns, figsize=size, sharey=True) as (figure, all_axes):

@@ -17,34 +17,34 @@ from fabula.types import Document
 __all__ = ["CLUSTER", "Texts", "cluster_set", "field_of", "made_of", "read_set"]
 
 CLUSTER = "cluster"
-"""The field of a text that names its cluster: texts of one count as one, everywhere."""
+"""The field of a text that names its cluster: texts of one cluster count as one, everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a set of texts is made of."""
+    """The composition of a set of texts."""
 
     n_texts: int
     n_human: int
     n_clusters: int
     n_clusters_before: int
-    """Before clusters were joined whose texts are copies of each other."""
+    """Before joining clusters whose texts are copies of each other."""
 
 
 def read_set(
     path: Path, n_words: int | None, label: Label, cluster: str | None = None
 ) -> list[Document]:
-    """The texts of a file, as `cluster_set` makes them."""
+    """The texts of a file, processed by `cluster_set`."""
     return cluster_set(list(read_documents([str(path)])), n_words, label, cluster)
 
 
 def cluster_set(
     found: Sequence[Document], n_words: int | None, label: Label, cluster: str | None = None
 ) -> list[Document]:
-    """Texts without what a pair shares, cut to their first `n_words` words.
+    """Texts without what a pair shares, truncated to their first `n_words` words.
 
-    Each has its `cluster`, by the field that is named or the usual ones, and by what the whole
-    texts, with what is dropped, have in common.
+    Each has its `cluster`, by the named field or the usual ones, and by what the whole texts,
+    including what is dropped, have in common.
     """
     fields = [_fields(document) for document in found]
     field = cluster_field(fields, cluster)
@@ -76,7 +76,7 @@ def _cut(document: Document, n_words: int | None, cluster: str) -> Document:
 
 
 def made_of(texts: Sequence[Document], label: Label, cluster: str | None) -> Texts:
-    """How many texts, people and clusters there are in a set that `read_set` read."""
+    """The number of texts, people and clusters in a set from `read_set`."""
     field = field_of(texts, cluster)
     return Texts(
         n_texts=len(texts),
@@ -87,7 +87,7 @@ def made_of(texts: Sequence[Document], label: Label, cluster: str | None) -> Tex
 
 
 def field_of(texts: Sequence[Document], cluster: str | None) -> str | None:
-    """The field that clusters are made of, before copies are known."""
+    """The field that defines clusters, before copies are known."""
     return cluster_field([_fields(document) for document in texts], cluster)
 
 

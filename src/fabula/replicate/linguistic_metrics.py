@@ -1,8 +1,8 @@
-"""Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses" again.
+"""Replicate Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
 Roemmele, Gordon and Swanson 2017: five systems continue passages of children's books, and fifteen
-metrics tell them apart. Here the passages are of the books at hand, and the generators are trained
-on the texts at hand; so what can agree is which system stands above which, not the numbers.
+metrics distinguish them. Here the passages come from the available books, and the generators are
+trained on the available texts, so only the ranking of the systems can agree, not the numbers.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from fabula.text.pipeline import load_pipeline
 __all__ = ["OTHER_GOLD", "PAPER_SYSTEMS", "Replica", "default_files", "replicate_table"]
 
 PAPER_SYSTEMS = ("random", "case-based", "unigram", "recurrent", GOLD)
-"""The columns of Table 2, in its order."""
+"""The columns of Table 2, in order."""
 
 OTHER_GOLD = "gold of another passage"
-"""A control that the paper lacks: sentences of the same books and lengths, out of their place."""
+"""A control that the paper lacks: sentences of the same books and lengths, out of context."""
 
 _PASSAGES = ("cbt/cbt_test_3books.jsonl.gz",)
 _TRAINING = (
@@ -67,7 +67,7 @@ class Replica:
     n_passages: int
     has_recurrent: bool
     examples: Sequence[Example] = ()
-    """Passages with what every system wrote and its scores, as Table 1 shows one."""
+    """Passages with what every system wrote and its scores, as in Table 1."""
 
     def is_highest(self, metric: Metric) -> bool:
         """Whether gold has the largest value of the paper's systems, whatever the tests say."""
@@ -88,7 +88,7 @@ class Replica:
         )
 
     def marked_otherwise(self) -> list[tuple[Metric, str, str]]:
-        """What the paper's tests say and ours do not, or the other way: metric, above, below."""
+        """Where the paper's tests and ours disagree: metric, above, below."""
         systems = [system for system in PAPER_SYSTEMS if system in self.table.systems]
         return [
             (metric, a, b)
@@ -137,7 +137,7 @@ class Replica:
 
 
 def default_files(data: Path) -> tuple[list[str], list[str]]:
-    """Books to cut and texts to train on, of a folder with `cbt/` and `reference/`."""
+    """Books to cut and texts to train on, from a folder with `cbt/` and `reference/`."""
     missing = [name for name in (*_PASSAGES, *_TRAINING) if not (data / name).is_file()]
     if missing:
         raise InputError(
@@ -160,10 +160,10 @@ def replicate_table(
     n_jobs: int = 1,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Replica:
-    """Cut, train, generate, score and compare; every step goes on where it was interrupted.
+    """Cut, train, generate, score and compare; every step resumes where it was interrupted.
 
-    Each continuation is compared with `n_draws` random sentences of its book that are as long, with
-    none where that is 0. `report` gets a stage, how much of it is done, and of how much.
+    Each continuation is compared with `n_draws` random sentences of its book of equal length, or
+    none if that is 0. `report` gets a stage, how much of it is done, and the total.
     """
     stories = list(_cut(books, stride))
     report("reading the training texts", 0, 1)
@@ -223,7 +223,7 @@ def replicate_table(
 def _counted(
     report: Callable[[str, int, int], None], stage: str, total: int
 ) -> Callable[[int], None]:
-    """Told of each step that is done, it reports how many are."""
+    """Called for each completed step; reports how many are complete."""
     done = 0
 
     def advance(n: int) -> None:
@@ -245,7 +245,7 @@ def _read(files: Sequence[str]) -> Iterator[Any]:
 
 
 def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
-    """Passages of 20 sentences, of tokenised books (a list of sentences) or of any text."""
+    """Passages of 20 sentences, from tokenised books (a list of sentences) or from any text."""
     documents = read_documents(
         find_files(books, format_=None),
         text_field="sentences" if any(".jsonl" in book for book in books) else "text",
@@ -260,7 +260,7 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
 
 
 def _others(stories: Sequence[Story], seed: int) -> Iterator[Continuation]:
-    """The gold sentences, dealt to other passages."""
+    """The gold sentences, reassigned to other passages."""
     texts = [story.gold for story in stories]
     random.Random(seed).shuffle(texts)
     for story, text in zip(stories, texts, strict=True):

@@ -1,4 +1,4 @@
-"""Our Table 2 beside the paper's, and what differs."""
+"""Our Table 2 next to the paper's, and what differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["beside_paper"]
 
 
 def beside_paper(replica: Replica) -> list[Block]:
-    """Our table with its tests; ours and the paper's side by side; and what to make of it."""
+    """Our table with its tests; ours and the paper's side by side; and the interpretation."""
     claims = replica.claims
     titles = {metric.id: f"{metric.number:2}. {metric.title}" for metric in METRICS}
     systems = {system: system for system in PAPER_SYSTEMS}
@@ -33,7 +33,7 @@ def beside_paper(replica: Replica) -> list[Block]:
 
 
 def _papers_way(replica: Replica) -> str:
-    """What would be marked otherwise by the paper's tests."""
+    """What the paper's tests would mark differently."""
     otherwise = [f"{metric.number} {a} over {b}" for metric, a, b in replica.marked_otherwise()]
     return (
         "The paper's tests take passages and systems as independent samples. By them these marks "

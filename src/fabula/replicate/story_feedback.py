@@ -1,9 +1,9 @@
 """The tables of "Help Me Write a Story" (Rashkin, Clark, Huot and Lapata 2025).
 
-From the authors' released files, or from feedback of one's own. Where the released rows carry the
-authors' measures, these are averaged beside ours, so that it shows where ours differ from theirs.
-`story_feedback_check` finds that repetition in Table 1 is the mean of that in Table 9: it is taken
-among the answers of one model to one prompt in one number of shots, so it is here too.
+From the authors' released files, or from your own feedback. If the released rows carry the authors'
+measures, these are averaged next to ours, which shows where ours differ from theirs.
+`story_feedback_check` finds that repetition in Table 1 is the mean of that in Table 9: it is
+computed among the answers of one model to one prompt with one number of shots, so it is here too.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ _Numbers = Mapping[str, float | None]
 CountSentences = Callable[[list[str]], list[int]]
 
 LAYOUT = ("prompt", "shots", "model")
-"""The order in which Table 9 lists its cells."""
+"""The order of the cells in Table 9."""
 _MEASURED = ("Table 1", "Table 6", "Table 7", "Table 8", "Table 9", "Appendix E")
 _CROSSES = ((), ("model",), ("prompt",), ("shots",), ("method",), LAYOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A subset of the answers: each metric as printed, by the released columns, and by ours."""
+    """A subset of the answers: each metric as printed, from the released columns, and from ours."""
 
     where: Mapping[str, str]
     n: int
@@ -83,12 +83,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Our measure against the released column, answer by answer."""
+    """Our measure compared with the released column, answer by answer."""
 
     n: int
     n_equal: int
     mean_difference: float
-    """Of absolute differences."""
+    """Mean absolute difference."""
     correlation: float | None
 
 
@@ -99,7 +99,7 @@ class Automatic:
     rows: tuple[Row, ...]
     n_answers: int
     n_empty: int
-    """Answers without a character, which have length 0 and no trigram."""
+    """Answers without a character, which have length 0 and no trigrams."""
     n_missing: Mapping[str, int]
     matches: Mapping[str, Match]
     signature: str
@@ -107,7 +107,7 @@ class Automatic:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What one source of feedback gives."""
+    """The results from one source of feedback."""
 
     source: str
     is_released: bool
@@ -116,13 +116,13 @@ class Replica:
     validations: tuple[Validation, ...]
     names: Mapping[str, str]
     lacking: tuple[str, ...] = ()
-    """Released files that are not there."""
+    """Released files that are missing."""
 
     @property
     def claims(self) -> list[Claim]:
         """Tables 1 and 3 to 9, and appendix E: each number once for each `by` that computed it.
 
-        Of one's own feedback, only what the paper has of its models.
+        For your own feedback, only the paper's numbers for the same models.
         """
         numbers: dict[tuple[tuple[str, ...], str], dict[tuple[str, str], float | None]] = {}
         if self.is_released:
@@ -141,12 +141,12 @@ class Replica:
         ]
 
     def place(self, where: Mapping[str, str], by: str) -> tuple[str, str]:
-        """The `by` and the row of the claims of a subset; of one's own feedback with its model."""
+        """The `by` and the row of the claims of a subset; for your own feedback with its model."""
         own = "" if self.is_released else f", {where.get('model')}"
         return by + own, row_of_paper(where, is_released=self.is_released)
 
     def _computed(self) -> Iterator[tuple[tuple[str, ...], str, Mapping[str, str], _Numbers]]:
-        """Tables that have numbers of a subset, what computed these, the subset, the numbers."""
+        """Tables with numbers of a subset, what computed these, the subset, the numbers."""
         for row in self.automatic.rows if self.automatic else ():
             yield _MEASURED, "ours", row.where, {name: e.value for name, e in row.ours.items()}
             if self.is_released:
@@ -163,23 +163,23 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What measures need beside the answers; without it they are left out."""
+    """What measures need besides the answers; without it they are omitted."""
 
     count_sentences: CountSentences | None = None
     encoder: Encoder | None = None
     """For BERTScore, in percent as the paper prints it; comparable within one encoder only."""
     tokens: Tokens = "words"
-    """What trigrams are made of."""
+    """The tokenizer for trigrams."""
 
 
 _PLAIN = Means()
 
 NOTHING = Replica("", True, None, (), (), {}, RELEASED_FILES)
-"""Where there is neither the release nor feedback of one's own: every number is missing."""
+"""With neither the release nor your own feedback: every number is missing."""
 
 
 def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) -> Replica:
-    """What the released files of `folder` give. Raises `InputError`."""
+    """The results from the released files of `folder`. Raises `InputError`."""
     given = read_released(folder)
     measured: dict[str, dict[str, dict[str, float]]] = {}
     tables = None
@@ -214,9 +214,9 @@ def replicate_run(
     means: Means = _PLAIN,
     seed: int = 0,
 ) -> Replica:
-    """The same tables of one's own feedback, and of runs of `judge` that rated it.
+    """The same tables for your own feedback, and for runs of `judge` that rated it.
 
-    A figure of the paper stands only beside a model that it had. Raises `InputError`.
+    A figure of the paper is shown only next to a model that it had. Raises `InputError`.
     """
     rows = [{**row, "id": feedback_id(row)} for row in read_own(paths)]
     tables, measured = _automatic(rows, means, seed, is_released=False)
@@ -298,7 +298,7 @@ def _by_answer(answers: Answers) -> dict[str, NDArray[np.float64]]:
 
 
 def _released(rows: Rows) -> dict[str, float | None]:
-    """Means of the authors' columns over the rows that have them; none where no row has any."""
+    """Means of the authors' columns over the rows that have them; none if no row does."""
     kept: dict[str, list[float]] = {}
     says, is_right = 0, 0
     for row in rows:
@@ -337,7 +337,7 @@ def _matches(ours: Mapping[str, NDArray[np.float64]], rows: Rows) -> dict[str, M
 
 
 def _place(where: Mapping[str, str]) -> tuple[Any, ...]:
-    """Subsets in the paper's order; what it has not comes after, by name."""
+    """Subsets in the paper's order; others come last, by name."""
     values = []
     for dimension, value in where.items():
         order = ORDERS[dimension]

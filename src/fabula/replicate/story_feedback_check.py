@@ -1,12 +1,12 @@
-"""Whether the printed tables of Rashkin et al. 2025 follow from each other, without any data.
+"""Check whether the printed tables of Rashkin et al. 2025 are consistent, without any data.
 
-The 64 cells of Table 9 (prompt, shots, model) are of equally many answers, 1,304. So a figure of
-Table 1 is the plain mean of its cells, except that the precision of "perfect as-is" is a ratio of
-pooled counts (equation 1), which is the mean weighted by the share that says so, and repetition
-without those answers is weighted by the share of the others. Each printed figure is an interval of
-what rounds to it; a figure follows where its interval meets what the cells' intervals allow.
+The 64 cells of Table 9 (prompt, shots, model) have the same number of answers, 1,304. So a figure
+of Table 1 is the plain mean of its cells, except that the precision of "perfect as-is" is a ratio
+of pooled counts (equation 1), which is the mean weighted by the share that says so, and repetition
+without those answers is weighted by the share of the others. Each printed figure is the interval of
+values that round to it; a figure follows if its interval meets what the cells' intervals allow.
 
-Of the one cell that is unknown, what the *other* rows of Table 1 require of it is taken.
+For the one unknown cell, what the *other* rows of Table 1 require of it is used.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CELLS = {
     cell: printed_table(PAPER, "Table 9").get(", ".join(cell))
     for cell in itertools.product(PROMPTS, SHOTS, MODELS)
 }
-"""None for the one cell that is not in the text that the figures were read from. A precision is
-left out where nothing was said to be perfect."""
+"""None for the one cell missing from the text that the figures were read from. A precision is
+omitted if nothing was said to be perfect."""
 
 _HALF = 0.005
 """Half of the last printed digit."""
@@ -38,7 +38,7 @@ _TINY = 1e-9
 
 
 class Interval(NamedTuple):
-    """What a number may be."""
+    """The possible values of a number."""
 
     low: float
     high: float
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def printed(cls, value: float) -> Interval:
-        """What rounds to a figure of two decimals that cannot be below zero."""
+        """The values that round to a figure of two decimals that cannot be below zero."""
         return cls(max(0.0, value - _HALF), value + _HALF)
 
 
@@ -69,18 +69,18 @@ class Derived:
     """`mean`, or `weighted`."""
     printed: float
     allowed: Interval | None
-    """None where the other rows contradict each other about the unknown cell."""
+    """None if the other rows contradict each other about the unknown cell."""
 
     @property
     def follows(self) -> bool:
         return self.allowed is not None and self.allowed.meets(Interval.printed(self.printed))
 
     def shown(self) -> str:
-        """The printed figure, with a mark where it does not follow."""
+        """The printed figure, with a mark if it does not follow."""
         return f"{self.printed:.2f}{'' if self.follows else ' !'}"
 
     def record(self, field: str) -> dict[str, object]:
-        """What a row of a CSV file holds of it."""
+        """Its part of a row of a CSV file."""
         low, high = self.allowed or (None, None)
         bounds = {f"{field}_low": low, f"{field}_high": high}
         return {field: self.printed, **bounds, f"{field}_follows": self.follows}
@@ -88,7 +88,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One quantity that several tables give."""
+    """A quantity given in several tables."""
 
     what: str
     sources: Mapping[str, Interval]
@@ -101,7 +101,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """All that was compared."""
+    """Everything that was compared."""
 
     derived: tuple[Derived, ...]
     unknown: Mapping[str, Interval | None]
@@ -118,16 +118,16 @@ class Check:
 
 
 def mean_bounds(values: Sequence[Interval]) -> Interval:
-    """What the plain mean of numbers in intervals may be."""
+    """The possible values of the plain mean of numbers in intervals."""
     n = len(values)
     return Interval(math.fsum(v.low for v in values) / n, math.fsum(v.high for v in values) / n)
 
 
 def weighted_bounds(weights: Sequence[Interval], values: Sequence[Interval]) -> Interval:
-    """What sum(w x) / sum(w) may be.
+    """The possible values of sum(w x) / sum(w).
 
-    It is greatest where the values are, and where the greatest of them weigh the most and the
-    others the least; which are those is tried for every number of them.
+    It is greatest if the values are, with the most weight on the greatest of them and the least on
+    the others; every number of greatest values is tried.
     """
     signed = [(w, v.high) for w, v in zip(weights, values, strict=True)]
     high = _greatest(signed)
@@ -152,7 +152,7 @@ RULES = (
     ("length", "mean"), ("perfect", "mean"), ("perfect_precision", "weighted"),
     ("repetition", "mean"), ("repetition_imperfect", "weighted"), ("repetition_imperfect", "mean"),
 )  # fmt: skip
-"""How a column of Table 1 may come of Table 9; the paper does not say which rule the last has."""
+"""How a column of Table 1 may follow from Table 9; the paper does not state the last one's rule."""
 
 
 def check_printed() -> Check:
@@ -162,7 +162,7 @@ def check_printed() -> Check:
     derived = []
     for name, printed in _AUTOMATIC.items():
         for column, rule in RULES:
-            # A row is not asked of what is to be held against it.
+            # A row is not used to constrain the cell that it is checked with.
             others = [other for other in cell if other != name] if name in cell else []
             missing = _required(column, rule, others, cell, perfect)
             allowed = None if missing is None else _allowed(column, rule, name, missing, perfect)
@@ -185,7 +185,7 @@ def _allowed(
         value = missing
         if row is not None:
             own = row.get(column)
-            # No precision: not one answer said so, and the cell has no part in the ratio.
+            # No precision: no answer said so, and the cell is not part of the ratio.
             nobody = column == "perfect_precision" and own is None
             share = Interval(0.0, 0.0) if nobody else Interval.printed(row["perfect"])
             value = Interval.printed(own or 0.0)
@@ -200,7 +200,7 @@ def _allowed(
 def _required(
     column: str, rule: str, names: Sequence[str], cell: Sequence[str], perfect: Interval | None
 ) -> Interval | None:
-    """What some rows of Table 1 require of the unknown cell; None where no number does it."""
+    """What some rows of Table 1 require of the unknown cell; None if no number satisfies it."""
     found: Interval | None = _LENGTH if column == "length" else _SHARE
     for name in names:
         if name in cell and found is not None:

@@ -1,8 +1,8 @@
-"""Reading what was released with Rashkin et al. 2025, and feedback of one's own, as the same rows.
+"""Read the release of Rashkin et al. 2025, or your own feedback, into the same rows.
 
-`generated_feedback.jsonl` holds each piece of feedback with the authors' measures of it;
-`human_ratings.jsonl` holds those that people rated, with the mean of three raters for each
-question, NaN where it was not asked. A figure that is not there is None here, never 0.
+`generated_feedback.jsonl` has each piece of feedback with the authors' measures of it;
+`human_ratings.jsonl` has those that people rated, with the mean of three raters for each
+question, NaN if it was not asked. A missing figure is None here, never 0.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ MODELS, METHODS, _SETTINGS = (
 )
 PROMPTS, SHOTS = _SETTINGS[:4], _SETTINGS[4:]
 COLUMNS = tuple(printed_table(PAPER, "Table 1")["GPT 4"])
-"""Of Tables 1 and 9, under the names of `tasks.feedback.scoring`."""
+"""Metrics of Tables 1 and 9, under the names of `tasks.feedback.scoring`."""
 ERROR = ", standard error"
-"""Follows a question in the name of the column of its standard errors."""
+"""Suffix of a question's column of standard errors."""
 QUESTIONS = tuple(q for q in printed_table(PAPER, "Table 3")["GPT 4"] if not q.endswith(ERROR))
 
 HOME = "github.com/google-deepmind/igen"
@@ -69,7 +69,7 @@ _COLUMNS = {
     "n_words": "story_length_num_words",
     "n_trigrams": "story_length_num_trigrams",
 }
-"""The authors' measures of a piece of feedback, under the names of ours."""
+"""The authors' measures of a piece of feedback, under our names."""
 _RATINGS = {question: question for question in QUESTIONS} | {"feedback-type": "is-perfect-as-is"}
 _NOISES = {
     "original": "original", "gold": "original", "none": "original", "swap": "swap",
@@ -92,14 +92,14 @@ class Released:
     """Rows as `tasks.feedback.answers.read_answers` takes them, with `columns` and `ratings`."""
 
     feedback: tuple[dict[str, Any], ...] | None
-    """None where the file is not there."""
+    """None if the file is missing."""
     rated: tuple[dict[str, Any], ...] | None
     names: Mapping[str, str]
-    """What the files call the prompts, by the names that the paper has for them."""
+    """The prompt names in the files, by the names in the paper."""
 
 
 def read_released(folder: Path) -> Released:
-    """The released files of a folder. Raises `InputError` with file, line and remedy."""
+    """Read the released files of a folder. Raises `InputError` with file, line and remedy."""
     found = {
         name: tuple(_released_rows(folder / name))
         for name in RELEASED_FILES
@@ -114,14 +114,14 @@ def read_released(folder: Path) -> Released:
 
 
 def read_released_file(path: Path) -> list[dict[str, Any]]:
-    """The rows of one of the released files. Raises `InputError` as `read_released`."""
+    """The rows of one of the released files. Raises `InputError` like `read_released`."""
     rows = list(_released_rows(path))
     _rename(rows)
     return rows
 
 
 def _rename(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Give prompts and models the paper's names; what the files call the prompts, by these."""
+    """Give prompts and models the paper's names; return the files' prompt names, by these."""
     prompts = _renamed({row["prompt"] for row in rows}, _known_prompt)
     models = _renamed({row["model"] for row in rows}, known_model)
     for row in rows:
@@ -162,7 +162,7 @@ def _released_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file and line, object); the released files hold NaN, which Python's reader knows."""
+    """(file and line, object); the released files contain NaN, which Python's parser accepts."""
     n_rows = 0
     try:
         with path.open("rb") as file:
@@ -244,13 +244,13 @@ def _known_prompt(name: str) -> str | None:
 
 
 def known_model(name: str) -> str | None:
-    """The paper's name of a model; None for one that it has not."""
+    """The paper's name of a model; None if it is not in the paper."""
     plain = _plain(name.rpartition("/")[2])
     return next((model for model in MODELS if re.fullmatch(_MODELS[model], plain)), None)
 
 
 def _renamed(names: Collection[str], known: Callable[[str], str | None]) -> dict[str, str]:
-    """Each name as the paper has it; as it stands where that is unknown, or would be of two."""
+    """Each name as in the paper; unchanged if it is unknown, or would be ambiguous."""
     found = {name: known(name) for name in names}
     meant = list(found.values())
     return {

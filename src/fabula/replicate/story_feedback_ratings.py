@@ -1,7 +1,7 @@
-"""Tables 3 to 5 and appendix E of Rashkin et al. 2025: what raters said of the feedback.
+"""Tables 3 to 5 and appendix E of Rashkin et al. 2025: people's ratings of the feedback.
 
-Means over documents of the raters' means, with their standard errors; and how far measures agree
-with raters. Table 2, the agreement of raters, is of single ratings, which were not released.
+Means over documents of the raters' means, with their standard errors; and the agreement of measures
+with raters. Table 2, the agreement of raters, needs single ratings, which were not released.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Appendix E: a measure against what a rater said."""
+    """Appendix E: a measure compared with a rater's answers."""
 
     rater: str
     question: str
@@ -73,10 +73,10 @@ class Validation:
 
 
 def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
-    """The name of a subset in the paper's tables; none for a model that the paper has not.
+    """The name of a subset in the paper's tables; none for a model that is not in the paper.
 
-    Of one's own feedback, only subsets of a model can be beside the paper: its others are of its
-    eight models.
+    For your own feedback, only subsets of a model can be compared with the paper: its others are of
+    its eight models.
     """
     if is_released:
         return ", ".join(where.values())
@@ -85,7 +85,7 @@ def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
 
 
 def printed_row(name: str, tables: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """What the tables print of a subset, with the names of the columns."""
+    """The printed numbers of a subset, with the names of the columns."""
     for (table, row, column), printed in load_printed(PAPER).items():
         if row == name and table in tables:
             yield column, float(printed)
@@ -117,7 +117,7 @@ def rate(
     means: Mapping[str, Mapping[str, float]],
     rows: Sequence[Mapping[str, Any]],
 ) -> Rated:
-    """The tables by one rater; `means` by question and document, which `rows` describe."""
+    """The tables by one rater; `means` by question and document, described by `rows`."""
     by_id = {row["id"]: row for row in rows}
     documents = {document for given in means.values() for document in given}
     found: list[RatedRow] = []

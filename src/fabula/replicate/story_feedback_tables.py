@@ -38,7 +38,7 @@ Claims = Mapping[tuple[str, str, str], Claim]
 
 
 def check_tables(check: Check) -> list[Block]:
-    """Which figures of Table 1 follow from Table 9, and those that do not with both numbers."""
+    """Which figures of Table 1 follow from Table 9; for those that do not, both numbers."""
     first = [one for one in check.derived if (one.column, one.rule) in RULES[:5]]
     columns = [Column(_TITLES[column], ".2f", name=column) for column in COLUMNS]
     cells = {(one.name, one.column): one for one in first}
@@ -93,7 +93,7 @@ def _span(interval: tuple[float, float] | None, n_digits: int) -> str:
 
 
 def replica_tables(replica: Replica) -> list[Block]:
-    """All tables of a source, in the paper's order, then what is missing."""
+    """All tables of a source, in the paper's order, then missing values."""
     claims = {(claim.by, claim.row, claim.column): claim for claim in replica.claims}
     parts: list[Block] = [f"{replica.source}", ""]
     names = [f"{ours} ({theirs})" for ours, theirs in replica.names.items() if ours != theirs]
@@ -118,7 +118,7 @@ def replica_tables(replica: Replica) -> list[Block]:
 
 
 def _agreement(claims: Claims, *tables: str, by: str = "") -> list[str]:
-    """Of the claims of some tables; `by` is the one rater whose claims these are."""
+    """The claims of some tables; `by` is the rater whose claims these are."""
     some = [one for one in claims.values() if one.table in tables]
     some = [one for one in some if f"{one.by}, ".startswith(by and f"{by}, ")]
     return ["", *agreement_lines(some)] if some else []
@@ -163,7 +163,7 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
 def _automatic_sheet(
     table: str, replica: Replica, rows: list[Row], metrics: tuple[str, ...], claims: Claims
 ) -> Sheet:
-    """A line for each metric and subset of which either was measured at all."""
+    """A line for each metric and subset for which either was measured."""
     sources = ("released", "ours") if replica.is_released else ("ours",)
     cells: list[list[Cell]] = []
     for metric in metrics:

@@ -1,7 +1,7 @@
 """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
-From the authors' release: the experts' 2,016 verdicts and the answers of the judges. Beside each
-figure stands the printed one; where they differ it says so, and why, as far as that is known.
+From the authors' release: the experts' 2,016 verdicts and the answers of the judges. Each figure is
+shown next to the printed one; if they differ, that is stated with the reason, if known.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ one gives all 14. The printed pass rates are of all twelve groups.
 
 
 FLEISS = "Fleiss kappa"
-"""The column of Table 5 that is beside those of the authors."""
+"""The column of Table 5 that is added to those of the authors."""
 
 _AVERAGE = "The printed average of GPT4, 27.9, is not the mean of its own printed column, 27.8."
 _LATER_RUN = (
@@ -74,7 +74,7 @@ class JudgeReplica:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What the released files give, by test index."""
+    """The results from the released files, by test index."""
 
     rubric: Rubric
     pass_rate: Mapping[str, Mapping[int, float]]
@@ -88,18 +88,18 @@ class Replica:
     passed: Mapping[str, Mapping[int, int]]
     """Figure 3: how many assessments of an author's stories passed 0, 1, ... 14 tests."""
     pearson: float | None
-    """Of tests passed, between two experts of a story, without `OUTLIER_GROUP`."""
+    """For tests passed, between two experts of a story, without `OUTLIER_GROUP`."""
     pearson_all: float | None
     n_stories: int
     n_verdicts: int
     judges: tuple[JudgeReplica, ...]
     ranks: Mapping[str, Mapping[int, int]]
-    """Figure 4a: how often an author's story took each place; empty without such data."""
+    """Figure 4a: how often an author's story took each rank; empty without such data."""
     origins: Mapping[str, Mapping[str, int]]
-    """Figure 4b: what an author's stories were taken for."""
+    """Figure 4b: the supposed origin of an author's stories."""
     analysis: AuthorAnalysis
     overlaps: Sequence[Overlap]
-    """Of every two tests, the most alike first (section 8)."""
+    """For every pair of tests, the most similar first (section 8)."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -118,7 +118,7 @@ class Replica:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values. `fleiss_kappa` is without one group, as printed; `..._all` of all."""
+        """Plain values. `fleiss_kappa` excludes one group, as printed; `..._all` includes all."""
         return {
             "pass_rate": {author: _keys(rates) for author, rates in self.pass_rate.items()},
             "fleiss_kappa": _keys(self.fleiss),
@@ -147,7 +147,7 @@ class Replica:
 def with_average(
     columns: Mapping[str, Mapping[int, float | None]],
 ) -> dict[tuple[str, str], float | None]:
-    """Numbers by test and column, and the average of those of a column that are known."""
+    """Numbers by test and column, and the average of the known ones of a column."""
     found: dict[tuple[str, str], float | None] = {}
     for column, values in columns.items():
         found |= {(str(index), column): value for index, value in values.items()}
@@ -163,11 +163,10 @@ def _keys(table: Mapping[int, Any]) -> dict[str, Any]:
 def replicate_ttcw(
     folder: Path, *, judges: Sequence[Path] = (), preferences: Path | None = None
 ) -> Replica:
-    """Everything that the released files of `folder` give.
+    """All results from the released files of `folder`.
 
-    `judges` are files of answers; without any, those of `folder/llm_judges` are taken.
-    `preferences` are measurements of the rubric `preference`, which the release lacks. Raises
-    `InputError`.
+    `judges` are files of answers; by default those in `folder/llm_judges`. `preferences` are
+    measurements of the rubric `preference`, which the release lacks. Raises `InputError`.
     """
     rubric = load_rubric("ttcw")
     if not (folder / EXPERTS_FILE).exists():
@@ -188,7 +187,7 @@ def panel_replica(
     *,
     judges: Sequence[Path] = (),
 ) -> Replica:
-    """The same of any experts on the stories of the paper, which are called as in the release.
+    """The same for any experts on the paper's stories, which are named as in the release.
 
     `preferred` may hold measurements of the rubric `preference`.
     """
@@ -247,14 +246,14 @@ def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
 
 
 def _tests_passed(panel: Panel, n_items: int) -> dict[str, dict[int, int]]:
-    """How often an expert let a story of an author pass so many tests."""
+    """Number of tests passed, by author, counted over experts."""
     passed: dict[str, Counter[int]] = {author: Counter() for author in _authors(panel)}
     stories: dict[str, list[int]] = defaultdict(list)
     for place, (story, _) in enumerate(panel.subjects):
         stories[story].append(place)
     for story, places in stories.items():
         for total in panel.ratings[places].sum(axis=0):
-            # NaN: an expert who left a test out has passed no known number of them.
+            # NaN: an expert who skipped a test has no known number of passed ones.
             if len(places) == n_items and not np.isnan(total):
                 passed[split_story_id(story)[1]][int(total)] += 1
     return {author: dict(sorted(counts.items())) for author, counts in passed.items()}
@@ -276,7 +275,7 @@ def _rows(panel: Panel, item: str, author: str | None = None) -> list[int]:
 
 
 def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
-    """A file of recorded answers, read as strictly as those of a live judge."""
+    """Read a file of recorded answers, as strictly as those of a live judge."""
     items = {item.index: item.id for item in rubric.items}
     name = file.stem.removeprefix("annotations_")
     found = []
@@ -335,7 +334,7 @@ def _balanced(
 def preferences_by_author(
     found: Iterable[Measurement], authors: Mapping[str, str]
 ) -> tuple[dict[str, dict[int, int]], dict[str, dict[str, int]]]:
-    """Places and supposed origins by author, from measurements of the rubric `preference`."""
+    """Ranks and supposed origins by author, from measurements of the rubric `preference`."""
     ranks: dict[str, Counter[int]] = defaultdict(Counter)
     origins: dict[str, Counter[str]] = defaultdict(Counter)
     for one in found:

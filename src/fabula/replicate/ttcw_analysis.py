@@ -1,4 +1,4 @@
-"""What "Art or Artifice?" leaves open: intervals, tests between authors, overlap of its tests.
+"""Open questions of "Art or Artifice?": intervals, tests between authors, overlap of its tests.
 
 Chakrabarty et al. 2024 print the rates of Table 5 without intervals, and in section 8 suppose that
 their 14 tests overlap. Stories of one plot are compared with each other, one by each author.
@@ -28,7 +28,7 @@ ALL_TESTS = "all"
 
 @dataclass(frozen=True, slots=True)
 class AuthorAnalysis:
-    """Shares of Yes by test (`all`: over all tests) and author, and every two authors compared."""
+    """Shares of Yes by test (`all`: over all tests) and author, and every pair of authors."""
 
     rates: Mapping[tuple[str, str], Estimate]
     tests: Sequence[PairTest]
@@ -37,16 +37,16 @@ class AuthorAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How far the verdicts on two tests go together, over all assessments of a story."""
+    """The correlation of the verdicts on two tests, over all assessments of a story."""
 
     first: str
     second: str
     correlation: Estimate
-    """Pearson's of Yes and No, phi."""
+    """Pearson's correlation of Yes and No: phi."""
 
 
 def analyse_authors(panel: Panel, rubric: Rubric, authors: Sequence[str]) -> AuthorAnalysis:
-    """Over the plots of which every author has a story; a story's value is its experts' mean."""
+    """Over the plots with a story by every author; a story's value is its experts' mean."""
     shares: dict[tuple[str, str, str], list[float]] = {}
     for (story, item), row in zip(panel.subjects, panel.ratings, strict=True):
         plot, author = split_story_id(story)
@@ -79,7 +79,7 @@ def _values(
 
 
 def _bounded(rate: Estimate, values: NDArray[np.float64]) -> Estimate:
-    """Where all stories have one share, which resampling cannot vary: bounds by their number."""
+    """For stories that all have one share, which resampling cannot vary: bounds by their number."""
     known = values[~np.isnan(values)]
     if rate.low is None or np.ptp(known) > 0:
         return rate
@@ -88,7 +88,7 @@ def _bounded(rate: Estimate, values: NDArray[np.float64]) -> Estimate:
 
 
 def overlaps(panel: Panel, rubric: Rubric) -> list[Overlap]:
-    """Every two tests, the most alike first."""
+    """Every pair of tests, the most similar first."""
     places = {subject: k for k, subject in enumerate(panel.subjects)}
     stories = list(dict.fromkeys(story for story, _ in panel.subjects))
     n_raters = panel.ratings.shape[1]

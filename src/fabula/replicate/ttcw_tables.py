@@ -1,4 +1,4 @@
-"""The tables and the figure of "Art or Artifice?", ours beside the printed numbers."""
+"""The tables and the figure of "Art or Artifice?", ours next to the printed numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ALIKE = 5
 
 
 def replica_tables(replica: Replica) -> list[Block]:
-    """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, Figure 4 where given."""
+    """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, and Figure 4 if available."""
     rates = [c for c in replica.claims if c.table == "Table 5" and c.column != FLEISS]
     kappas = [c for c in replica.claims if c.column == FLEISS]
     dimensions = list(dict.fromkeys(item.dimension for item in replica.rubric.items))
@@ -112,7 +112,7 @@ def _author_tests(replica: Replica) -> Sheet:
 
 
 def _overlap_parts(replica: Replica) -> list[Block]:
-    """The tests that go together most, and the mean of all pairs."""
+    """The tests that correlate most, and the mean of all pairs."""
     titles = {item.id: f"{item.index} {item.title}" for item in replica.rubric.items}
     known = [one.correlation.value for one in replica.overlaps if one.correlation.value is not None]
     columns = [
@@ -140,7 +140,7 @@ def _rows(replica: Replica) -> dict[str, str]:
 
 
 def _pass_rates(replica: Replica, claims: Sequence[Claim]) -> Sheet:
-    """By author and test; authors that the paper has not come after its own."""
+    """By author and test; authors not in the paper come last."""
     columns = {author: author for author in [*AUTHORS, *replica.pass_rate]}
     others = with_average(replica.pass_rate)
     return claim_sheet("pass_rates", _rows(replica), columns, claims, others, form=".1f")
@@ -206,7 +206,7 @@ def _table6(
 def _by_author(
     name: str, counts: Mapping[str, Mapping[Any, float]], form: str, names: Sequence[Any] = ()
 ) -> Sheet:
-    """A row an author; the columns are `names`, or what any author has."""
+    """A row per author; the columns are `names`, or those that any author has."""
     known = names or sorted({name for row in counts.values() for name in row}, key=str)
     return Sheet(
         name,

@@ -1,5 +1,5 @@
-// The desk: files dropped on a form, words kept while they are typed, and a report that grows while it is read.
-// Drafts are measured, read and compared without it, too.
+// The desk: file drops on forms, saving while typing, and a report that updates while it is read.
+// Drafts can also be measured, read and compared without this script.
 "use strict";
 
 for (const form of document.querySelectorAll("form.drop")) {
@@ -16,7 +16,7 @@ for (const form of document.querySelectorAll("form.drop")) {
       input.dispatchEvent(new Event("change"));
     }
   });
-  // Where a file is all that is wanted, nothing else has to be pressed.
+  // If a file is all that the form needs, submit it at once.
   if (form.dataset.starts) input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
 }
 
@@ -35,7 +35,7 @@ function sent(area, text) {
 
 const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
 
-// What is typed is kept on the desk at every keystroke; while it does not answer, in the browser.
+// Save to the desk at every keystroke; while it does not answer, save in the browser.
 function keep(area, status) {
   const address = status.dataset.save, here = `fabula ${address}`;
   let kept = area.value, isBusy = false, isOver = false;
@@ -52,7 +52,7 @@ function keep(area, status) {
   area.form.addEventListener("submit", () => { isOver = true; store(null); });
   let left = null;
   try { left = JSON.parse(localStorage.getItem(here)); } catch { /* forbidden */ }
-  // What could not be sent is newer than what the desk has, unless it was typed on elsewhere.
+  // Unsent text is newer than the desk's, unless the draft was edited elsewhere since.
   if (left && left.at > Number(status.dataset.typed) && left.text !== area.value) { area.value = left.text; save(); }
 
   async function save() {
@@ -68,7 +68,7 @@ function keep(area, status) {
       if (area.value === text) store(null);
     } catch {
       if (!isOver) {
-        // What stands there now: a page that is left ends its call, after the newest words were stored.
+        // The current text: leaving the page aborts its request, after the newest text was stored.
         store(area.value);
         status.setAttribute("role", "alert");
         status.textContent = "The desk is not responding. Your words are kept in this browser until it does.";
@@ -80,7 +80,7 @@ function keep(area, status) {
   }
 }
 
-// On a pause, what stands in the text: marked under the words, and listed beside them.
+// After a typing pause, check the text: underline the findings, and list them next to it.
 function look(area, panel) {
   const under = document.querySelector(".under"), maxChars = 200000;
   let timer, text = area.value, marks = [], isBusy = false;
@@ -111,11 +111,11 @@ function look(area, panel) {
         follow();
         draw();
       }
-    } catch { /* what is kept says that the desk does not answer */ }
+    } catch { /* the save status says that the desk does not answer */ }
     isBusy = false;
   }
 
-  // The marks go with their words while others are typed; where words were typed into them they end.
+  // Marks move with their words during typing; a mark that was edited is removed.
   function follow() {
     const now = area.value, least = Math.min(now.length, text.length);
     let start = 0, end = 0;
@@ -154,7 +154,7 @@ async function watch(bar) {
     let state;
     try {
       const answer = await fetch(bar.dataset.state);
-      if (!answer.ok) return;  // removed meanwhile
+      if (!answer.ok) return;  // removed in the meantime
       state = await answer.json();
     } catch {
       bar.querySelector(".progress").textContent = "The desk is not responding; is it still running?";
@@ -167,13 +167,13 @@ async function watch(bar) {
       edition = state.edition;
       asked = Boolean(state.question);
       try { await renew(); } catch { edition = -1; continue; }
-      // The page may be newer than the state that led to it: a finished one is left alone, it is being read.
+      // The page may be newer than the state that triggered the update: leave a finished one alone.
       if (bar.dataset.over === "yes") return;
     }
   }
 }
 
-// The newest of the page, where it is read: what is open stays open, and the page does not move.
+// Update the page in place: what is open stays open, and the page does not scroll.
 async function renew() {
   const page = new DOMParser().parseFromString(await (await fetch(location.pathname)).text(), "text/html");
   const open = new Set([...document.querySelectorAll("details[open]")].map(one => one.id));

@@ -1,8 +1,8 @@
-"""How alike texts are that should differ: n-grams, compression, templates, vectors, common runs.
+"""Similarity of texts that should differ: n-grams, compression, templates, vectors, common runs.
 
 Shaib et al. 2024, "Standardizing the Measurement of Text Diversity", compares the measures. All of
-them depend on how long texts are and how many there are, so groups are compared at equal length and
-equal number only.
+them depend on the length and number of texts, so groups are compared only at equal length and equal
+number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The phrases, or templates, that most texts of a group hold."""
+"""The phrases, or templates, that occur in most texts of a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _N_LOOKED_AT = 50
 
 @dataclass(frozen=True, slots=True)
 class SharedPhrase:
-    """What several texts of a group hold; `n_elsewhere` texts of the other groups do too."""
+    """A phrase shared by texts of a group; `n_elsewhere` texts of other groups have it too."""
 
     phrase: str
     n_texts: int
@@ -51,10 +51,10 @@ def shared_phrases(
     words_at: Callable[[int, int], Sequence[str]],
     span_at: Callable[[int, int, int], Span],
 ) -> list[SharedPhrase]:
-    """The phrases that stand in most texts, by texts times words, none of them much like another.
+    """The most widespread phrases, by texts times words, none of them very similar to another.
 
-    is_in: (n_texts,), the texts of the group. words_at: the words of an n-gram from where it begins
-    and its length. span_at: where it stands, from its text, where it begins, and its length.
+    is_in: (n_texts,), the texts of the group. words_at: the words of an n-gram from its beginning
+    and length. span_at: its position, from its text, beginning and length.
     """
     if not n_listed:
         return []
@@ -66,7 +66,7 @@ def shared_phrases(
         n_texts = np.add.reduceat(is_in[one.texts].astype(np.int64), begins)
         best = np.argsort(-n_texts, kind="stable")[: n_listed * _N_LOOKED_AT]
         found += [(int(n_texts[t]) * one.n, one.n, int(t), one) for t in best if n_texts[t] > 1]
-    # Python's sort keeps the order of equals, which is that of the texts.
+    # Python's sort is stable, so ties keep the order of the texts.
     found.sort(key=lambda entry: (-entry[0], -entry[1]))
     listed: list[SharedPhrase] = []
     taken: list[Sequence[str]] = []
@@ -83,7 +83,7 @@ def shared_phrases(
 
 
 def _overlap(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether more than half of the shorter stands in the longer as a run."""
+    """Whether more than half of the shorter occurs in the longer as a run."""
     shorter, longer = sorted((a, b), key=len)
     n = len(shorter) // 2 + 1
     runs = {tuple(longer[k : k + n]) for k in range(len(longer) - n + 1)}

@@ -1,4 +1,4 @@
-"""How far texts compress together."""
+"""How well texts compress together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["GZIP", "Compression", "compression_ratio"]
 
 _LEVEL = 9
 _NAME_BYTES = 11
-"""What a file's name takes in the header that the package's file has."""
+"""Size of the file name in the header that the package's file has."""
 _BUDGET_BYTES = 40_000_000
-"""About what the permutations of a pair may compress: half a dozen seconds."""
+"""Approximate limit of what a pair's permutations compress: half a dozen seconds."""
 
 GZIP = f"gzip{_LEVEL}-{zlib.ZLIB_RUNTIME_VERSION}"
 """For signatures: other versions of zlib give other sizes."""
@@ -26,8 +26,8 @@ GZIP = f"gzip{_LEVEL}-{zlib.ZLIB_RUNTIME_VERSION}"
 def compression_ratio(texts: Sequence[bytes]) -> float:
     """Bytes of the texts, with a space between them, over their bytes after compression.
 
-    The ratio of the package `diversity` (Shaib et al. 2024), which compresses what is compressed
-    already once more; on more than a few thousand words that is without weight.
+    The ratio of the package `diversity` (Shaib et al. 2024), which compresses the compressed data
+    once more; above a few thousand words the difference is negligible.
     """
     data = b" ".join(texts)
     once = gzip.compress(data, _LEVEL, mtime=0)
@@ -36,10 +36,10 @@ def compression_ratio(texts: Sequence[bytes]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """`compression`: the ratio, of texts in the order in which they stand here.
+    """`compression`: the ratio, of texts in the order given.
 
-    gzip looks back 32 KB, so the order matters: it has to be one that has nothing to do with what
-    the texts are.
+    gzip looks back 32 KB, so the order matters: it must be unrelated to the properties of the
+    texts.
     """
 
     texts: tuple[bytes, ...]

@@ -1,10 +1,10 @@
 """Values of groups with their intervals, and tests between groups.
 
-Intervals are by the jackknife: the measures are taken again without each text (or prompt; where
-there are many, without blocks of them), and the spread of what comes says how far the value could
-be off (Tukey 1958). A bootstrap would draw some texts twice, and a text shares everything with its
-copy. Tests permute the group of the texts, and draw and measure again each time; where that would
-take too long (compression of many texts), the difference is held against its jackknife error (t).
+Intervals are by the jackknife: the measures are recomputed without each text (or prompt; if there
+are many, without blocks of them), and their spread gives the error of the value (Tukey 1958). A
+bootstrap would draw some texts twice, and a text shares everything with its copy. Tests permute the
+group of the texts, then draw and measure again each time; where that would take too long
+(compression of many texts), the difference is tested against its jackknife error (t).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fabula.types import Estimate
 __all__ = ["DiversityTest", "Measures", "Resampling", "measure_groups"]
 
 _SLACK = 1e-9
-"""Two values that are the same but for rounding differ by less than this share of their size."""
+"""Two values that are equal except for rounding differ by less than this, relatively."""
 _ROWS_AT_ONCE = 512
 _MIN_PERMUTATIONS = 199
-"""Where time allows fewer, a t-test takes the place of permutations."""
+"""If time allows fewer, a t-test replaces the permutations."""
 
 
 class Measures(Protocol):
-    """Measures of a set of texts. A larger value need not mean more alike."""
+    """Measures of a set of texts. A larger value need not mean more similar."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -48,7 +48,7 @@ class Measures(Protocol):
     def max_permutations(self) -> int: ...
 
     def narrowed(self, kept: NDArray[np.int64]) -> Measures:
-        """The same of these texts alone."""
+        """The same for these texts only."""
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """members: uint8 (n_subsets, n_texts). Returns float64 (n_subsets, n_measures)."""
@@ -56,7 +56,7 @@ class Measures(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How often is drawn and permuted."""
+    """Number of draws and permutations."""
 
     n_draws: int = 5
     n_permutations: int = 1000
@@ -65,7 +65,7 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class DiversityTest:
-    """How far group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
+    """How much group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
 
     measure: str
     a: str
@@ -82,7 +82,7 @@ class DiversityTest:
 @dataclass(frozen=True, slots=True)
 class _GroupValues:
     """draws: uint8 (n_draws, n_texts); replicates: float64 (n_blocks, n_measures), without each
-    block; None where there are too few units."""
+    block; None if there are too few units."""
 
     draws: NDArray[np.uint8]
     values: NDArray[np.float64]
@@ -101,7 +101,7 @@ def measure_groups(
 ) -> tuple[dict[str, dict[str, Estimate]], list[DiversityTest]]:
     """Each measure of each group, and a test of each measure for each pair (by default all).
 
-    `advance` is told of each group, and of each pair, that is done.
+    `advance` is called for each group, and each pair, that is done.
     """
     found = {}
     for k, name in enumerate(groups):
@@ -152,7 +152,7 @@ def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _G
 def _blocks(pool: Pool, units: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
     """The block of each text: int64 (n_texts,). Texts of one unit are in one block.
 
-    Shared prompts are dealt out in the same way in every group, which makes differences paired.
+    Shared prompts are assigned in the same way in every group, which makes differences paired.
     """
     distinct, place = np.unique(units, return_inverse=True)
     n_blocks = min(most, len(distinct))
@@ -180,7 +180,7 @@ def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] 
     if replicates is None or not np.isfinite(replicates[:, k]).all():
         return None
     if np.ptp(replicates[:, k]) == 0:
-        # Without any variation, as where nothing is shared, the error cannot be estimated.
+        # Without any variation, for instance if nothing is shared, the error cannot be estimated.
         return None
     n = len(replicates)
     squares = (replicates[:, k] - replicates[:, k].mean()) ** 2
@@ -216,7 +216,7 @@ def _p_values(
     found: Mapping[str, _GroupValues],
     how: Resampling,
 ) -> tuple[NDArray[np.float64], int] | None:
-    """Two-sided p-values of all measures, and how many permutations they are of."""
+    """Two-sided p-values of all measures, and the number of permutations."""
     if pool.n_drawn < 2:
         return None
     both = np.flatnonzero((pool.labels == a) | (pool.labels == b))
@@ -229,11 +229,11 @@ def _p_values(
         return _t_tests(values[a], values[b], pool), 0
 
     def rows() -> Iterator[NDArray[np.uint8]]:
-        # Pairs have streams of their own, which do not depend on which pairs are tested.
+        # Each pair has its own random stream, independent of which pairs are tested.
         rng = np.random.default_rng([how.seed, 2, a, b])
         for _ in range(n):
             labels = here.permuted(rng)
-            # As many draws as the values are of, or the two would not spread alike.
+            # The same number of draws as for the values, or their spreads would differ.
             yield np.concatenate([here.draws(labels, a, n_a, rng), here.draws(labels, b, n_b, rng)])
 
     n_extreme = np.zeros(len(seen), np.int64)
@@ -292,7 +292,7 @@ def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | 
 def _joint_error(
     one: _GroupValues, other: _GroupValues, k: int, pool: Pool
 ) -> tuple[float, int] | None:
-    """Of a difference: prompt by prompt where groups share prompts, else of independent groups."""
+    """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
     if one.replicates is None or other.replicates is None:
         return None
     if pool.design == "prompts":

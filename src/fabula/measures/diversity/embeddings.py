@@ -1,4 +1,4 @@
-"""How far texts lie apart as vectors."""
+"""Distance between texts as vectors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Embeddings:
         return replace(self, vectors=self.vectors[kept])
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Float64, shape (n_subsets, 1); NaN of fewer than two texts."""
+        """Float64, shape (n_subsets, 1); NaN for fewer than two texts."""
         sums = members.astype(np.float64) @ self.vectors
         n = members.sum(axis=1, dtype=np.float64)
-        # The square of a sum of unit vectors holds each pair twice, and each vector with itself.
+        # The square of a sum of unit vectors contains each pair twice, and each vector with itself.
         with np.errstate(invalid="ignore", divide="ignore"):
             distances: NDArray[np.float64] = 1 - ((sums**2).sum(axis=1) - n) / (n * (n - 1))
         return distances[:, None]

@@ -1,4 +1,4 @@
-"""Which texts are compared: as many in every group, and of each prompt, drawn several times."""
+"""Which texts are compared: equally many per group and prompt, in several random draws."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 __all__ = ["Design", "Pool", "plan_pool"]
 
 Design = Literal["texts", "prompts", "own-prompts"]
-"""What is drawn: texts; of each prompt that all groups share as many from each group; or, where
+"""The unit drawn: texts, equally many per group for each prompt that all groups share; or, where
 groups have prompts of their own, prompts, with one text of each."""
 
 _MIN_SHARED = 0.5
-"""Groups share prompts where all have this part of the prompts of the one that has fewest."""
+"""Groups share prompts if all have this share of the prompts of the group with the fewest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Texts of groups, and how many of them are drawn.
 
-    labels: int64 (n_texts,), the group of each, or -1 where it takes no part. units: int64
-    (n_texts,), what is taken as independent: the text, its prompt, or its group's prompt. quota:
-    int64 (n_units,), how many texts of a unit are drawn from a group.
+    labels: int64 (n_texts,), the group of each, or -1 if excluded. units: int64 (n_texts,), the
+    independent unit: the text, its prompt, or its group's prompt. quota: int64 (n_units,), how many
+    texts of a unit are drawn from a group.
     """
 
     design: Design
@@ -36,25 +36,25 @@ class Pool:
     """Texts that are drawn from each group."""
 
     def n_available(self, group: int) -> int:
-        """Texts that a draw could hold, were it not bounded by the other groups."""
+        """Texts that a draw could contain if the other groups did not limit it."""
         own = np.bincount(self.units[self.labels == group], minlength=len(self.quota))
         return int(np.minimum(own, self.quota).sum())
 
     def is_whole(self, group: int) -> bool:
-        """Whether every draw holds all texts of the group."""
+        """Whether every draw contains all texts of the group."""
         return int(np.count_nonzero(self.labels == group)) == self.n_drawn
 
     def n_units(self, group: int) -> int:
         return len(np.unique(self.units[self.labels == group]))
 
     def narrowed(self, kept: NDArray[np.int64]) -> Pool:
-        """The same of these texts."""
+        """The same for these texts only."""
         return replace(self, labels=self.labels[kept], units=self.units[kept])
 
     def draws(
         self, labels: NDArray[np.int64], group: int, n_draws: int, rng: np.random.Generator
     ) -> NDArray[np.uint8]:
-        """Random draws from a group, were these the labels: uint8, shape (n_draws, n_texts)."""
+        """Random draws from a group, given these labels: uint8, shape (n_draws, n_texts)."""
         members = np.zeros((n_draws, len(labels)), np.uint8)
         own = np.flatnonzero(labels == group)
         for row in members:
@@ -68,7 +68,7 @@ class Pool:
         return members
 
     def weights(self) -> NDArray[np.float64]:
-        """How probably a draw from its group holds each text: float64, shape (n_texts,)."""
+        """The probability that a draw from its group has each text: float64, shape (n_texts,)."""
         found = np.zeros(len(self.labels))
         for group in range(int(self.labels.max(initial=-1)) + 1):
             own = np.flatnonzero(self.labels == group)
@@ -78,9 +78,9 @@ class Pool:
         return found
 
     def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Labels as they might as well be if groups did not differ.
+        """Permuted labels, under the null hypothesis that groups do not differ.
 
-        Texts change places within their prompt where groups share prompts, else whole units do.
+        Texts are permuted within their prompt where groups share prompts, else whole units are.
         """
         if self.design == "prompts":
             before = np.argsort(self.units, kind="stable")
@@ -94,7 +94,7 @@ class Pool:
 
 
 def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
-    """The pool of texts whose groups are numbered from 0 on, and that have a prompt each if any."""
+    """The pool of texts with groups numbered from 0, and one prompt each, or none at all."""
     n, n_groups = len(labels), int(labels.max(initial=-1)) + 1
     if prompts is None:
         quota = np.ones(n, np.int64)
@@ -114,6 +114,6 @@ def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
 
 
 def _bounded(pool: Pool, n_groups: int) -> Pool:
-    """Of every group as many as the smallest can give."""
+    """Draw the same number from every group: as many as the smallest can give."""
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
     return replace(pool, n_drawn=n_drawn)

@@ -1,4 +1,4 @@
-"""The texts of groups at one length: which are long enough, and what is left of each."""
+"""The texts of groups cut to one length: which are long enough, and what remains of each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fabula.types import Document
 __all__ = ["CutTexts", "GroupedTexts", "common_length", "cut_texts", "groups_by", "prompt_of"]
 
 _MOST_FIT = 0.9
-"""The part of each group's texts that are long enough, where no length is asked for."""
+"""The share of each group's texts that are long enough, if no length is requested."""
 _MIN_WORDS = 10
 
 
 def groups_by(documents: Sequence[Document], field: str) -> list[str]:
-    """The group of each text; `(no FIELD)` where others have one and it has none."""
+    """The group of each text; `(no FIELD)` for texts that lack a field others have."""
     values = [_fields(document).get(field) for document in documents]
     if all(value is None for value in values):
         there = [k for k, value in _fields(documents[0]).items() if value is not None]
@@ -75,7 +75,7 @@ class GroupedTexts:
         return sum(len(one.words) < n_words for one in self._words_of(name))
 
     def n_identical(self, name: str) -> int:
-        """Texts of a group whose words are all those of another of the group, in order."""
+        """Texts of a group with exactly the same words, in order, as another of the group."""
         times = Counter(tuple(one.words) for one in self._words_of(name) if one.words)
         return sum(n for n in times.values() if n > 1)
 
@@ -92,7 +92,7 @@ class GroupedTexts:
 
 
 def common_length(texts: GroupedTexts) -> int:
-    """As many words as nine tenths of the texts of every group have."""
+    """The length that nine tenths of the texts of every group reach, in words."""
     lengths: dict[str, list[int]] = {}
     for group, one in zip(texts.groups, texts.located, strict=True):
         lengths.setdefault(group, []).append(len(one.words))
@@ -111,7 +111,7 @@ def common_length(texts: GroupedTexts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CutTexts:
-    """The texts that are long enough, cut to one length, in an order drawn at random."""
+    """The texts that are long enough, cut to one length, in random order."""
 
     texts: GroupedTexts
     pool: Pool
@@ -120,7 +120,7 @@ class CutTexts:
     n_words: int
 
     def strings(self) -> list[str]:
-        """What is left of each text."""
+        """What remains of each text."""
         return [
             document.text[int(words.starts[0]) : int(words.ends[-1])]
             for document, words in zip(self.texts.documents, self.texts.located, strict=True)
@@ -139,7 +139,7 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int) -> CutTexts:
             f"fewer words with `n_words`"
         )
     kept = [k for k in long_enough if texts.groups[k] in names]
-    # gzip looks back a few texts only, so they stand in a random order.
+    # gzip looks back only a few texts, so they are in random order.
     order = np.random.default_rng([seed, 3]).permutation(len(kept))
     chosen = texts.taken([kept[k] for k in order])
     numbers = {name: k for k, name in enumerate(names)}

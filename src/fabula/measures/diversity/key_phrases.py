@@ -1,15 +1,15 @@
 """Phrases, and templates, that one group of texts uses more than another.
 
-How much more is told by log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn
-2008). Whether more is told by texts, not by words: the words of a text are not independent, and a
-name that one text repeats forty times is not a habit of its group. So a phrase is tested by which
-texts hold it, exactly and within prompts where groups share them (`stats/keyness.py`), and the
-p-values are corrected over all phrases that could pass (Holm; Tarone). That is a permutation test
-of whole texts with all permutations tried: drawn ones could not reach the p-values that thousands
-of phrases ask for.
+How much more is measured by log-odds with an informative Dirichlet prior (Monroe, Colaresi and
+Quinn 2008). Whether more is tested by texts, not by words: the words of a text are not independent,
+and a name that one text repeats forty times is not a habit of its group. So a phrase is tested by
+which texts contain it, exactly and within prompts where groups share them (`stats/keyness.py`), and
+the p-values are corrected over all phrases that could pass (Holm; Tarone). That is a permutation
+test of whole texts over all permutations: sampled ones could not reach the p-values that thousands
+of phrases require.
 
-Texts are cut to one length, since a longer one holds more phrases, and count as in as many texts of
-each group, and of each prompt: each with the probability with which a draw would hold it.
+Texts are cut to one length, since longer ones contain more phrases, and weighted to the same number
+of texts per group and prompt: each with the probability that a draw would contain it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from fabula.types import Document, Signature
 __all__ = ["GroupSize", "KeyPhrase", "KeyPhrases", "KeynessPlan", "find_key_phrases"]
 
 _EXPLAINED = 0.9
-"""Of a phrase's occurrences, those that lie in a longer one, from which on it is folded."""
+"""Share of a phrase's occurrences inside a longer one, from which it is folded into that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,17 @@ class KeynessPlan:
     settings: TextSettings = TextSettings()
     extras: Sequence[Extra] = ()
     prior_size: float | None = None
-    """Occurrences that the prior is worth; those of one text where it is None."""
+    """The prior's weight in occurrences; those of one text if None."""
     min_ratio: float = 3.0
     max_p: float = 0.05
     max_background: float = 3.0
-    """Occurrences in a million words of other texts, above which a phrase is not listed."""
+    """Phrases more frequent than this, per million words of other texts, are not listed."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """A group, and what of it was compared."""
+    """A group, and how much of it was compared."""
 
     name: str
     n_texts: int
@@ -96,10 +96,10 @@ class KeyPhrase:
     over: str
     """The group that uses it more."""
     rate_a: float
-    """Occurrences in 1,000 words of A; `rate_b` likewise."""
+    """Occurrences per 1,000 words of A; `rate_b` likewise."""
     rate_b: float
     texts_a: int
-    """Texts of A that hold it."""
+    """Texts of A that contain it."""
     texts_b: int
     log_odds: float
     """A to B, shrunk by the prior."""
@@ -107,11 +107,11 @@ class KeyPhrase:
     p: float
     p_holm: float
     folded: tuple[str, ...] = ()
-    """Phrases that stand in nearly no other place than this one, and are not listed."""
+    """Phrases that occur almost only within this one, and are not listed."""
     example: str = ""
-    """Words that a template stands for."""
+    """Examples of the words that a template stands for."""
     background: float | None = None
-    """Occurrences in a million words of other texts; None where it was not looked up."""
+    """Occurrences per million words of other texts; None if not looked up."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -135,18 +135,18 @@ class KeyPhrase:
 
 @dataclass(frozen=True, slots=True)
 class KeyPhrases:
-    """What tells two groups apart, those with the largest z first."""
+    """What distinguishes two groups, the largest z first."""
 
     a: GroupSize
     b: GroupSize
     phrases: Sequence[KeyPhrase]
     n_seen: int
-    """Phrases and templates that several texts hold."""
+    """Phrases and templates that occur in several texts."""
     n_tested: int
-    """Those of them that stand in enough texts to pass, over which p is corrected."""
+    """Those in enough texts to pass, over which p is corrected."""
     n_words: int
     n_drawn: int
-    """Texts of each group that the rates are of."""
+    """Texts of each group that the rates are based on."""
     remarks: Sequence[str]
     signature: str
 
@@ -174,11 +174,11 @@ def find_key_phrases(
     stages: Stages | None = None,
     background: Reference | None = None,
 ) -> KeyPhrases:
-    """What each of two groups, named, uses more than the other.
+    """What each of two named groups uses more than the other.
 
-    What is common in the `background`, texts of neither group, is not tested: it is a way of
-    speaking. Raises `InputError` where a text lacks its prompt, or a group has no two texts long
-    enough, `LookupFailed` where the background does not answer.
+    Phrases common in the `background`, texts of neither group, are not tested: they are ordinary
+    usage. Raises `InputError` if a text lacks its prompt, or a group lacks two texts of sufficient
+    length, and `LookupFailed` if the background does not answer.
     """
     stages = stages or Stages()
     documents = [*a[1], *b[1]]
@@ -228,15 +228,15 @@ def find_key_phrases(
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Which texts are of which group, and how much each counts. All shapes are (n_texts,)."""
+    """The group of each text, and its weight. All shapes are (n_texts,)."""
 
     in_a: NDArray[np.bool_]
     in_b: NDArray[np.bool_]
     weights: NDArray[np.float64]
     is_tested: NDArray[np.bool_]
-    """Texts that tests are of: one of a prompt where groups have prompts of their own."""
+    """The texts that are tested: one per prompt where groups have prompts of their own."""
     strata: NDArray[np.int64]
-    """Within which texts change their groups."""
+    """The strata within which texts are permuted."""
     sizes: NDArray[np.int64]
     """(n_strata, 2): the texts that are tested, and those of them in A."""
 
@@ -262,16 +262,16 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """The phrases of one length, or the templates, and what was counted of them.
+    """The phrases of one length, or the templates, and their counts.
 
-    All of float64 or int64, (n_phrases,); `p_bound` is the least p that a test could give.
+    All of float64 or int64, (n_phrases,); `p_bound` is the smallest p that a test could give.
     """
 
     ngrams: Ngrams
     numbers: NDArray[np.int32]
-    """(n_words,): of the n-gram that begins at each word, -1 for what does not count."""
+    """(n_words,): the n-gram that begins at each word, -1 if it does not count."""
     in_order: NDArray[np.int64]
-    """(n_words,): the places of `numbers` from the smallest number on."""
+    """(n_words,): the positions that sort `numbers`."""
     tokens: Sequence[str]
     """(n_words,): the words, or tags, of all texts."""
     is_template: bool
@@ -287,7 +287,7 @@ class _Counted:
         return slice(int(self.ngrams.ends[t - 1]) if t else 0, int(self.ngrams.ends[t]))
 
     def first(self, t: int) -> int:
-        """A place where it begins."""
+        """A position where it begins."""
         return int(self.ngrams.firsts[self.entries(t).start])
 
     def spelled(self, t: int) -> str:
@@ -295,7 +295,7 @@ class _Counted:
         return " ".join(self.tokens[first : first + self.ngrams.n])
 
     def places(self, t: int) -> list[int]:
-        """All places where it begins."""
+        """All positions where it begins."""
         number = self.numbers[self.first(t)]
         low, high = (
             int(np.searchsorted(self.numbers, number, side, sorter=self.in_order))
@@ -355,7 +355,7 @@ def _counted(
 
 
 def _sums(values: NDArray[Any], ngrams: Ngrams) -> NDArray[Any]:
-    """Of each n-gram, over the texts that hold it."""
+    """For each n-gram, over the texts that contain it."""
     if not len(ngrams.ends):
         return values[:0]
     found: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], ngrams.ends[:-1]]))
@@ -363,19 +363,19 @@ def _sums(values: NDArray[Any], ngrams: Ngrams) -> NDArray[Any]:
 
 
 def _bounds(ngrams: Ngrams, groups: _Groups) -> NDArray[np.float64]:
-    """The least p that the test of each n-gram could give, whichever texts were of A."""
+    """The smallest p that the test of each n-gram could give, whichever texts were in A."""
     n_ngrams, n_strata = len(ngrams.ends), len(groups.sizes)
     which = np.repeat(np.arange(n_ngrams), np.diff(ngrams.ends, prepend=0))
     is_tested = groups.is_tested[ngrams.texts]
     keys = which * n_strata + groups.strata[ngrams.texts]
-    # A stratum of which no text holds it can come out in one way only.
+    # A stratum where no text has it has only one outcome.
     rows, n_holders = np.unique(keys[is_tested], return_counts=True)
     strata = np.column_stack([groups.sizes[rows % n_strata], n_holders])
     return smallest_p(rows // n_strata, strata, n_ngrams)
 
 
 _Tested = tuple[_Counted, int, float | None]
-"""A phrase, and how often it stands in a million words of the background."""
+"""A phrase, and its frequency per million words of the background."""
 
 
 def _tested(
@@ -383,7 +383,7 @@ def _tested(
 ) -> tuple[list[_Tested], int]:
     """The phrases that could pass and are not common elsewhere, and how many are.
 
-    Neither depends on which texts are of A, so that a correction over these holds its level.
+    Neither depends on which texts are in A, so a correction over these keeps its level.
     """
     could = can_pass(np.concatenate([kind.p_bound for kind in kinds]), plan.max_p)
     ends = np.cumsum([len(kind.p_bound) for kind in kinds])
@@ -402,13 +402,13 @@ def _tested(
         for (kind, t), rate in zip(words, rates, strict=True)
         if rate <= plan.max_background
     ]
-    # Templates stand for any words, of which the background says nothing.
+    # Templates stand for any words, so the background cannot be consulted.
     templates: list[_Tested] = [(kind, t, None) for kind, t in places if kind.is_template]
     return [*kept, *templates], len(words) - len(kept)
 
 
 def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> list[_Passing]:
-    """The phrases that pass, folded."""
+    """The phrases that pass, after folding."""
     ps = [_p(kind, t, groups) for kind, t, _ in tested]
     passing = [
         _Passing(kind, t, p, p_holm, rate)
@@ -465,10 +465,10 @@ class _Passing:
 
 
 def _fold(passing: Iterable[_Passing]) -> list[_Passing]:
-    """Without those whose occurrences nearly all lie in one that is kept, the longest first.
+    """Drop phrases whose occurrences nearly all lie in one that is kept, the longest first.
 
-    An occurrence lies in another where more than half of its words do, so that what overlaps
-    is folded too: five words of a sentence of ten are there six times.
+    An occurrence lies in another if more than half of its words do, so that overlaps are folded
+    too: a sentence of ten words contains six runs of five.
     """
     kept: list[_Passing] = []
     over: dict[int, list[int]] = {}
@@ -517,7 +517,7 @@ def _key_phrase(
 
 
 def _example(one: _Passing, groups: _Groups, cut: CutTexts, tagged: Sequence[Tagged]) -> str:
-    """The words of a template, where a text of the group that uses it more first has it."""
+    """The words of a template, preferably from a text of the group that uses it more."""
     ngrams, here = one.kind.ngrams, one.kind.entries(one.t)
     of_group = groups.in_a if one.is_over_a else groups.in_b
     place = int(np.flatnonzero(of_group[ngrams.texts[here]])[0])
@@ -560,7 +560,7 @@ def _remarks(
 
 
 def _common(background: Reference | None, n_common: int, plan: KeynessPlan) -> list[str]:
-    """What the background left out."""
+    """What the background excluded."""
     if background is None:
         return []
     return [

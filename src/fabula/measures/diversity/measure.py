@@ -1,4 +1,4 @@
-"""How alike the texts of groups are: all measures, at equal length and equal number of texts."""
+"""How similar the texts of groups are: all measures, at equal length and number of texts."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ __all__ = ["ALL_TEXTS", "Extra", "Extras", "Plan", "Stages", "locate_words", "me
 
 Extra = Literal["templates", "embeddings"]
 ALL_TEXTS = "all"
-"""The group of texts that are not parted."""
+"""The group of all texts, if they are not split."""
 
 _NOT_ASKED = "not asked for (see `extras`)"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured of which texts."""
+    """Which measures are computed, on which texts."""
 
     by: str | None = None
     prompt: str | None = None
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Told of each stage with its number of steps, and of steps that are done."""
+    """Called with each stage and its number of steps, and with the steps done."""
 
     begin: Callable[[str, int | None], None] = lambda stage, total: None
     advance: Callable[[int], None] = lambda n: None
@@ -79,7 +79,7 @@ def measure_diversity(
 ) -> Diversity:
     """Measure each group, and test each pair of groups (or each against the `baseline`).
 
-    Raises `InputError` where a text lacks a field, or no group has two texts.
+    Raises `InputError` if a text lacks a field, or no group has two texts.
     """
     stages = stages or Stages()
     names = [ALL_TEXTS] * len(documents)
@@ -125,11 +125,11 @@ def locate_words(
 
 
 class Extras:
-    """Parts of speech and vectors, where they are asked for and available."""
+    """Parts of speech and vectors, if requested and available."""
 
     def __init__(self, plan: Plan, cut: CutTexts, stages: Stages) -> None:
         self.tagged: list[Tagged] = []
-        """Of each text that is left, in order."""
+        """For each remaining text, in order."""
         self.templates: Ngrams | None = None
         self.vectors: NDArray[np.float64] | None = None
         self.signature_parts: dict[str, str] = {}
@@ -200,7 +200,7 @@ def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Meas
 
 
 def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
-    """The rule of equal length and number stands first: it decides every number."""
+    """The rule of equal length and number comes first: it determines every number."""
     return str(
         Signature.of(
             "diversity",
@@ -262,7 +262,7 @@ def _group(
         return extras.tagged[text].tags[place - starts[text] :][:n]
 
     def tagged_at(text: int, place: int, n: int) -> Span:
-        # What was tagged begins at the first word of the text.
+        # The tagged text begins at the first word of the text.
         shift = int(cut.texts.located[text].starts[0])
         places = extras.tagged[text].places[place - starts[text] :][:n]
         document = cut.texts.documents[text].id

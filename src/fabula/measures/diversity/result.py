@@ -1,4 +1,4 @@
-"""What was found of groups of texts, as plain values."""
+"""Results of comparing groups of texts, as plain values."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class GroupDiversity:
     """All its texts."""
     n_too_short: int
     n_other_prompts: int
-    """Texts of prompts that not all groups have."""
+    """Texts whose prompts not all groups have."""
     n: int
-    """Texts that were compared at a time, as many in every group."""
+    """Texts compared at a time, equally many in every group."""
     n_units: int
-    """Texts or prompts that intervals are over."""
+    """Number of texts or prompts that intervals resample."""
     estimates: Mapping[str, Estimate]
     phrases: Sequence[SharedPhrase] = ()
     templates: Sequence[SharedPhrase] = ()
@@ -85,7 +85,7 @@ def reason_of(estimate: Estimate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """How alike the texts of groups are."""
+    """How similar the texts of groups are."""
 
     by: str | None
     design: str
@@ -93,9 +93,9 @@ class Diversity:
     tests: Sequence[DiversityTest]
     pairs: Sequence[SimilarPair]
     run_words: int | None
-    """The shortest run of words that counts for a pair; None where pairs were not asked for."""
+    """The shortest run of words that counts for a pair; None if pairs were not requested."""
     left_out: Mapping[str, str]
-    """Measures that were not taken, with the reason."""
+    """Measures that were skipped, with the reason."""
     n_words: int
     """Words to which every text was cut."""
     signature: str
@@ -106,7 +106,7 @@ class Diversity:
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader of the numbers should know."""
+        """Notices for a reader of the numbers."""
         lines = [
             f"{one.name}: {one.n_too_short:,} of {one.n_texts:,} texts are shorter than "
             f"{self.n_words} words and were left out"

@@ -14,15 +14,15 @@ from fabula.kernels.ngram_counts import count_in_subsets, extend_ngrams, list_ho
 __all__ = ["BLEU", "DISTINCT", "REPEATED", "SHARED", "NgramMeasures", "Ngrams", "WordTable"]
 
 SHARED = range(3, 9)
-"""Lengths of which the share found in another text is told; prompts count from the first on."""
+"""Lengths for which the share found in another text is reported; prompts count from the first."""
 DISTINCT = range(1, 5)
 BLEU = range(1, 5)
 REPEATED = 4
 _BUDGET_ENTRIES = 200_000_000
-"""N-grams of texts that a pair's permutations may go through for each of their draws: seconds."""
+"""Limit on the n-grams that a pair's permutations may process per draw: seconds."""
 _SMOOTHING = 0.1
 _N_AT_ONCE = 32
-"""Subsets that are counted at the same time, which bounds memory."""
+"""Subsets counted at the same time, which bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class WordTable:
     """The words of texts as numbers, one text after the other, then those of their prompts."""
 
     words: NDArray[np.int32]
-    """(n_words,): which word it is; -1 where it occurs once."""
+    """(n_words,): the word's number; -1 where it occurs once."""
     text_of: NDArray[np.int32]
-    """(n_words,): from `n_texts` on these are prompts."""
+    """(n_words,): the word's text; from `n_texts` on these are prompts."""
     n_left: NDArray[np.int32]
     """(n_words,): words to the end of the segment (a text, a sentence)."""
     starts: NDArray[np.int64]
@@ -50,11 +50,11 @@ class WordTable:
         *,
         segments: Sequence[Sequence[int]] = (),
     ) -> WordTable:
-        """Of words in normal form.
+        """Takes words in normal form.
 
-        prompt_of: for each text the place of its prompt in `prompts`, or -1; without it no text has
-        one. segments: for each text where segments of it end, that n-grams do not cross; without
-        it each text is one.
+        prompt_of: for each text the index of its prompt in `prompts`, or -1; without it no text has
+        one. segments: for each text where its segments end, which n-grams do not cross; without it
+        each text is one segment.
         """
         numbers: dict[str, int] = {}
         both = [*texts, *prompts]
@@ -89,8 +89,8 @@ class WordTable:
         """The n-grams of 1 word, 2 words, ... up to `longest`, and the number of each one.
 
         Numbers are int32, (n_words,), of the n-gram that begins at each word: -1 where it occurs
-        once, or is one of the text's prompt. That is looked at from three words on: a single word
-        of a prompt is nobody's echo.
+        once, or is in the text's prompt. Prompts are checked from three words on: a single word of
+        a prompt is not an echo.
         """
         numbers = self.words
         n_numbers = int(numbers.max(initial=-1)) + 1
@@ -113,7 +113,7 @@ class WordTable:
 
 
 def _without_single(words: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
-    """Words that occur once are -1, the others are numbered from 0 on."""
+    """Words that occur once are -1, the others are numbered from 0."""
     several = np.bincount(words, minlength=n_words) > 1
     again = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
     found: NDArray[np.int32] = again[words]
@@ -122,20 +122,20 @@ def _without_single(words: NDArray[np.int32], n_words: int) -> NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Ngrams:
-    """The n-grams of one length that two texts or more hold, as `list_holders` gives them."""
+    """The n-grams of one length that occur in two or more texts, as from `list_holders`."""
 
     n: int
     totals: NDArray[np.int64]
-    """(n_texts,): the text's n-grams, those of its prompt left out."""
+    """(n_texts,): the text's n-grams, without those of its prompt."""
     n_own: NDArray[np.int64]
-    """(n_texts,): its different n-grams that no other text holds."""
+    """(n_texts,): its distinct n-grams that no other text has."""
     ends: NDArray[np.int64]
     texts: NDArray[np.int32]
     counts: NDArray[np.int32]
     firsts: NDArray[np.int32]
 
     def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
-        """As if there were only these texts, numbered in this order, which ascends."""
+        """Restrict to these texts, numbered in this (ascending) order."""
         place = np.full(len(self.totals), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
         which = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
@@ -159,12 +159,12 @@ class Ngrams:
 class NgramMeasures:
     """All measures that count n-grams of words.
 
-    `shared_ngrams.N`: the share of n-gram occurrences that another text holds too.
+    `shared_ngrams.N`: the share of n-gram occurrences that another text has too.
     `self_bleu`: the mean BLEU-4 of each text with all others as references (Zhu et al. 2018),
     smoothed as NLTK's method 1; texts are equally long, so there is no brevity penalty.
-    `self_repetition`: the mean over texts of ln(1 + for each of its different 4-grams how many
-    other texts hold it) (Salkar et al. 2022, as Shaib et al. 2024 compute it).
-    `distinct.N`: different n-grams over all n-grams (Li et al. 2016), within texts.
+    `self_repetition`: the mean over texts of ln(1 + the number of other texts that have each of its
+    distinct 4-grams, summed) (Salkar et al. 2022, as Shaib et al. 2024 compute it).
+    `distinct.N`: distinct n-grams over all n-grams (Li et al. 2016), within texts.
     """
 
     lengths: tuple[Ngrams, ...]
@@ -213,7 +213,7 @@ class NgramMeasures:
                 if one.n in BLEU:
                     smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
                     if one.n == 1:
-                        # A text that shares no word has a score of 0.
+                        # A text that shares no words scores 0.
                         smooth = n_clipped.astype(np.float64)
                     log_bleu += np.log(smooth / np.maximum(1, one.totals)) / len(BLEU)
                 if one.n == REPEATED:

@@ -26,16 +26,16 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The tokens of a text: their parts of speech (Penn Treebank), places, and sentence ends."""
+    """The tokens of a text: their parts of speech (Penn Treebank), offsets, and sentence ends."""
 
     tags: list[str]
     places: list[tuple[int, int]]
-    """Half-open, in characters of what was tagged."""
+    """Half-open, in characters of the tagged text."""
     sentence_ends: list[int]
 
 
 class Tagger:
-    """spaCy's tagger for English. Raises `ModelError` where it is not installed."""
+    """spaCy's tagger for English. Raises `ModelError` if it is not installed."""
 
     def __init__(self) -> None:
         self._nlp: Any = load_pipeline(("tok2vec", "tagger", "senter"))
@@ -43,7 +43,7 @@ class Tagger:
 
     def tag(self, texts: Sequence[str], advance: Callable[[int], None]) -> list[Tagged]:
         found = []
-        # Characters that no encoder takes are replaced one for one, so places stay.
+        # Replace unencodable characters one for one, so that offsets are preserved.
         for doc in self._nlp.pipe(map(encodable, texts), batch_size=_BATCH):
             one = Tagged([], [], [])
             for sentence in doc.sents:
@@ -57,13 +57,13 @@ class Tagger:
 
 
 def template_ngrams(tagged: Sequence[Tagged]) -> Ngrams:
-    """The sequences of `TEMPLATE_TAGS` tags within sentences that two texts or more have."""
+    """The sequences of `TEMPLATE_TAGS` tags within sentences that occur in two or more texts."""
     *_, (longest, _) = tag_table(tagged).ngrams(TEMPLATE_TAGS)
     return longest
 
 
 def tag_table(tagged: Sequence[Tagged]) -> WordTable:
-    """The tags of texts as words; n-grams of them do not cross the ends of sentences."""
+    """The tags of texts as words; n-grams of them do not cross sentence boundaries."""
     return WordTable.of(
         [one.tags for one in tagged], segments=[one.sentence_ends for one in tagged]
     )
@@ -71,8 +71,8 @@ def tag_table(tagged: Sequence[Tagged]) -> WordTable:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """`templates`: how often one of the subset's 100 most frequent sequences of five tags begins,
-    over its tokens; sequences that one text alone has do not count.
+    """`templates`: occurrences of the subset's 100 most frequent sequences of five tags, divided by
+    its tokens; sequences found in only one text do not count.
     """
 
     ngrams: Ngrams

@@ -1,4 +1,4 @@
-"""Who wrote like whom: the pairs of texts that have most words in common, run by run."""
+"""Similar pairs: the texts that have the most words in common, run by run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 _MAX_HOLDERS = 200
-"""Runs that more texts hold are phrases that everybody uses, and make no pair."""
+"""Runs in more texts than this are common phrases, and do not make a pair."""
 _MAX_PAIRS = 50_000_000
 _N_LOOKED_AT = 20
-"""Pairs whose runs are looked at for each one that is listed."""
+"""Pairs whose runs are examined for each one that is listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonRun:
-    """Words that stand in both texts of a pair."""
+    """Words that occur in both texts of a pair."""
 
     n_words: int
     a: Span
@@ -49,7 +49,7 @@ class SimilarPair:
     n_words: int
     """Words of A in common runs."""
     share_a: float
-    """Of A's words, those that lie in common runs; `share_b` likewise."""
+    """The share of A's words that lie in common runs; `share_b` likewise."""
     share_b: float
     runs: tuple[CommonRun, ...]
 
@@ -78,16 +78,16 @@ class SimilarPair:
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """How much of a text stands in others of its set, and in which most."""
+    """How much of a text occurs in others of its set, and in which one most."""
 
     id: str
     n_words: int
     share: float
-    """Of its words, those that lie in runs that another text has."""
+    """The share of its words in runs that another text has."""
     longest: int
     """Words in the longest run in common with `most_with`."""
     most_with: str | None
-    """The text with which it has most in common; None where there is none."""
+    """The text with which it has most in common; None if there is none."""
     n_others: int
     """Texts with which it has anything in common."""
 
@@ -100,8 +100,8 @@ def shared_texts(
 ) -> list[SharedText]:
     """What each text shares with any other in runs of `n_words` or more, most shared first.
 
-    owners: a number for each text; texts with the same one are not compared with each other.
-    Runs that very many texts hold are left out, as in `similar_pairs`.
+    owners: a number for each text; texts with the same number are not compared with each other.
+    Runs found in very many texts are ignored, as in `similar_pairs`.
     """
     *_, (ngrams, numbers) = table.ngrams(n_words)
     own = [numbers[a:b] for a, b in pairwise(table.starts[: len(ids) + 1].tolist())]
@@ -152,10 +152,10 @@ def similar_pairs(
     n_listed: int,
     owners: Sequence[int] | None = None,
 ) -> list[SimilarPair]:
-    """The pairs with most words in common runs of `n_words` or more, those first.
+    """The pairs with most words in common runs of `n_words` or more, the most similar first.
 
-    located: the words of each text of the table. owners: as `shared_texts` has them. Of all pairs
-    those are looked at that share most n-grams of `n_words` words.
+    located: the words of each text of the table. owners: as for `shared_texts`. Only the pairs that
+    share the most n-grams of `n_words` words are examined.
     """
     *_, (ngrams, numbers) = table.ngrams(n_words)
     pairs = []
@@ -170,7 +170,7 @@ def similar_pairs(
 
 
 def _candidates(ngrams: Ngrams, most: int, owners: Sequence[int] | None) -> list[tuple[int, int]]:
-    """The pairs that hold most n-grams in common."""
+    """The pairs that have the most n-grams in common."""
     keys, times = _counted_pairs(ngrams, owners)
     best = np.argsort(-times, kind="stable")[:most]
     return [(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in keys[best]]
@@ -179,7 +179,7 @@ def _candidates(ngrams: Ngrams, most: int, owners: Sequence[int] | None) -> list
 def _counted_pairs(
     ngrams: Ngrams, owners: Sequence[int] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each pair of texts that holds n-grams in common, as one number, and how many."""
+    """Each pair of texts with n-grams in common, encoded as one number, and how many."""
     n_holders = np.diff(ngrams.ends, prepend=0)
     max_holders = _MAX_HOLDERS
     while max_holders > 2:
@@ -199,11 +199,11 @@ def _counted_pairs(
 def common_runs(
     a: NDArray[np.int32], b: NDArray[np.int32], n_words: int
 ) -> list[tuple[int, int, int]]:
-    """Runs that stand in both, from left to right in A: where in A, where in B, words.
+    """Common runs, from left to right in A: (start in A, start in B, words).
 
     a, b: int32, the number of the n-gram of `n_words` that begins at each word, -1 for one that
-    does not count. At each word of A the longest run of B is taken, and the search goes on
-    behind it.
+    does not count. At each word of A the longest run of B is taken, and the search continues after
+    it.
     """
     places: dict[int, list[int]] = {}
     for j in np.flatnonzero(b >= 0).tolist():

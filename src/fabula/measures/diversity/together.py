@@ -29,20 +29,20 @@ _N_PAIRS_OF_A_CLASS = 20
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Who wrote like whom, and how alike all are."""
+    """Which texts resemble which, and how similar all are."""
 
     shared: Sequence[SharedText]
     """What each text shares with any other, most shared first."""
     pairs: Sequence[SimilarPair]
-    """Those with most words in common runs first; only some are listed."""
+    """Those with the most words in common runs first; only some are listed."""
     run_words: int
     """The shortest run that counts."""
     diversity: Diversity | None
     reason: str
-    """Why there are no figures of the set; empty where there are."""
+    """Why the set has no numbers; empty if it has."""
     remarks: Sequence[str]
     is_class: bool = False
-    """Whether each text was to be compared with all others, and not only described."""
+    """Whether each text was to be compared with all others, not only described."""
     apart: str | None = None
     """Texts that share this field were not compared with each other."""
 
@@ -69,7 +69,7 @@ def measure_together(
     is_class: bool = False,
     apart: str | None = None,
 ) -> Together:
-    """The pairs of texts with most in common; from ten texts on, the diversity of all.
+    """The pairs of texts with most in common; from ten texts on, also the diversity of all.
 
     is_class: list more pairs. apart: a field; texts that share it are not compared with each other.
     """
@@ -99,9 +99,9 @@ def measure_together(
 
 
 def _owners(documents: Sequence[Document], field: str) -> list[int]:
-    """A number for each text, the same where they share the field; a text without it is alone.
+    """A number for each text, equal where they share the field; a text without it has its own.
 
-    Raises `InputError` where no text has the field.
+    Raises `InputError` if no text has the field.
     """
     values = [own_field(document, field) for document in documents]
     if all(value is None for value in values):

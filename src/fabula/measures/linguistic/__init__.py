@@ -1,1 +1,1 @@
-"""The linguistic profile: what a text, or a continuation in its story, is like in measured ways."""
+"""The linguistic profile: measured properties of a text, or of a continuation in its story."""

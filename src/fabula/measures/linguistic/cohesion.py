@@ -1,4 +1,4 @@
-"""How near a continuation is to its context, in words and in meaning.
+"""How close a continuation is to its context, in words and in meaning.
 
 Roemmele, Gordon and Swanson 2017, section 4.2, "Lexical Cohesion" (metrics 10 to 12).
 """
@@ -16,9 +16,9 @@ __all__ = ["cosine", "encode_texts", "jaccard", "mean_cosine"]
 
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
-    """What two sets share, as a share of what either holds; None where both are empty.
+    """The Jaccard similarity of two sets; None if both are empty.
 
-    0 where one is empty: there is something, and nothing of it is shared.
+    0 if only one is empty: there is something, and nothing of it is shared.
     """
     first, second = frozenset(a), frozenset(b)
     union = len(first | second)
@@ -28,7 +28,7 @@ def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
 def mean_cosine(
     sum_a: NDArray[np.float64], n_a: int, sum_b: NDArray[np.float64], n_b: int
 ) -> float | None:
-    """The mean cosine over all pairs of one vector of A and one of B; None where there is no pair.
+    """The mean cosine over all pairs of one vector of A and one of B; None if there is no pair.
 
     Takes the sums of their unit vectors: the mean over the pairs is the product of the means.
     """
@@ -38,7 +38,7 @@ def mean_cosine(
 def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.float64]]:
     """The vector of each text, float64, shape (n_dimensions,).
 
-    Of a text that is longer than the encoder reads, the mean of the vectors of its parts.
+    For a text longer than the encoder reads, the mean of the vectors of its parts.
     """
     parts = [encoder.parts(text) for text in texts]
     vectors = encoder.encode([part for windows in parts for part in windows])
@@ -50,5 +50,5 @@ def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.floa
 
 
 def cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """The cosine of two vectors; 0 where one has no length."""
+    """The cosine of two vectors; 0 if one has zero length."""
     return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12)

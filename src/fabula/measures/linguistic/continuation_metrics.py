@@ -1,16 +1,16 @@
 """Fifteen metrics of a continuation, alone and in its story.
 
-Roemmele, Gordon and Swanson 2017, section 4. What the paper leaves open is settled here, and named
-in the signature:
+Roemmele, Gordon and Swanson 2017, section 4. Details that the paper leaves open are decided as
+follows, and are part of the signature:
 
-- Numbers and lengths of phrases are divided by the words of the continuation, as in section 4.1.
-- A verb phrase is a main verb with all it governs, less its subject and what is coordinated with
-  it; phrases nest.
-- A metric that has nothing to look at (the length of noun phrases where there is none) is missing,
-  with its reason; a Jaccard similarity of something with nothing is 0.
-- Trigrams, of words and of categories, do not reach across sentences or continuations.
-- A continuation that is not English (`text/language.py`) is not measured, nor is one compared with
-  a context that is not.
+- Counts and lengths of phrases are divided by the words of the continuation, as in section 4.1.
+- A verb phrase is a main verb with everything it governs, except its subject and coordinated
+  phrases; phrases nest.
+- A metric with nothing to measure (the length of noun phrases where there are none) is missing,
+  with its reason; the Jaccard similarity with an empty set is 0.
+- Trigrams, of words and of categories, do not cross sentences or continuations.
+- A continuation that is not English (`text/language.py`) is not measured, nor is one whose context
+  is not English.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ _EACH = tuple(metric.id for metric in METRICS if not metric.is_of_all)
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A continuation's metrics; `missing` says why where a value is None."""
+    """A continuation's metrics; `missing` says why a value is None."""
 
     values: Mapping[str, float | None]
     missing: Mapping[str, str]
     words: tuple[str, ...]
-    """Lower-cased; the ratios of a whole system's output are counted from them."""
+    """Lower-cased; the ratios of a system's whole output are computed from them."""
     sentence_ends: tuple[int, ...]
     """In words."""
     errors: tuple[tuple[int, int], ...] = ()
-    """Where errors of grammar and spelling stand: half-open, in characters."""
+    """Where errors of grammar and spelling are: half-open, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it was parsed, and its vector, where it holds a word."""
+    """A parsed text, and its vector if it contains a word."""
 
     parsed: Parsed
     encoding: NDArray[np.float64] | None
 
 
 def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
-    """Parse and encode texts, all in one go."""
+    """Parse and encode texts in one batch."""
     parsed = list(tools.parser.parse(texts))
     spoken = [k for k, part in enumerate(parsed) if part.words]
     encodings = dict(
@@ -78,9 +78,9 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
 
 
 class Context:
-    """What all continuations of a story are compared with: its sentences, as they were read.
+    """What all continuations of a story are compared with: its parsed sentences.
 
-    `foreign` says why nothing can be compared with it, where it is not English.
+    `foreign` is the reason why nothing can be compared with it, if it is not English.
     """
 
     def __init__(self, sentences: Sequence[Reading]) -> None:
@@ -98,7 +98,7 @@ class Context:
 def score_continuations(
     tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Reading]
 ) -> list[Scored]:
-    """Score continuations of one context; None is a text that a system failed to give."""
+    """Score continuations of one context; None is a text that a system failed to produce."""
     flags = tools.resolver.in_context(context.sentences, [[r.parsed] for r in readings])
     return [
         _score(tools, context, text, reading, in_context)
@@ -137,7 +137,7 @@ def _nothing(reason: str) -> Scored:
 
 
 def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
-    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none; `errors` by place."""
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place."""
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
     grammar: float | str = "not_measured"
@@ -159,7 +159,7 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
 
 
 def in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
-    """Metrics 10 to 15: numbers, or the reason why there is none."""
+    """Metrics 10 to 15: numbers, or the reason why one is missing."""
     if context.foreign is not None:
         reason = f"the context is {context.foreign}"
         return dict.fromkeys((m.id for m in METRICS if m.needs_context), reason)
@@ -191,7 +191,7 @@ def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
 
 
 def _word_ends(parsed: Parsed) -> tuple[int, ...]:
-    """After how many words each sentence ends."""
+    """The number of words up to the end of each sentence."""
     ends, n_words = [], 0
     starts = frozenset(parsed.sentence_starts[1:])
     for k, token in enumerate(parsed.tokens):
@@ -202,7 +202,7 @@ def _word_ends(parsed: Parsed) -> tuple[int, ...]:
 
 
 def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:
-    """A continuation's metrics as what every instrument says; `rater` is who measured."""
+    """A continuation's metrics as measurements; `rater` is the instrument."""
     return [
         Measurement(
             document_id=document_id,

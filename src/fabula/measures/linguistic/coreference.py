@@ -1,9 +1,9 @@
-"""Which noun phrases mean the same: a sieve of rules, the surest first.
+"""Which noun phrases corefer: a sieve of rules, the most reliable first.
 
 Roemmele, Gordon and Swanson 2017, section 4.2, "Entity Coreference" (metric 15) needs to know which
-entities of a continuation were in its context. The rules are of the kind of Lee et al. 2013
+entities of a continuation were in its context. The rules resemble those of Lee et al. 2013
 ("Deterministic coreference resolution"): apposition, equal words, names, heads, then pronouns by
-person, number, gender and who speaks. They depend on nothing but the parse.
+person, number, gender and speaker. They depend only on the parse.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["Resolver", "Sieve", "entities_of"]
 
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
 _PRONOUN_REACH = 4
-"""How many sentences back a pronoun may look."""
+"""How many sentences back a pronoun may refer."""
 
 
 class Resolver(Protocol):
-    """Tells which noun phrases mean the same."""
+    """Decides which noun phrases corefer."""
 
     name: str
 
@@ -62,7 +62,7 @@ class _Entity:
 
 
 class _State:
-    """The entities so far, and who speaks."""
+    """The entities so far, and the current speakers."""
 
     def __init__(self) -> None:
         self.entities: list[_Entity] = []
@@ -79,10 +79,10 @@ class _State:
         return other
 
     def read(self, parsed: Parsed, speech: Speech) -> list[int]:
-        """The entity of each noun phrase of the next sentence; -1 for one that means nothing."""
+        """The entity of each noun phrase of the next sentence; -1 if it refers to nothing."""
         mentions = mentions_of(parsed, speech)
         found = [-1] * len(mentions)
-        # Who speaks is said outside the quotes, often after them.
+        # The speaker is named outside the quotes, often after them.
         order = sorted(range(len(mentions)), key=lambda k: mentions[k].in_quote)
         outside = sum(not mention.in_quote for mention in mentions)
         for k in order[:outside]:
@@ -107,7 +107,7 @@ class _State:
         self.n_sentences += 1
 
     def _hear(self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]) -> None:
-        """Settle who speaks in the quotes of this sentence, and to whom."""
+        """Determine the speaker and the addressee of the quotes in this sentence."""
         named, heard = (
             next(
                 (
@@ -144,7 +144,7 @@ class _State:
         return max(persons)[2] if persons else -1
 
     def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
-        """The entity of a mention, a new one where no rule finds one."""
+        """The entity of a mention, a new one if no rule finds one."""
         mention = mentions[k]
         if mention.kind == "empty":
             return -1
@@ -161,7 +161,7 @@ class _State:
         return self._join(entity, mention) if entity >= 0 else self._new(mention)
 
     def _may_stand_beside(self, first: Mention, second: Mention) -> bool:
-        """Whether they are two names of one; the parser takes the items of a list for that too."""
+        """Whether both name one entity; the parser also tags list items as apposition."""
         if second.kind == "relative":
             return True
         is_one = first.number == second.number and bool(first.genders & second.genders)
@@ -230,9 +230,9 @@ class _State:
         return self._join(self.speaker, mention)
 
     def _third_person(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
-        """The fitting entity that stands out most among those of the last sentences."""
+        """The most salient compatible entity of the last few sentences."""
         mention = mentions[k]
-        # "He saw him": two arguments of one verb are two.
+        # "He saw him": two arguments of one verb are two entities.
         barred = {
             e for m, e in zip(mentions, found, strict=True)
             if m.verb == mention.verb and m is not mention and e >= 0
@@ -284,7 +284,7 @@ class _State:
 
 
 class Sieve:
-    """The rules of this module."""
+    """Coreference by the rules of this module."""
 
     name = f"sieve2,{READER}"
 
@@ -295,7 +295,7 @@ class Sieve:
         known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
         flags = []
         for sentences in continuations:
-            # A speech that the context leaves open may end here.
+            # Quoted speech left open by the context may end here.
             speech = read_speech([*context, *sentences])[len(context) :]
             after = state.copy()
             found = map(after.read, sentences, speech)
@@ -304,7 +304,7 @@ class Sieve:
 
 
 def entities_of(sentences: Sequence[Parsed]) -> list[list[int]]:
-    """The number of the entity that each noun phrase means, by sentence; -1 where it means none."""
+    """The entity number of each noun phrase, by sentence; -1 where it refers to nothing."""
     return _read(_State(), sentences)
 
 

@@ -1,15 +1,14 @@
-"""Continuations beside random sentences as long: what of a metric is the story, and what is length.
+"""Compare continuations with random sentences of the same length, to separate story from length.
 
-Several metrics of Roemmele, Gordon and Swanson 2017 follow the length of a sentence, and systems
-write sentences of different lengths. So each continuation is compared with random sentences of its
-book that have as many words, put in its place; the test of the two is paired, and passages of one
-chapter are taken as one unit.
+Several metrics of Roemmele, Gordon and Swanson 2017 depend on the length of a sentence, and systems
+write sentences of different lengths. So each continuation is compared with random sentences of the
+same number of words from its book, put in its place; the test is paired, and passages of one
+chapter count as one unit.
 
-- The sentences are drawn from those of the passages of the same book that are not of the passage
-  itself; of all books where the book is not known, or has fewer than are drawn. Of more than
-  `_MAX_POOL` that many are kept, at random.
-- Those nearest in length are drawn; which of those that are equally near, the seed decides.
-- The control of a continuation is the mean over its draws that have a value.
+- The sentences come from other passages of the same book; from all books where the book is unknown
+  or has too few sentences. Larger pools are randomly reduced to `_MAX_POOL` sentences.
+- The sentences nearest in length are used; the seed breaks ties.
+- The control of a continuation is the mean over its drawn sentences that have a value.
 """
 
 from __future__ import annotations
@@ -56,17 +55,17 @@ _AS_LONG = "random as long"
 _MAX_POOL = 4096
 _CHUNK = 64
 _N_CHUNKS = 2 * _MAX_POOL // _CHUNK
-"""Chunks of sentences that a process keeps as they were read: those of two books."""
+"""Blocks of parsed sentences that a process caches: those of two books."""
 _CONTROLS = RowKind("the control", ("id",), ("controls", "digest", "signature"), in_order=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The sentences of a book that are drawn from."""
+    """The sentences of a book that are sampled."""
 
     sentences: tuple[str, ...]
     places: Mapping[int, Sequence[int]]
-    """Of the sentences of each number of words."""
+    """The sentences by number of words."""
     place_of: Mapping[str, int]
     digest: str
 
@@ -83,7 +82,7 @@ class Pool:
         return cls(tuple(kept), places, {text: k for k, text in enumerate(kept)}, digest)
 
     def draw(self, n: int, n_words: int | None, rng: random.Random, own: frozenset[str]) -> Draw:
-        """Up to n sentences nearest to a number of words, or of any length; none of `own`."""
+        """Up to n sentences nearest to a number of words, or of any length; none from `own`."""
         if n_words is None:
             others = [k for k, text in enumerate(self.sentences) if text not in own]
             return Draw(None, tuple(rng.sample(others, min(n, len(others)))))
@@ -106,7 +105,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Sentences of a pool that stand in for a continuation of so many words; None for any."""
+    """Pool sentences that replace a continuation of `n_words` words; None for any length."""
 
     n_words: int | None
     places: tuple[int, ...]
@@ -136,8 +135,8 @@ def control_rows(
 ) -> list[Row]:
     """A row for each story: the controls of its continuations, whose scores are the rows `scored`.
 
-    `controls` has for each length the mean metrics of the sentences drawn, and `any` a sentence of
-    any length. Arguments and errors otherwise as for `scoring.score_rows`.
+    `controls` holds, for each length, the mean metrics of the drawn sentences; `any` is a sentence
+    of any length. Other arguments and errors are those of `scoring.score_rows`.
     """
     run = spread or partial(in_order, n_jobs=n_jobs)
     tasks = _tasks(stories, scored, n_draws, seed)
@@ -203,7 +202,7 @@ def _sentences_of(story: Story) -> Sequence[str]:
 
 
 def _expected(task: _Task, signature: str) -> Row:
-    """What a story's row must say to be used again."""
+    """What a story's row must contain to be reused."""
     made_of = "\x1f".join([*_sentences_of(task.story), str(task.lengths), task.pool.digest])
     return {
         "id": task.story.id,
@@ -217,7 +216,7 @@ _Drawn = tuple[_Task, tuple[Draw, ...]]
 
 
 def _drawn(block: Sequence[_Task], n_draws: int, seed: int) -> list[_Drawn]:
-    """The sentences for each length, and last one of any; by story, whoever else is compared."""
+    """The sentences for each length, then one of any; by story, whatever else is compared."""
     found: list[_Drawn] = []
     for task in block:
         own = frozenset(_sentences_of(task.story))
@@ -231,7 +230,7 @@ def _drawn(block: Sequence[_Task], n_draws: int, seed: int) -> list[_Drawn]:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A sentence of a pool as it was read, and what is said of it alone; None if not English."""
+    """A parsed pool sentence with its context-free metrics; None if not English."""
 
     reading: Reading
     alone: Mapping[str, Any] | None
@@ -239,7 +238,7 @@ class _Known:
 
 @functools.lru_cache(_N_CHUNKS)
 def _read_chunk(choice: ToolChoice, texts: tuple[str, ...]) -> list[_Known]:
-    """Sentences that are always read together, so that nothing depends on who read them."""
+    """Sentences that are always parsed together, so that results do not depend on the process."""
     tools = open_tools(choice)
     return [
         _Known(one, None if not_english(text) else alone(tools, one.parsed))
@@ -267,7 +266,7 @@ def _score_block(choice: ToolChoice, way: Mapping[str, str], block: Sequence[_Dr
 
 
 def _read_contexts(choice: ToolChoice, tasks: Sequence[_Task]) -> dict[str, Reading]:
-    """The sentences of the contexts: those of a pool as they were read there."""
+    """The sentences of the contexts, as parsed in the pool."""
     found: dict[str, Reading] = {}
     others: dict[str, None] = {}
     for task in tasks:
@@ -287,7 +286,7 @@ def _known_at(choice: ToolChoice, pool: Pool, place: int) -> _Known:
 
 
 def _outcome(context: Context, one: _Known, in_context: Sequence[bool]) -> Mapping[str, Any]:
-    """The metrics of a drawn sentence in the place of a continuation; empty if not English."""
+    """The metrics of a drawn sentence in place of a continuation; empty if not English."""
     if one.alone is None:
         return {}
     return {**one.alone, **in_story(context, one.reading, in_context)}
@@ -304,29 +303,29 @@ def _control(draw: Draw, outcomes: Sequence[Mapping[str, Any]]) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class AtLength:
-    """A system beside random sentences as long, in one metric."""
+    """A system compared with random sentences of equal length, in one metric."""
 
     control: Estimate
     """The mean of the random sentences, over the passages where the system has a value."""
     test: PairTest
-    """Of the paired difference, system - control; corrected over the systems of the metric."""
+    """For the paired difference, system - control; corrected over the systems of the metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class EqualLength:
-    """What is left of every difference at equal length."""
+    """What remains of every difference at equal length."""
 
     n_draws: int
     cells: Mapping[tuple[str, str], AtLength]
     """By metric and system."""
     any_length: Mapping[str, Estimate]
-    """The mean of each metric over random sentences of any length, one a passage."""
+    """The mean of each metric over random sentences of any length, one per passage."""
     with_length: Mapping[str, Estimate]
-    """How each metric goes with the length of these sentences: Spearman's correlation."""
+    """Spearman's correlation of each metric with the length of these sentences."""
     words_apart: float | None
-    """By how many words continuations and the sentences drawn for them differ in the mean."""
+    """Mean difference in words between continuations and the sentences drawn for them."""
     n_short: int
-    """Continuations for which fewer sentences than asked were there."""
+    """Continuations for which too few sentences were available."""
     signature: str
 
     def differs(self, metric: str, system: str, level: float, correction: str) -> int:
@@ -339,7 +338,7 @@ class EqualLength:
         return (value > 0) - (value < 0)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; the metrics' own stand among the table's."""
+        """As plain values; the metrics themselves are with the table's."""
         return {
             "equal_length": {
                 "n_draws": self.n_draws,
@@ -358,7 +357,7 @@ def compare_at_equal_length(
     n_draws: int,
     seed: int = 0,
 ) -> SystemTable:
-    """The table with its systems beside their controls, the rows of `control_rows`."""
+    """The table with its systems compared with their controls, the rows of `control_rows`."""
     place = {row["id"]: k for k, row in enumerate(controls)}
     clusters, _, _ = clusters_of({row["id"]: row.get("chapter") for row in controls})
     by_length = [{one["n_words"]: one for one in row["controls"]} for row in controls]
@@ -438,7 +437,7 @@ def _cells(
     seed: int,
     signature: str,
 ) -> Iterator[tuple[tuple[str, str], AtLength]]:
-    """Each system beside its control; one is tested at a time, for each has its own passages."""
+    """Each system against its control; tested one at a time, since each has its own passages."""
     means = {
         system: {metric: pairs[metric, system] for metric in _EACH} for system in table.systems
     }

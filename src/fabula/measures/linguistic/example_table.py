@@ -14,7 +14,7 @@ __all__ = ["Example", "Written", "sample_examples"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a system wrote after a passage; no text where it failed."""
+    """What a system wrote after a passage; no text if it failed."""
 
     system: str
     text: str | None
@@ -53,9 +53,9 @@ def sample_examples(
     n: int,
     seed: int,
 ) -> list[Example]:
-    """Up to n passages, drawn at random from those that most systems continued.
+    """Up to n passages, drawn at random from those that the most systems continued.
 
-    `scored` are the rows of `scoring.score_rows`. The passages stand in their own order.
+    `scored` are the rows of `scoring.score_rows`. The passages keep their order.
     """
     if not n:
         return []

@@ -1,4 +1,4 @@
-"""Coreference by fastcoref (Otmazgin et al. 2022), where the package and its model can be had."""
+"""Coreference by fastcoref (Otmazgin et al. 2022), if the package and model are available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT = "biu-nlp/f-coref"
 
 
 class FastCoref:
-    """A noun phrase is of the context where a cluster holds a span with its head and one there."""
+    """A noun phrase is in the context if a cluster has its head and a span in the context."""
 
     def __init__(self, model: str = _DEFAULT) -> None:
         try:
@@ -67,7 +67,7 @@ def _flags(
         for phrase in sentence.noun_phrases:
             head = sentence.tokens[phrase.root]
             start, end = offset + head.start, offset + head.start + len(head.text)
-            # A span ends with its head, or reaches beyond it by a few words ("the king of birds").
+            # A span ends with its head, or extends beyond it by a few words ("the king of birds").
             flags.append(
                 any(a <= start and end <= b and _is_head(sentence, offset, phrase.root, a, b)
                     for a, b in known)
@@ -86,7 +86,7 @@ def _is_head(sentence: Parsed, offset: int, root: int, start: int, end: int) -> 
 
 
 def _label(model: str) -> str:
-    """How signatures name a model: as the hub does, or a folder by what it holds."""
+    """How signatures name a model: by its hub name, or a folder by its contents."""
     weights = sorted(Path(model).glob("*.safetensors")) + sorted(Path(model).glob("*.bin"))
     return f"{Path(model).resolve().name}@{checksum(weights[0])[:8]}" if weights else model
 

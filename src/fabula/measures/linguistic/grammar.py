@@ -1,4 +1,4 @@
-"""Which words of a text are errors of grammar or spelling (Roemmele et al. 2017, metric 2)."""
+"""Find the words of a text with grammar or spelling errors (Roemmele et al. 2017, metric 2)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = [
     "share_correct",
 ]
 
-# What harper says of style and typography is not an error of grammar.
+# Harper's remarks on style and typography are not grammar errors.
 _MATTERS_OF_TASTE = frozenset(
     ("Capitalization", "Enhancement", "Formatting", "Readability", "Regionalism", "Style")
 )
-# Its groups of rules that say nothing else; most of its time goes into the first.
+# Harper's rule groups that report nothing else; the first takes most of its time.
 _GROUPS_OF_TASTE = frozenset(
     ("Style and Redundancy", "Proper Nouns", "Capitalization and Case", "Regionalisms and Dialect",
      "Initialisms")
 )  # fmt: skip
-# But these of them find errors.
+# Exceptions: rules in these groups that do find errors.
 _ERRORS_OF_STYLE = frozenset(("AnAnother", "AnotherAn", "MoreBetter", "RepeatedWords"))
 # Rules that fire more than once in 10,000 sentences of edited prose (29,633 of novels, children's
-# books and speeches, by `bench/grammar.py`), mostly where nothing is wrong. A rule that finds
-# textbook errors may fire ten times as often; where one fires more, see `_is_false`.
+# books and speeches, by `bench/grammar.py`), mostly false positives. A rule that finds textbook
+# errors may fire ten times as often; for those that fire more, see `_is_false`.
 _NOISE = frozenset(
     ("AWhile", "AdjectiveOfA", "Anybody", "AvoidCurses", "CommaFixes", "CompoundNouns", "Dashes",
      "DisjointPrefixes", "DoubleModal", "EllipsisLength", "Everybody", "Everyone", "FindOut",
@@ -52,20 +52,20 @@ _NOISE = frozenset(
      "WhomSubjectOfVerb", "WillNonLemma", "Worthwhile", "WouldNeverHave", "WrongNegative",
      "YourPredicateAdjective")
 )  # fmt: skip
-# What prints to the terminal, in the middle of what a command says.
+# Rules that print to the terminal, in the middle of a command's output.
 _PRINTS = frozenset(("LookingForwardTo",))
 _RULES = "rules2"
-"""The choice of rules, for signatures: change it with any of the above."""
+"""Version of the rule selection, for signatures: change it with any of the above."""
 _STANDARD_REPEATS = frozenset(("had had", "that that"))
 _READ_CHARS = 60
 _NO_WORD = re.compile(r"\S{200,}")
 _OF_SPELLING = frozenset(("Spelling", "Typo"))
 _LANGUAGETOOL = "http://localhost:8081"
-"""Where its server listens by default."""
+"""Default address of its server."""
 _TIMEOUT_S = 60
 _REMEMBERED = 20_000
 """The sentences of two drafts of a novel."""
-# LanguageTool's own categories of the same sort.
+# LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
 )
@@ -73,14 +73,14 @@ _TASTE_CATEGORIES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error of grammar or spelling: where it stands, half-open in characters, and what it is."""
+    """An error of grammar or spelling: its position, half-open in characters, and its kind."""
 
     place: tuple[int, int]
     message: str
-    """The checker's own words."""
+    """The checker's own message."""
     is_spelling: bool
     suggestions: tuple[str, ...] = ()
-    """What may stand there instead."""
+    """Suggested replacements."""
 
 
 class Checker(Protocol):
@@ -101,15 +101,15 @@ class Checker(Protocol):
         ...
 
     def __hash__(self) -> int:
-        """What it said of a sentence is remembered by it."""
+        """The result for each sentence is cached here."""
         ...
 
 
 class Harper:
-    """Harper, by its package. Raises `ModelError` where it is not installed.
+    """Harper, from its Python package. Raises `ModelError` if it is not installed.
 
-    A word is misspelt where both American and British English say so. Matters of style, typography
-    and case do not count, nor do rules that fire on edited prose.
+    A word is misspelt if both American and British English say so. Style, typography and case do
+    not count, nor do rules that fire on edited prose.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Harper:
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
     ) -> list[Fault]:
-        # It looks for what a word may be meant to be, and aborts the process over a very long one.
+        # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         found = [
             (rule, lint)
@@ -158,9 +158,9 @@ class Harper:
 def _is_false(
     rule: str, text: str, place: tuple[int, int], past: Sequence[tuple[int, int]]
 ) -> bool:
-    """Whether a rule that finds errors is wrong here, as it is again and again in edited prose."""
+    """Whether this is a frequent false positive, in edited prose, of a rule that finds errors."""
     if rule == "PronounVerbAgreement":
-        # "He stuck to her": it knows many verbs in the present only.
+        # "He stuck to her": it knows many verbs in the present tense only.
         return _touches(place, past)
     if rule == "AnA":
         # "An' so": and.
@@ -181,7 +181,7 @@ def _linter(dialect: Any) -> Any:
 
 
 def _rules(tree: Any) -> Iterator[str]:
-    """The names of the rules in a group, which may hold groups."""
+    """The names of the rules in a group; groups may be nested."""
     if isinstance(tree, dict):
         if "Bool" in tree:
             yield tree["Bool"]["name"]
@@ -193,10 +193,10 @@ def _rules(tree: Any) -> Iterator[str]:
 
 
 class LanguageTool:
-    """The paper's tool, by its own server, as `java -jar languagetool-server.jar` starts it.
+    """The paper's tool, via its own server, started with `java -jar languagetool-server.jar`.
 
-    Raises `ModelError` where the server cannot be reached or says something else: a text that was
-    not checked is not free of errors.
+    Raises `ModelError` if the server cannot be reached or its answer is unexpected: an
+    unchecked text is not free of errors.
     """
 
     def __init__(self, url: str = "") -> None:
@@ -225,7 +225,7 @@ class LanguageTool:
         return found
 
     def _ask(self, text: str) -> dict[str, Any]:
-        """The server's answer, by its HTTP interface (`/v2/check`)."""
+        """The server's answer over HTTP (`/v2/check`)."""
         form = urllib.parse.urlencode({"language": "en-US", "text": text}).encode()
         try:
             with urllib.request.urlopen(f"{self._url}/v2/check", form, _TIMEOUT_S) as reply:
@@ -240,7 +240,7 @@ class LanguageTool:
 
 
 def _code_points(text: str) -> list[int]:
-    """Where each UTF-16 unit, in which LanguageTool counts, stands in the text; and its end."""
+    """The text offset of each UTF-16 unit, which LanguageTool counts, and of the end."""
     places: list[int] = []
     for k, character in enumerate(text):
         places += [k] * (2 if ord(character) > 0xFFFF else 1)
@@ -266,7 +266,7 @@ def open_checker(name: str) -> Checker | None:
 
 
 def faults_in(checker: Checker, parsed: Parsed) -> list[Fault]:
-    """The errors of a parsed text: its names are no misspellings, its past tense is known."""
+    """The errors of a parsed text: names are never misspelt, and past tense is known."""
     names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
     past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
     return list(_faults(checker, parsed.text, tuple(names), tuple(past)))
@@ -279,12 +279,12 @@ def _faults(
     names: tuple[tuple[int, int], ...],
     past: tuple[tuple[int, int], ...],
 ) -> tuple[Fault, ...]:
-    """Profile and notes on lines ask about the same sentences, and so does the next draft."""
+    """Cached: profile and line notes check the same sentences, and so does the next draft."""
     return tuple(checker.faults(text, names, past))
 
 
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:
-    """The share of words that no error touches; both are offsets, and there is a word."""
+    """The share of words without an error; both are offsets, and `words` is not empty."""
     marked = list(errors)
     n_wrong = sum(_touches(word, marked) for word in words)
     return 1 - n_wrong / len(words)

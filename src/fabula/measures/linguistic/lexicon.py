@@ -1,4 +1,4 @@
-"""Words that say whom a noun phrase may mean: persons, animals, titles, verbs of saying."""
+"""Word lists for what a noun phrase may refer to: persons, animals, titles, speech verbs."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ DISTINGUISHING = _set(
     "other another different second third fourth fifth next last new eldest youngest elder younger "
     "first same two three four five six seven half more most such own"
 )
-"""Words that tell one thing from another of its name."""
+"""Words that distinguish one thing from another of the same name."""
 
 TIMES = _set(
     "time day night morning evening noon midnight daylight dark winter summer spring autumn "
     "o'clock dawn week month year sunday monday tuesday wednesday thursday friday saturday "
     "christmas late early cold hot warm true possible impossible clear certain"
 )
-"""What `it` may be without meaning anything: "it was night"."""
+"""Complements that make `it` expletive: "it was night"."""
 
 PRONOUNS: dict[str, tuple[int, str, str]] = {
     **dict.fromkeys(("i", "me", "myself", "mine"), (1, "s", "mf")),

@@ -1,8 +1,8 @@
-"""Words: how rare they are, and how various.
+"""Vocabulary: how rare and how varied the words are.
 
 Roemmele, Gordon and Swanson 2017, section 4.1, "Lexical Diversity" and "Lexical Frequency" (metrics
-3 to 5). Because the type-token ratio falls with length, two measures that do not are added: MATTR
-(Covington and McFall 2010) and MTLD (McCarthy and Jarvis 2010).
+3 to 5). Because the type-token ratio falls with length, two length-independent measures are added:
+MATTR (Covington and McFall 2010) and MTLD (McCarthy and Jarvis 2010).
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = [
     "type_token_ratio",
 ]
 
-# A clitic counts as the word it stands for; by itself the list hardly knows it.
+# A clitic counts as the word it stands for; the list barely contains clitics themselves.
 _CLITICS = {
     "n't": "not", "'s": "is", "'ll": "will", "'re": "are", "'ve": "have", "'m": "am", "'d": "would",
     "ca": "can", "wo": "will", "sha": "shall", "'em": "them", "'t": "it",
 }  # fmt: skip
 
 FLOOR = 1e-9
-"""The frequency of a word that the list does not have: the list's own smallest step."""
+"""The frequency of a word missing from the list: the list's own smallest step."""
 MATTR_WINDOW = 50
 UNKNOWN_WORD = "<unknown>"
-"""What generators call a word that they do not know; no word of a vocabulary."""
+"""What generators write for an unknown word; not a word of any vocabulary."""
 
 MTLD_THRESHOLD = 0.72
 
 
 class Frequencies:
-    """Word frequencies of English by wordfreq, which holds Reddit among others.
+    """Word frequencies of English by wordfreq, whose sources include Reddit.
 
-    Raises `ModelError` where the package is not installed.
+    Raises `ModelError` if the package is not installed.
     """
 
     def __init__(self) -> None:
@@ -67,23 +67,23 @@ class Frequencies:
         return self._log(_CLITICS.get(word, word))
 
     def inverse(self, words: Sequence[str]) -> float:
-        """The mean of the negative logarithms: higher is rarer. There is a word."""
+        """The mean of the negative logarithms: higher is rarer. `words` is not empty."""
         return -math.fsum(map(self.log, words)) / len(words)
 
 
 def trigrams(tokens: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Three in a row, from each place."""
+    """All runs of three consecutive items."""
     return list(zip(tokens, tokens[1:], tokens[2:], strict=False))
 
 
 def type_token_ratio(tokens: Iterable[object]) -> float | None:
-    """Different tokens as a share of all; None where there is none."""
+    """Distinct tokens as a share of all; None if there are none."""
     counts = Counter(tokens)
     return len(counts) / counts.total() if counts else None
 
 
 def read_vocabulary(path: Path) -> frozenset[str]:
-    """Words to count: a line each, or a `vocabulary.tsv` of `fabula continuation train`."""
+    """Words to count: one per line, or a `vocabulary.tsv` of `fabula continuation train`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -98,7 +98,7 @@ def read_vocabulary(path: Path) -> frozenset[str]:
 
 
 def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
-    """The mean type-token ratio of every window of so many words; None for a shorter text."""
+    """The mean type-token ratio of every window of this many words; None for shorter texts."""
     if len(words) < window:
         return None
     counts = Counter(words[:window])
@@ -113,9 +113,9 @@ def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
 
 
 def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | None:
-    """The mean length of runs whose type-token ratio stays above the threshold, read both ways.
+    """The mean length of runs whose type-token ratio stays above the threshold, in both directions.
 
-    None where no word is repeated, so that the ratio never falls.
+    None if no word is repeated and the ratio therefore never falls.
     """
     both = [_run_length(words, threshold), _run_length(words[::-1], threshold)]
     known = [length for length in both if length is not None]

@@ -1,4 +1,4 @@
-"""The noun phrases of a sentence as mentions: whom or what each may mean, and who speaks."""
+"""The noun phrases of a sentence as mentions: what each may refer to, and who speaks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _CLAUSES = frozenset(("ccomp", "xcomp", "advcl", "csubj", "relcl", "acl"))
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A noun phrase, and what its form says of it."""
+    """A noun phrase, and what its form reveals."""
 
     phrase: Phrase
     kind: str
-    """`pronoun`, `relative`, `name`, `noun`, or `empty`, which means nothing ("it rained")."""
+    """`pronoun`, `relative`, `name`, `noun`, or `empty`, which refers to nothing ("it rained")."""
     head: str
     key: tuple[str, ...]
     """Its words without articles, lower-cased."""
@@ -41,7 +41,7 @@ class Mention:
     modifiers: frozenset[str]
     is_definite: bool
     possessor: str
-    """"his" in "his hat"; empty where nobody is said to own it."""
+    """The owner: "his" in "his hat"; empty if none is given."""
     person: int
     number: str
     genders: frozenset[str]
@@ -50,25 +50,25 @@ class Mention:
     """The verb that governs it, through a preposition too ("said to him"); or another token."""
     in_quote: bool
     beside: int
-    """The token that it stands beside in apposition, or that it is a relative to; or -1."""
+    """The token that it is in apposition to, or that it is a relative of; or -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What a sentence says of who speaks in it."""
+    """The speakers of a sentence."""
 
     in_quote: tuple[bool, ...]
     """For each token."""
     goes_on: bool
-    """Whether it begins inside a quote of the sentence before."""
+    """Whether it begins inside a quote that started in an earlier sentence."""
     speaker: int
-    """The token that names who speaks, or -1."""
+    """The token that names the speaker, or -1."""
     addressee: int
-    """The token that names who is spoken to, or -1."""
+    """The token that names the addressee, or -1."""
 
 
 def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
-    """Which tokens of sentences in a row stand in quoted speech, and who speaks in each."""
+    """Which tokens of consecutive sentences are in quoted speech, and who speaks in each."""
     starts = list(
         itertools.accumulate((len(sentence.text) + 1 for sentence in sentences), initial=0)
     )
@@ -84,7 +84,7 @@ def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
 
 
 def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]:
-    """The subject of a verb of saying that stands outside the quotes, and whom it is said to."""
+    """The subject of a speech verb outside the quotes, and the addressee."""
     for k, token in enumerate(tokens):
         if inside[k] or token.lower not in SAYING:
             continue
@@ -147,14 +147,14 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
 
 
 def _is_definite(words: Sequence[str], root: Token, is_owned: bool) -> bool:
-    """Whether a phrase may mean something known: "the trees", "Anne"; not "trees" in general."""
+    """Whether a phrase may be definite: "the trees", "Anne"; not "trees" in general."""
     if root.pos == "PROPN" or is_owned:
         return True
     return bool(words) and words[0] in _DEFINITE
 
 
 def _clause(tokens: Sequence[Token], k: int) -> int:
-    """The verb of the relative clause that a token stands in, or its own governor."""
+    """The verb of the relative clause that contains a token, or its own governor."""
     for _ in range(3):
         if tokens[k].dep == "relcl" or tokens[k].head == k:
             return k
@@ -174,7 +174,7 @@ def _kind(tokens: Sequence[Token], phrase: Phrase) -> str:
 
 
 def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
-    """Whether an `it` stands for no thing: "it was night", "it seemed that", "in spite of it"."""
+    """Whether an `it` is expletive: "it was night", "it seemed that", "in spite of it"."""
     if tokens[k].dep == "expl":
         return True
     verb = tokens[k].head

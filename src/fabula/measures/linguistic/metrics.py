@@ -1,4 +1,4 @@
-"""The fifteen metrics by name, and the tools that decide them."""
+"""The fifteen metrics by name, and the tools that determine them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class ProfileMetric:
-    """A number of the profile, what it says in plain words, and how many digits are shown."""
+    """A number of the profile, its meaning in plain words, and how many digits are shown."""
 
     id: str
     title: str
@@ -73,7 +73,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Which tools measure; the same choice gives the same numbers."""
+    """The tools that measure; the same choice gives the same numbers."""
 
     grammar: str = "harper"
     """`harper`, `languagetool`, `languagetool@URL` or `none`."""
@@ -84,7 +84,7 @@ class ToolChoice:
 
 
 class TextTools:
-    """The tools that look at a text alone. Raises `ModelError` where one is not installed."""
+    """The tools that need a text alone. Raises `ModelError` if one is not installed."""
 
     def __init__(self, grammar: str = "harper") -> None:
         self.parser = Parser()
@@ -105,14 +105,14 @@ class TextTools:
 
     @functools.cached_property
     def profile_signature(self) -> Signature:
-        """All that decides the numbers of a text's profile."""
+        """Everything that determines the numbers of a text's profile."""
         return Signature.of(
             "profile", **self._parts(), dialogue=READER, heads=CHAPTER_RULES, v=__version__
         )
 
     @functools.cached_property
     def readability_signature(self) -> Signature:
-        """All that decides a text's grades, parts of speech and coherence."""
+        """Everything that determines a text's grades, parts of speech and coherence."""
         return Signature.of(
             "readability",
             lang=language_gate(),
@@ -127,7 +127,7 @@ class TextTools:
 
 
 class Tools(TextTools):
-    """The tools that look at a continuation and its context."""
+    """The tools that need a continuation and its context."""
 
     def __init__(self, choice: ToolChoice) -> None:
         super().__init__(choice.grammar)
@@ -136,7 +136,7 @@ class Tools(TextTools):
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """All that decides the numbers of a continuation."""
+        """Everything that determines the numbers of a continuation."""
         return Signature.of(
             "linguistic",
             **self._parts(),
@@ -153,7 +153,7 @@ class Tools(TextTools):
 
 @functools.cache
 def open_tools(choice: ToolChoice) -> Tools:
-    """The tools of this process, opened once."""
+    """The tools of this process, loaded once."""
     return Tools(choice)
 
 

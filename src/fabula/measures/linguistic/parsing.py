@@ -1,7 +1,7 @@
-"""What the metrics need of a parsed text: taken from spaCy once, then used by all of them.
+"""The parts of a parsed text that metrics need: taken from spaCy once, then shared by all.
 
-A word is a token of the pipeline that holds a letter or a digit, so that "don't" is two, as in the
-paper. Phrases and categories are those of the same parse.
+A word is a token of the pipeline that contains a letter or a digit, so "don't" is two words, as in
+the paper. Phrases and categories come from the same parse.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fabula.text.sentences import encodable
 __all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_words"]
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
-"""Categories of content words (section 4.2; pronouns are among them there)."""
+"""Categories of content words (section 4.2 includes pronouns)."""
 
 _PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler")
 _BATCH = 256
 _REMEMBERED_CHARS = 1_200_000
-"""Two drafts of a novel of 100,000 words, which take 100 MB as they are parsed."""
-# What a verb governs that is no part of its phrase: its subject, and what stands beside it.
+"""Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""
+# Dependents of a verb outside its phrase: its subject, and coordinated phrases.
 _OUTSIDE = frozenset(
     ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
      "parataxis", "intj", "preconj")
@@ -38,7 +38,7 @@ _HELPS = frozenset(("aux", "auxpass"))
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that is no space; `head` is the number of the token that governs it, or its own."""
+    """A token other than white space; `head` is the index of its governor, or its own."""
 
     text: str
     pos: str
@@ -49,11 +49,11 @@ class Token:
     start: int
     """Where it begins in the text, in characters."""
     lower: str
-    """Lower-cased, apostrophes straight: who types them is no matter of style."""
+    """Lower-cased, with straight apostrophes: typography is not a matter of style."""
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in the text: half-open, in characters."""
+        """Its position in the text: half-open, in characters."""
         return self.start, self.start + len(self.text)
 
 
@@ -73,11 +73,11 @@ class Parsed:
     text: str
     tokens: tuple[Token, ...]
     sentence_starts: tuple[int, ...]
-    """Numbers of the tokens that begin a sentence."""
+    """Indices of the tokens that begin a sentence."""
     noun_phrases: tuple[Phrase, ...]
-    """Base noun phrases, pronouns among them; none contains another."""
+    """Base noun phrases, pronouns included; none contains another."""
     verb_phrase_words: tuple[int, ...]
-    """How many words each verb phrase has."""
+    """The number of words in each verb phrase."""
     words: tuple[str, ...]
     """Lower-cased."""
     content: tuple[str, ...]
@@ -88,7 +88,7 @@ class Parsed:
     """The sum of their unit vectors: float64, shape (n_dimensions,)."""
 
     def noun_phrase_words(self) -> list[int]:
-        """How many words each noun phrase has."""
+        """The number of words in each noun phrase."""
         return [
             sum(token.is_word for token in self.tokens[phrase.start : phrase.end])
             for phrase in self.noun_phrases
@@ -102,7 +102,7 @@ class Parsed:
 
 
 class Parser:
-    """The English pipeline, as the metrics use it. Raises `ModelError` where it is missing."""
+    """The English pipeline, as the metrics use it. Raises `ModelError` if it is missing."""
 
     def __init__(self) -> None:
         self._nlp = load_pipeline(_PARTS)
@@ -115,7 +115,7 @@ class Parser:
         self._known: Memo[Parsed] = Memo(_REMEMBERED_CHARS)
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
-        """Each text parsed, in order; what was parsed lately is not parsed again."""
+        """Parse each text, in order; recently parsed texts are cached."""
         return self._known.each(map(encodable, texts), self._parse, _BATCH)
 
     def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
@@ -147,14 +147,14 @@ class Parser:
         )
 
     def _find_row(self, word: str) -> int:
-        """The row of a word's vector; -1 where it has none."""
+        """The row of a word's vector; -1 if it has none."""
         vocab = self._nlp.vocab
         row = int(vocab.vectors.find(key=vocab.strings.add(word)))
         return row if row >= 0 and self._has_length[row] else -1
 
 
 def count_words(texts: Iterable[str]) -> Iterator[int]:
-    """How many words each text has, without parsing it."""
+    """The number of words in each text, without parsing it."""
     tokenizer = load_pipeline(()).tokenizer
     for doc in tokenizer.pipe(map(encodable, texts)):
         yield sum(_is_word(token.text) for token in doc)
@@ -165,7 +165,7 @@ def _is_word(text: str) -> bool:
 
 
 def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
-    """The tokens that are no space, and the place of each of spaCy's among them."""
+    """The tokens other than white space, and the index of each spaCy token among them."""
     kept = [token for token in doc if not token.is_space]
     places = [-1] * len(doc)
     for k, token in enumerate(kept):
@@ -204,9 +204,9 @@ def _noun_phrases(doc: Any, places: Sequence[int]) -> tuple[Phrase, ...]:
 
 
 def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
-    """How many words the phrase of each main verb has: it and what it governs, less its subject.
+    """The number of words in the phrase of each main verb: it and its dependents, less its subject.
 
-    A main verb is a VERB, or an AUX that helps no other verb ("she *was* tall").
+    A main verb is a VERB, or an AUX that is not an auxiliary of another ("she *was* tall").
     """
     n_words = [int(token.is_word) for token in tokens]
     for k in _leaves_first(tokens):
@@ -222,7 +222,7 @@ def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _leaves_first(tokens: Sequence[Token]) -> list[int]:
-    """Tokens in an order in which each stands before the one that governs it."""
+    """Tokens ordered so that each comes before its governor."""
     depths = [-1] * len(tokens)
     for k in range(len(tokens)):
         path: list[int] = []

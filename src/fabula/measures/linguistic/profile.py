@@ -1,8 +1,8 @@
-"""The linguistic profile of a whole text, as its writer may want to see it.
+"""The linguistic profile of a whole text, for its writer.
 
 The story-independent metrics of Roemmele, Gordon and Swanson 2017 (section 4.1) with each sentence
-for an item; the length-proof measures of lexical diversity; and what a writer looks for: the rhythm
-of sentences, how much is said in quotation marks, rare words, and what is said again and again.
+as an item; the length-independent measures of lexical diversity; and what a writer looks for: the
+rhythm of sentences, the share of quoted speech, rare words, and repeated phrases.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _MIN_REPEATED = 3
-"""Words of a phrase that is worth showing."""
+"""Minimum words of a phrase that is worth showing."""
 _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
@@ -103,7 +103,7 @@ PROFILE_METRICS = (
     ProfileMetric("verb_phrases", "Verb phrases", "a word, the mean over sentences"),
     ProfileMetric("verb_phrase_words", "Words a verb phrase", "the mean over the text", ".2f"),
 )  # fmt: skip
-"""The numbers of a profile, in the order in which they are shown."""
+"""The numbers of a profile, in display order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Readability:
-    """Grades, parts of speech and coherence. `missing` says why where a value is None."""
+    """Grades, parts of speech and coherence. `missing` says why a value is None."""
 
     values: Mapping[str, float | None]
     missing: Mapping[str, str]
@@ -144,25 +144,25 @@ class Readability:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a text is like. `missing` says why where a value is None."""
+    """The profile of a text. `missing` says why a value is None."""
 
     document: Document
     values: dict[str, float | None]
     missing: dict[str, str]
     sentences: tuple[Sentence, ...]
     repeated: tuple[Repeated, ...]
-    """Phrases of three words and more, those first that cost the most words."""
+    """Repeated phrases of three words or more, those that cost the most words first."""
     rarest: tuple[str, ...]
-    """The rarest words that are no names."""
+    """The rarest words that are not names."""
     zipf: tuple[float, ...]
-    """Of each word, the base-10 logarithm of its occurrences in a thousand million words."""
+    """The base-10 logarithm of each word's occurrences in a thousand million words."""
     signature: str
     errors: tuple[Span, ...] = ()
-    """Where errors of grammar and spelling stand in the document, in order."""
+    """Positions of grammar and spelling errors in the document, in order."""
     readability: Readability = field(default_factory=lambda: Readability({}, {}, ""))
 
     def measurements(self) -> Iterator[Measurement]:
-        """The profile as what every instrument says."""
+        """The profile as measurements."""
         for metric in PROFILE_METRICS:
             yield Measurement(
                 document_id=self.document.id,
@@ -183,7 +183,7 @@ class Profile:
         return notebook_table(title, measured_lines(self.measurements()), self.signature)
 
     def to_row(self) -> dict[str, Any]:
-        """As it is written to JSON."""
+        """As written to JSON."""
         return {
             "id": self.document.id,
             "values": self.values,
@@ -208,7 +208,7 @@ def profile_texts(
     documents: Iterable[Document], grammar: str = "harper", *,
     n_jobs: int = 1, spread: InOrder | None = None,
 ) -> Iterator[Profile]:  # fmt: skip
-    """The profile of each text, in order; `spread` does the work elsewhere than in processes."""
+    """The profile of each text, in order; `spread` runs the work elsewhere than in processes."""
     run = spread or partial(in_order, n_jobs=n_jobs, n_small=4)
     yield from run(partial(_profile_one, grammar), check_documents(documents))
 
@@ -219,7 +219,7 @@ def _profile_one(grammar: str, document: Document) -> Profile:
 
 @functools.cache
 def opened_tools(grammar: str) -> tuple[TextTools, Any]:
-    """The tools of a profile, and the pipeline that finds sentences: opened once."""
+    """The tools of a profile, and the pipeline that finds sentences: loaded once."""
     return TextTools(grammar), sentence_pipeline()
 
 
@@ -259,9 +259,9 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
 def _errors(
     id_: str, prose: str, parsed: Sequence[Parsed], errors: Sequence[Sequence[tuple[int, int]]]
 ) -> Iterator[Span]:
-    """Errors by their places in the document; those of a sentence are places in its own text.
+    """Errors by their positions in the document; those of a sentence are relative to its own text.
 
-    A sentence's white space differs from the document's, so characters that are none are counted.
+    A sentence's white space differs from the document's, so other characters are counted.
     """
     ink = [k for k, character in enumerate(prose) if not character.isspace()]
     text = "".join(encodable(prose).split())
@@ -299,7 +299,7 @@ def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
 
 
 def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:
-    """The text with one space wherever there is any and paragraphs apart, and its sentences."""
+    """The text with white space normalized and paragraphs separate, and its sentences."""
     plain = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(text))
     return plain, sentence_spans(plain, nlp)
 
@@ -365,7 +365,7 @@ def _deviation(values: Sequence[int]) -> float | str:
 
 
 def _repeated_share(parsed: Sequence[Parsed]) -> int:
-    """How many words stand in a run of three that occurred before."""
+    """The number of words in a run of three that occurred before."""
     seen = set[tuple[str, str, str]]()
     n_words = 0
     for part in parsed:
@@ -379,7 +379,7 @@ def _repeated_share(parsed: Sequence[Parsed]) -> int:
 
 
 def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
-    """Phrases that occur again, none a part of a longer one that occurs as often."""
+    """Repeated phrases, none part of a longer one that occurs as often."""
     counts = Counter[tuple[str, ...]]()
     for part in parsed:
         for n in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
@@ -396,7 +396,7 @@ def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
     shown: list[Repeated] = []
     taken = set[tuple[tuple[str, str, str], int]]()
     for phrase, n in found:
-        # A sentence that comes again is one repetition, not one for each of its parts.
+        # A repeated sentence is one repetition, not one for each of its parts.
         pieces = {(three, n) for three in trigrams(phrase)}
         if len(shown) < _N_SHOWN and not pieces & taken:
             shown.append(Repeated(" ".join(phrase), n))

@@ -1,10 +1,10 @@
-"""How hard a text is to read by the known formulas, and what its sentences are made of.
+"""Readability by the established formulas, and the structure of sentences.
 
 Six readability formulas (Flesch 1948; Kincaid et al. 1975; Gunning 1952; McLaughlin 1969; Coleman
 and Liau 1975; Smith and Senter 1967), the shares of parts of speech, the distance of words from
-those that govern them (Liu 2008), and how alike neighbouring sentences are (Foltz, Kintsch and
+their governors (Liu 2008), and the similarity of neighbouring sentences (Foltz, Kintsch and
 Landauer 1998). Words, formulas, distances and similarities are those of TextDescriptives (Hansen,
-Olsen and Enevoldsen 2023), but for syllables, which `syllables` counts.
+Olsen and Enevoldsen 2023), except for syllables, which `syllables` counts.
 
 A word here is a token with a letter or a digit and without an apostrophe, so that *don't* is one.
 """
@@ -25,9 +25,9 @@ from fabula.measures.linguistic.syllables import count_syllables
 __all__ = ["READABILITY_METRICS", "TextCounts", "grades", "readability"]
 
 MIN_WORDS = 100
-"""Words that a grade takes at least: Flesch's samples."""
+"""Minimum words for a grade: the size of Flesch's samples."""
 MIN_SMOG_SENTENCES = 30
-"""Sentences that McLaughlin's formula is of."""
+"""Number of sentences that McLaughlin's formula is defined for."""
 _LONG_SYLLABLES = 3
 _GRADES = (
     "flesch_reading_ease",
@@ -102,12 +102,12 @@ READABILITY_METRICS = (
         for pos, title in _POS.items()
     ),
 )  # fmt: skip
-"""The numbers of readability and style, in the order in which they are shown."""
+"""The numbers of readability and style, in display order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextCounts:
-    """What the formulas are of."""
+    """The counts that the formulas use."""
 
     n_words: int
     n_sentences: int
@@ -115,7 +115,7 @@ class TextCounts:
     """Of the words."""
     n_syllables: int
     n_long: int
-    """Words of three syllables and more."""
+    """Words of three or more syllables."""
 
     @classmethod
     def of(cls, parsed: Sequence[Parsed]) -> TextCounts:
@@ -137,7 +137,7 @@ def _words(parsed: Parsed) -> Iterator[str]:
 
 
 def grades(counts: TextCounts) -> dict[str, float]:
-    """The six formulas, whatever the length of the text; it has at least a word."""
+    """The six formulas, whatever the length of the text; it has at least one word."""
     sentence = counts.n_words / counts.n_sentences
     syllables = counts.n_syllables / counts.n_words
     chars = counts.n_chars / counts.n_words
@@ -152,9 +152,9 @@ def grades(counts: TextCounts) -> dict[str, float]:
 
 
 def readability(parser: Parser, parsed: Sequence[Parsed]) -> dict[str, float | str]:
-    """The numbers of a text's sentences, or the reason why there is none.
+    """The numbers of a text's sentences, or the reason why one is missing.
 
-    Each sentence has a word; there is at least one.
+    There is at least one sentence, and each has a word.
     """
     counts = TextCounts.of(parsed)
     found: dict[str, float | str] = {}
@@ -187,6 +187,6 @@ def readability(parser: Parser, parsed: Sequence[Parsed]) -> dict[str, float | s
 
 
 def _distance(parsed: Parsed) -> float:
-    """The mean over all tokens of the distance to the one that governs each; 0 for the root."""
+    """The mean distance of all tokens to their governors; 0 for the root."""
     apart = sum(abs(token.head - k) for k, token in enumerate(parsed.tokens))
     return apart / len(parsed.tokens)

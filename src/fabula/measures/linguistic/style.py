@@ -1,4 +1,4 @@
-"""How alike a continuation and its context are in style, by parts of speech.
+"""Stylistic similarity of a continuation and its context, by parts of speech.
 
 Roemmele, Gordon and Swanson 2017, section 4.2, "Style Matching" (metrics 13 and 14).
 """
@@ -22,14 +22,14 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "preposition": ("ADP",),
     "punctuation": ("PUNCT",),
 }
-"""The eight categories, as universal parts of speech; proper nouns are none of them."""
+"""The eight categories, as universal parts of speech; proper nouns are not included."""
 
 
 def style_match(a: Counter[str], b: Counter[str]) -> float | None:
     """The mean over the categories of 1 - |share A - share B| / (share A + share B).
 
-    Takes counts of parts of speech, punctuation included; None where a text has no token. A
-    category that neither has matches fully, as in language style matching (Ireland and Pennebaker
+    Takes counts of parts of speech, punctuation included; None if a text has no token. A
+    category absent from both matches fully, as in language style matching (Ireland and Pennebaker
     2010), which the paper follows.
     """
     n_a, n_b = a.total(), b.total()
@@ -45,5 +45,5 @@ def style_match(a: Counter[str], b: Counter[str]) -> float | None:
 
 
 def category_trigrams(sentences: Iterable[Sequence[str]]) -> set[tuple[str, str, str]]:
-    """Three parts of speech in a row, punctuation included; none reaches across sentences."""
+    """Part-of-speech trigrams, punctuation included; none crosses a sentence boundary."""
     return {three for sentence in sentences for three in trigrams(sentence)}

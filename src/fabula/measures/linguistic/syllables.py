@@ -1,7 +1,7 @@
-"""How many syllables an English word has, by its spelling.
+"""Count the syllables of an English word by its spelling.
 
-Groups of vowels are counted. Those that are silent are taken off (the last e of *make*, the e of
-*walked* and *lonely*), and those that are two syllables count twice (*li-on*, *cre-ate*).
+Groups of vowels are counted. Silent ones are subtracted (the last e of *make*, the e of *walked*
+and *lonely*), and those that make two syllables count twice (*li-on*, *cre-ate*).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPLIT = re.compile(
     r"|(?<=[aeiouy][^aeiouy])e(?=a$)|(?<=p)o(?=e[mt])|s(?=m$)"
 )
 _NO_VOWEL = re.compile("(?:^|(?<=[aeiou]))y(?=[aeiou])|(?<=q)u|(?<=g)ue(?=s?$)")
-"""Letters of a vowel that are none here: *yes*, *royal*, *quiet*, *tongue*."""
+"""Vowel letters that are not vowels here: *yes*, *royal*, *quiet*, *tongue*."""
 _BY_SYLLABLES = {
     2: "argue business colonel dr evening evenings every forehead lion lions maybe mr mrs naked "
     "people ragged science soldier soldiers someone wednesday wicked wretched",
@@ -37,12 +37,12 @@ _BY_SYLLABLES = {
     4: "everybody",
 }
 _KNOWN = {word: n for n, words in _BY_SYLLABLES.items() for word in words.split()}
-"""Frequent words that are not spoken as they are spelt."""
+"""Frequent words that are not pronounced as they are spelt."""
 
 
 @functools.lru_cache(1 << 16)
 def count_syllables(word: str) -> int:
-    """The syllables of a word, at least 1; what is no letter from a to z is passed over."""
+    """The syllables of a word, at least 1; characters other than a to z are ignored."""
     letters = re.sub("[^a-z]", "", word.lower())
     if letters in _KNOWN:
         return _KNOWN[letters]

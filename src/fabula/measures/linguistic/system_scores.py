@@ -1,7 +1,7 @@
-"""Scoring the continuations of many systems: a row each, in blocks that do not depend on another.
+"""Score the continuations of many systems: one row each, in independent blocks.
 
-Each sentence of a block is parsed once, each context once for all its continuations. A block is cut
-by the passages alone, so the rows do not depend on the number of processes or an interruption.
+Each sentence of a block is parsed once, each context once for all its continuations. Blocks depend
+only on the passages, so the rows do not depend on the number of processes or on interruptions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 GOLD = "gold"
 BLOCK = 64
-"""Passages that are measured in one go."""
+"""Passages that are measured in one batch."""
 _SCORES = RowKind("the score", ("id", "system"), ("values", "digest", "signature"), in_order=True)
 
 
@@ -52,13 +52,13 @@ class Story:
     context: tuple[str, ...]
     gold: str | None
     chapter: str | None = None
-    """The chapter that it is cut from, as other passages are; None where that is not known."""
+    """The chapter that it comes from, shared with other passages; None if unknown."""
     book: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What a system wrote after a context; no text where it failed."""
+    """What a system wrote after a context; no text if it failed."""
 
     story_id: str
     system: str
@@ -70,7 +70,7 @@ _Block = list[tuple[Story, list[Continuation]]]
 
 
 def read_contexts(path: Path) -> list[Story]:
-    """The passages of `fabula continuation passages`. Raises `InputError` with the line."""
+    """Read the passages of `fabula continuation passages`. Raises `InputError` with the line."""
     stories: dict[str, Story] = {}
     for number, row in enumerate(read_rows(path), 1):
         where = f"{path}, line {number}"
@@ -104,9 +104,9 @@ def _is_lines(value: Any) -> bool:
 
 
 def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[Continuation]:
-    """The rows of the systems: `id` of the passage, `system`, and `text`, which null means failed.
+    """The rows of the systems: `id` of the passage, `system`, and `text` (null if it failed).
 
-    Raises `InputError` with the line, also for a passage that is not there, or a second text.
+    Raises `InputError` with the line, also for an unknown passage or a duplicate text.
     """
     known = {story.id for story in stories}
     seen: dict[tuple[str, str], str] = {}
@@ -140,9 +140,9 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
 def gold_continuations(
     stories: Sequence[Story], others: Iterable[Continuation] = ()
 ) -> list[Continuation]:
-    """What followed in the books, as a system by the name `gold`.
+    """The books' own continuations, as a system named `gold`.
 
-    Raises `InputError` where a system has that name already.
+    Raises `InputError` if a system already has that name.
     """
     if any(other.system == GOLD for other in others):
         raise InputError(
@@ -163,17 +163,17 @@ def score_rows(
     restart: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each continuation, by passage; appended to `out` as they come.
+    """A row for each continuation, by passage; appended to `out` as they are computed.
 
-    `spread` does the work elsewhere than in `n_jobs` processes here.
+    `spread` runs the work elsewhere than in `n_jobs` local processes.
 
-    Rows that are there already, of an interrupted run, are kept; `InputError` where they are of
-    other texts or measured in another way.
+    Existing rows of an interrupted run are kept; raises `InputError` if they belong to other texts
+    or were measured in another way.
     """
     by_story: dict[str, list[Continuation]] = {}
     for continuation in continuations:
         by_story.setdefault(continuation.story_id, []).append(continuation)
-    # In an order of their own: who is named first changes no byte.
+    # Sorted, so that the order of the arguments does not change the output.
     pairs = [
         (story, sorted(by_story[story.id], key=lambda text: text.system))
         for story in stories
@@ -205,10 +205,10 @@ def rows_of_blocks(
     restart: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """The rows that `measure` makes of each block, in order; appended to `out` as they come.
+    """The rows of `measure` for each block, in order; appended to `out` as they are computed.
 
-    Rows that are there already, of an interrupted run, are kept where they are what is `expected`
-    of their block under this signature; `InputError` where they are not.
+    Existing rows of an interrupted run are kept if they match what is `expected` of their block
+    under this signature; raises `InputError` if they do not.
     """
     if out is None:
         found: list[Row] = []
@@ -217,7 +217,7 @@ def rows_of_blocks(
             advance(len(rows))
         return found
     with kept_rows(out, kind, restart=restart) as kept:
-        # Nothing is opened where nothing is there to be compared with.
+        # Open nothing if there is nothing to compare with.
         known = signature() if len(kept) else ""
         wanted = [expected(block, known) for block in blocks]
         found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
@@ -239,7 +239,7 @@ def rows_of_blocks(
 
 
 def _expected(story: Story, text: Continuation, signature: str) -> Row:
-    """What a row of this continuation must say to be used again."""
+    """What a row of this continuation must contain to be reused."""
     return {
         "id": story.id,
         "system": text.system,
@@ -257,7 +257,7 @@ def _digest(story: Story, continuation: Continuation) -> str:
 
 def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
     tools = open_tools(choice)
-    # Most golds stand in the contexts of other passages, and systems may repeat a sentence.
+    # Most golds also occur in the contexts of other passages, and systems may repeat a sentence.
     every = [text for story, _ in block for text in story.context]
     every += [c.text or "" for _, continuations in block for c in continuations]
     texts_once = list(dict.fromkeys(every))
@@ -290,5 +290,5 @@ def _row(story: Story, continuation: Continuation, scored: Scored, signature: st
 
 
 def rounded(value: float | None) -> float | None:
-    """Six digits: what is beyond them depends on the processor."""
+    """Round to six digits: further digits depend on the processor."""
     return None if value is None else round(value, 6)

@@ -1,8 +1,8 @@
-"""All systems beside each other in all metrics, with the tests between them.
+"""Compare all systems in all metrics, with pairwise tests.
 
-Roemmele, Gordon and Swanson 2017, section 5 and Table 2. Their tests take the systems' texts as
-independent samples; here tests are paired, since all systems continue the same passages, and
-passages of one chapter are taken as one unit, since they are correlated.
+Roemmele, Gordon and Swanson 2017, section 5 and Table 2. The paper's tests treat the systems' texts
+as independent samples; here tests are paired, since all systems continue the same passages, and
+passages of one chapter count as one unit, since they are correlated.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ ADDITIONS = (
     Metric("mattr", 16, f"MATTR, window {MATTR_WINDOW}", is_of_all=True),
     Metric("mtld", 17, f"MTLD, threshold {MTLD_THRESHOLD}", is_of_all=True, n_digits=1),
 )
-"""Beyond the paper: the ratio of types to tokens without the pull of length. Not tested."""
+"""Beyond the paper: type-token ratios that do not depend on length. Not tested."""
 
 _WORDS, _TRIGRAMS = "type_token_ratio", "unique_trigram_ratio"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A system's value in a metric, and how many of its continuations have none, by reason."""
+    """A system's value in a metric, and its continuations without a value, by reason."""
 
     estimate: Estimate
     missing: Mapping[str, int]
@@ -68,30 +68,30 @@ class SystemTable:
 
     systems: tuple[str, ...]
     n_items: Mapping[str, int]
-    """Texts that each system gave."""
+    """Texts that each system produced."""
     n_passages: int
     n_clusters: int
-    """Chapters of these passages, or passages where their chapters are not known: the units that
-    are resampled, and that change places in a test."""
+    """Chapters of these passages, or the passages where chapters are unknown: the units that are
+    resampled, and permuted in a test."""
     unit: str
-    """What they are: `chapters` or `passages`."""
+    """The kind of unit: `chapters` or `passages`."""
     metrics: tuple[Metric, ...]
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""
     tests: tuple[PairTest, ...]
     level: float
     correction: str
-    """`bonferroni` or `holm`: which corrected p-value the marks go by."""
+    """`bonferroni` or `holm`: the corrected p-value that the marks use."""
     controls: tuple[str, ...]
-    """Systems that are yardsticks: their pairs are corrected apart."""
+    """Systems that serve as baselines: their pairs are corrected separately."""
     n_permutations: int
     signature: str
     at_equal_length: EqualLength | None = None
-    """The systems beside random sentences as long as theirs, where these were drawn."""
+    """The systems compared with random sentences of equal length, if these were drawn."""
 
     @property
     def least_p(self) -> float:
-        """The smallest corrected p-value that so many clusters and permutations can give."""
+        """The smallest corrected p-value possible with this many clusters and permutations."""
         return min((test.least for test in self.tests if test.least is not None), default=0.0)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
@@ -152,7 +152,7 @@ class SystemTable:
         return {"as_long": {**_plain(found.control), **_plain_test(found.test)}}
 
     def _of_length(self, metric: str) -> dict[str, Any]:
-        """What random sentences of any length say of a metric, as plain values."""
+        """The metric's values for random sentences of any length, as plain values."""
         length = self.at_equal_length
         if length is None or metric not in length.any_length:
             return {}
@@ -191,9 +191,9 @@ def compare_systems(
     """The table of scored continuations, the rows of `scoring.score_rows`, systems in `order`.
 
     With a vocabulary, type-token ratio and unique trigram ratio count only its words (section 4.1).
-    Pairs with one of `controls` are corrected apart. A `two-sample` design takes passages and
-    systems as independent, as the paper does; intervals are the same in both. Raises `MixError`
-    where rows were measured in different ways.
+    Pairs with one of `controls` are corrected separately. A `two-sample` design treats passages
+    and systems as independent, as the paper does; intervals are the same in both. Raises
+    `MixError` if rows were measured in different ways.
     """
     by_system, passages, signature = _by_system(rows)
     systems = tuple(sorted(by_system, key=lambda s: order.index(s) if s in order else len(order)))
@@ -269,9 +269,9 @@ def _controls_part(systems: Sequence[str], controls: Collection[str]) -> str:
 
 
 def clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
-    """The number of each passage's chapter, how many there are, and what they are.
+    """The number of each passage's chapter, the number of chapters, and the kind of unit.
 
-    A passage whose chapter is not known is a unit by itself.
+    A passage whose chapter is unknown is a unit by itself.
     """
     names = [
         ("passage", id_) if chapter is None else ("chapter", chapter)
@@ -347,7 +347,7 @@ def _trigrams_of(
 
 
 def _why_no_token(row: Mapping[str, Any], metric: str) -> str:
-    """Why a continuation adds nothing to a ratio."""
+    """Why a continuation does not contribute to a ratio."""
     if not row["words"]:
         return str(row["missing"].get("grammaticality", "no_words"))
     longest = max(b - a for a, b in itertools.pairwise([0, *row["sentence_ends"]]))

@@ -85,8 +85,10 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     kind = _frame_kind(table)
     if kind == "pandas":
         named = table.astype(object).where(table.notna(), None)
-        return [dict(zip(map(str, named.columns), row, strict=True))
-                for row in named.itertuples(index=False, name=None)], kind  # fmt: skip
+        return [
+            dict(zip(map(str, named.columns), row, strict=True))
+            for row in named.itertuples(index=False, name=None)
+        ], kind
     if kind == "polars":
         return list(table.iter_rows(named=True)), kind
     if kind == "arrow":

@@ -132,9 +132,13 @@ def _paths(reference: Any) -> tuple[str, ...]:
 
 @recorded_call
 def profile(
-    texts: Texts, *, text: str = "text", id: str = "id",
-    grammar: str = "harper", n_jobs: int | None = None,
-) -> Profiles:  # fmt: skip
+    texts: Texts,
+    *,
+    text: str = "text",
+    id: str = "id",
+    grammar: str = "harper",
+    n_jobs: int | None = None,
+) -> Profiles:
     """Profile texts: rhythm, dialogue, rarity of words, grammar, repetition. English only.
 
     Raises `ModelError` if the language pipeline is not installed.

@@ -325,8 +325,9 @@ class RaterPlan(Tabled):
         """
         content = self.to_json()
         rows = [{"item": None, **row} for row in content["rows"]]
-        rows += [{"item": item, **row} for item, one in content["items"].items()
-                 for row in one["rows"]]  # fmt: skip
+        rows += [
+            {"item": item, **row} for item, one in content["items"].items() for row in one["rows"]
+        ]
         return frame_of(rows, None)
 
     def tables(self) -> list[Block]:

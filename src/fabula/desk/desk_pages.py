@@ -44,10 +44,15 @@ def home(owner: Owner) -> Response:
     last = desk.drafts.pieces()[0].last.asked if pieces else {}
     asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
     return owner.page(
-        "home.html.j2", pieces=pieces, asked=asked, references=references_of(owner, asked),
-        models=model_list(asked.model), writing=writing, endings=ENDINGS,
+        "home.html.j2",
+        pieces=pieces,
+        asked=asked,
+        references=references_of(owner, asked),
+        models=model_list(asked.model),
+        writing=writing,
+        endings=ENDINGS,
         saved="" if writing is None else shown_time(writing.saved),
-    )  # fmt: skip
+    )
 
 
 @router.post("/drafts")
@@ -76,9 +81,15 @@ async def _measure(
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
         return owner.page(
-            "sending.html.j2", told=told, asked=asked, text=text, title=title, action=action,
-            known=known, can_send=can_send,
-        )  # fmt: skip
+            "sending.html.j2",
+            told=told,
+            asked=asked,
+            text=text,
+            title=title,
+            action=action,
+            known=known,
+            can_send=can_send,
+        )
     desk = owner.desk
     version = (
         desk.drafts.add(title, text, asked.to_json(), is_written=_is_written(desk, text))
@@ -120,10 +131,16 @@ def show(owner: Owner, id_: str, number: int) -> Response:
     state = owner.desk.state(version)
     told = where_to(Asked.read(version.asked))
     bar = render(
-        "bar.html.j2", piece=piece, version=version, state=state, csrf=owner.csrf, told=told,
-        title=visible(piece.title), before=_before(piece, version),
+        "bar.html.j2",
+        piece=piece,
+        version=version,
+        state=state,
+        csrf=owner.csrf,
+        told=told,
+        title=visible(piece.title),
+        before=_before(piece, version),
         writing=_unmeasured(owner, piece),
-    )  # fmt: skip
+    )
     place = version.place or render_waiting(visible(piece.title))
     return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
 
@@ -192,13 +209,20 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     is_one = a.id == b.id
     numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
     return owner.page(
-        "beside.html.j2", old=old, new=new, a=a, b=b, before=before, after=after,
+        "beside.html.j2",
+        old=old,
+        new=new,
+        a=a,
+        b=b,
+        before=before,
+        after=after,
         numbers=[one for one in numbers if one.has_moved or not is_one],
         n_same=sum(not one.has_moved for one in numbers) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={one.id: one.title for one in OWN_PARTS},
-        titles=(visible(a.title), visible(b.title)), is_one=is_one,
-    )  # fmt: skip
+        titles=(visible(a.title), visible(b.title)),
+        is_one=is_one,
+    )
 
 
 @router.post("/references")

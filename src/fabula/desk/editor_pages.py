@@ -63,11 +63,18 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
         writing = None
     text = version.text if writing is None else writing.text
     return owner.page(
-        "edit.html.j2", piece=piece, version=version, title=visible(piece.title), asked=asked,
-        text=text.encode(errors="replace").decode(), writing=writing,
+        "edit.html.j2",
+        piece=piece,
+        version=version,
+        title=visible(piece.title),
+        asked=asked,
+        text=text.encode(errors="replace").decode(),
+        writing=writing,
         saved="" if writing is None else shown_time(writing.saved),
-        references=references_of(owner, asked), models=model_list(asked.model), endings=ENDINGS,
-    )  # fmt: skip
+        references=references_of(owner, asked),
+        models=model_list(asked.model),
+        endings=ENDINGS,
+    )
 
 
 @router.post("/piece/{id_}/{number}/check")
@@ -86,9 +93,14 @@ def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
     def shown(one: Noted) -> dict[str, Any]:
         return {
-            "title": one.title, "why": one.why, "words": one.words, "kind": one.kind,
-            "start": place(one.start), "end": place(one.end), "line": one.line,
-        }  # fmt: skip
+            "title": one.title,
+            "why": one.why,
+            "words": one.words,
+            "kind": one.kind,
+            "start": place(one.start),
+            "end": place(one.end),
+            "line": one.line,
+        }
 
     lists = {name: [shown(one) for one in getattr(changes, name)] for name in ("new", "still")}
     page = render("check.html.j2", version=version, gone=changes.gone, **lists)
@@ -103,9 +115,12 @@ def versions(owner: Owner, id_: str) -> Response:
     journal = owner.desk.drafts.journal(id_)
     rows = _rows(piece, journal.states())
     return owner.page(
-        "versions.html.j2", piece=piece, title=visible(piece.title), rows=rows[::-1],
+        "versions.html.j2",
+        piece=piece,
+        title=visible(piece.title),
+        rows=rows[::-1],
         writing=_now_of(piece, journal),
-    )  # fmt: skip
+    )
 
 
 def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
@@ -120,15 +135,24 @@ def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
     """The states, preceded by versions from desks that did not save states."""
     known = {state.version for state in states}
     older: list[dict[str, Any]] = [
-        {"number": 0, "version": one.number, "at": shown_time(str(one.asked.get("made", ""))),
-         "n_words": len(one.text.split())}
-        for one in piece.versions if one.number not in known
-    ]  # fmt: skip
+        {
+            "number": 0,
+            "version": one.number,
+            "at": shown_time(str(one.asked.get("made", ""))),
+            "n_words": len(one.text.split()),
+        }
+        for one in piece.versions
+        if one.number not in known
+    ]
     kept: list[dict[str, Any]] = [
-        {"number": k, "version": state.version, "at": shown_time(state.at),
-         "n_words": state.n_words}
+        {
+            "number": k,
+            "version": state.version,
+            "at": shown_time(state.at),
+            "n_words": state.n_words,
+        }
         for k, state in enumerate(states, 1)
-    ]  # fmt: skip
+    ]
     rows = [*older, *kept]
     n_before = rows[0]["n_words"]
     for row in rows:
@@ -145,9 +169,14 @@ def show_state(owner: Owner, id_: str, number: int) -> Response:
     now = piece.last.text if writing is None else writing.text
     old, new = changed_words(text, now)
     return owner.page(
-        "state.html.j2", piece=piece, title=visible(piece.title), number=number, old=old, new=new,
+        "state.html.j2",
+        piece=piece,
+        title=visible(piece.title),
+        number=number,
+        old=old,
+        new=new,
         at=shown_time(state.at),
-    )  # fmt: skip
+    )
 
 
 @router.post("/piece/{id_}/states/{number}/restore")
@@ -189,10 +218,16 @@ def record(owner: Owner, id_: str) -> Response:
     states = owner.desk.drafts.journal(id_).states()
     ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
     return owner.page(
-        "record.html.j2", piece=piece, title=visible(piece.title), n_states=len(states),
-        first=ends[0], last=ends[1], broken=broken_at(states), not_proven=NOT_PROVEN,
+        "record.html.j2",
+        piece=piece,
+        title=visible(piece.title),
+        n_states=len(states),
+        first=ends[0],
+        last=ends[1],
+        broken=broken_at(states),
+        not_proven=NOT_PROVEN,
         chain=states[-1].chain if states else "",
-    )  # fmt: skip
+    )
 
 
 @router.post("/piece/{id_}/record")
@@ -234,12 +269,14 @@ def model_list(model: str) -> dict[str, Any]:
     found = [(one.name.removesuffix("..."), one) for one in find_models()]
     here = [
         {"value": value, "title": f"{value}: {one.where}"}
-        for value, one in found if one.kind != "provider"
-    ]  # fmt: skip
+        for value, one in found
+        if one.kind != "provider"
+    ]
     elsewhere = [
         {"value": value, "title": f"{value.rstrip('/')}: {one.where}"}
-        for value, one in found if one.kind == "provider"
-    ]  # fmt: skip
+        for value, one in found
+        if one.kind == "provider"
+    ]
     chosen, name = chosen_model(model, [value for value, _ in found])
     groups = [
         {"title": "On this computer", "models": here},

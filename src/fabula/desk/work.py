@@ -60,10 +60,14 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "stage": self.stage, "done": self.n_done, "total": self.n_total,
-            "edition": self.edition, "question": self.question, "error": self.error,
+            "stage": self.stage,
+            "done": self.n_done,
+            "total": self.n_total,
+            "edition": self.edition,
+            "question": self.question,
+            "error": self.error,
             "over": self.is_over,
-        }  # fmt: skip
+        }
 
 
 class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
@@ -325,11 +329,16 @@ def _write(version: Version, review: Review, *, is_whole: bool) -> None:
         "signatures": dict(review.signatures),
         "findings": [one.to_row() for one in noted_of(review.texts[0], review)],
         "numbers": [
-            {"key": n.key, "title": n.title, "form": n.form, "value": row.get(n.key),
-             "signature": review.signatures.get(n.part, "")}
+            {
+                "key": n.key,
+                "title": n.title,
+                "form": n.form,
+                "value": row.get(n.key),
+                "signature": review.signatures.get(n.part, ""),
+            }
             for n in numbers
         ],
-    }  # fmt: skip
+    }
     version.keep("report.html", render_report(review).encode(errors="replace"))
     version.keep("place.html", render_place(review).encode(errors="replace"))
     version.keep("found.json", dump_json(found).encode(errors="replace"))

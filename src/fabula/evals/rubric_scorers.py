@@ -250,10 +250,14 @@ def _said(scores: Sequence[SampleScore]) -> list[Measurement]:
     for one in scores:
         given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
     return [
-        _label(_meta(of_item[0]), "judge", _scale(of_item[0]).combine(list(map(_value, of_item))),
-               str((of_item[0].score.metadata or {}).get("signature", "")))
+        _label(
+            _meta(of_item[0]),
+            "judge",
+            _scale(of_item[0]).combine(list(map(_value, of_item))),
+            str((of_item[0].score.metadata or {}).get("signature", "")),
+        )
         for of_item in given.values()
-    ]  # fmt: skip
+    ]
 
 
 def _label(

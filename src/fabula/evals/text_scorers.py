@@ -80,9 +80,14 @@ def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
         method="mean, percentile bootstrap over samples",
         signature="",
     )
-    ends = {} if interval.low is None or interval.high is None else {
-        f"{name} low": interval.low, f"{name} high": interval.high,
-    }  # fmt: skip
+    ends = (
+        {}
+        if interval.low is None or interval.high is None
+        else {
+            f"{name} low": interval.low,
+            f"{name} high": interval.high,
+        }
+    )
     return {name: mean} | ends
 
 

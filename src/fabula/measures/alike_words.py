@@ -82,8 +82,11 @@ class AlikeWords:
             found = {word: self._known[word] for word in words if word in self._known}
         new = [(w, held) for w, held in zip(words, is_content, strict=True) if w not in found]
         rows = self._vectors.rows([word for word, held in new if held])
-        with_row = {word: int(row) for (word, _), row in
-                    zip([one for one in new if one[1]], rows, strict=True) if row >= 0}  # fmt: skip
+        with_row = {
+            word: int(row)
+            for (word, _), row in zip([one for one in new if one[1]], rows, strict=True)
+            if row >= 0
+        }
         some = list(with_row.items())
         for at in range(0, len(some), _N_TOGETHER):
             found |= self._near(dict(some[at : at + _N_TOGETHER]))

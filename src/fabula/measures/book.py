@@ -372,15 +372,19 @@ class BookInstrument:
         Figure("n_scenes", "Scenes", ".0f", "parted by * * * or by more room than usual"),
         Figure("chapter_words", "Words in a chapter", ".0f", "the median"),
         Figure(
-            "unevenness", "Unevenness of chapters", ".2f",
+            "unevenness",
+            "Unevenness of chapters",
+            ".2f",
             "how much their lengths differ: standard deviation over mean",
         ),
         Figure(
-            "repeated", "Repeated across chapters", ".1%",
+            "repeated",
+            "Repeated across chapters",
+            ".1%",
             f"words in runs of {_RUN} and more that stand in another chapter too",
         ),
         Figure("n_characters", "People named", ".0f", "five times and more"),
-    )  # fmt: skip
+    )
     methods = (
         "Chapters and scenes were found by headings, separators and room between paragraphs. Of "
         "each chapter, mean words a sentence and a paragraph and the share of words in quoted "

@@ -55,18 +55,22 @@ def category_shares(
         counts = Counter(labels[one] for one in given)
         n = len(given)
         shares = {name: counts[name] / n for name in categories} if n else {}
-        intervals = {} if story_of is None else {
-            name: bootstrap_interval(
-                share,
-                np.array([(1, labels[one] == name) for one in given], np.float64),
-                _share_of_sums,
-                [story_of(one) for one in given],
-                seed=seed,
-                method="share of labels, percentile bootstrap over stories",
-                signature=signature,
-            )
-            for name, share in shares.items()
-        }  # fmt: skip
+        intervals = (
+            {}
+            if story_of is None
+            else {
+                name: bootstrap_interval(
+                    share,
+                    np.array([(1, labels[one] == name) for one in given], np.float64),
+                    _share_of_sums,
+                    [story_of(one) for one in given],
+                    seed=seed,
+                    method="share of labels, percentile bootstrap over stories",
+                    signature=signature,
+                )
+                for name, share in shares.items()
+            }
+        )
         found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
     return found
 

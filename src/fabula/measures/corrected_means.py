@@ -305,9 +305,17 @@ def _row(name: str, table: _Table, rates: Rates | None) -> tuple[CorrectedRow, C
 def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
     reason = None if found.low is not None else "few labelled documents"
     return CorrectedRow(
-        name, raw, found.value, found.low, found.high, found.n_labelled, found.n,
-        found.n_worth, found.weight, reason,
-    )  # fmt: skip
+        name,
+        raw,
+        found.value,
+        found.low,
+        found.high,
+        found.n_labelled,
+        found.n,
+        found.n_worth,
+        found.weight,
+        reason,
+    )
 
 
 def _stratified(
@@ -321,9 +329,15 @@ def _stratified(
     if len(known) < len(parts):
         lacking = [name for name, (_, one) in parts.items() if one is None]
         row = CorrectedRow(
-            "all", whole.raw, None, None, None, whole.n_labelled, whole.n,
+            "all",
+            whole.raw,
+            None,
+            None,
+            None,
+            whole.n_labelled,
+            whole.n,
             reason=f"see {', '.join(lacking)}",
-        )  # fmt: skip
+        )
         return row, None
     found = stratified(known)
     return _of("all", whole.raw, found), found

@@ -94,10 +94,15 @@ def calibrate_files(
         found
         for path in paths
         for found in calibrate_rows(
-            read_rows(path), label, str(path),
-            cluster=cluster, scores=scores, targets=targets, seed=seed,
+            read_rows(path),
+            label,
+            str(path),
+            cluster=cluster,
+            scores=scores,
+            targets=targets,
+            seed=seed,
         )
-    ]  # fmt: skip
+    ]
 
 
 def calibrate_rows(

@@ -216,11 +216,15 @@ def _of_spans(
         n_read = int(np.searchsorted(words.starts, first))
         first = max([first, *words.ends[:n_read].tolist()])
     return tuple(
-        _of_span(start, end, bits[_within(places, max(start, first), end)].tolist(),
-                 _length(_within(words.starts, start, end)),
-                 _length(_within(words.starts, max(start, first), end)))
+        _of_span(
+            start,
+            end,
+            bits[_within(places, max(start, first), end)].tolist(),
+            _length(_within(words.starts, start, end)),
+            _length(_within(words.starts, max(start, first), end)),
+        )
         for start, end in spans
-    )  # fmt: skip
+    )
 
 
 def _of_span(

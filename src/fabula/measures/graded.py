@@ -144,10 +144,12 @@ def graded_pairs(
     for item in graded_items(rubric):
         people = numbers_said(labels, item)
         answers = {
-            name: {document: next(iter(one.values())) for document, one in
-                   numbers_said(measurements, item).items()}
+            name: {
+                document: next(iter(one.values()))
+                for document, one in numbers_said(measurements, item).items()
+            }
             for name, measurements in judges.items()
-        }  # fmt: skip
+        }
         for first, second in combinations([name for name in answers if answers[name]], 2):
             found = _two_judges(first, second, answers, people, item, judges, seed)
             pairs += [found] if found else []
@@ -174,20 +176,31 @@ def _two_judges(
         own, theirs, names = _with_people({name: mine[name] for name in both}, people)
         sides.append((sums_of(own, theirs), names))
     difference = difference_interval(
-        sides[0], sides[1], of_sums, seed=seed,
+        sides[0],
+        sides[1],
+        of_sums,
+        seed=seed,
         method=f"difference of the kappas of two judges with people, {_OVER}",
         signature=signature,
-    )  # fmt: skip
+    )
     agreement = _kappa(
-        np.array([a[name] for name in both]), np.array([b[name] for name in both]), both,
-        item, signature, seed,
-    )  # fmt: skip
+        np.array([a[name] for name in both]),
+        np.array([b[name] for name in both]),
+        both,
+        item,
+        signature,
+        seed,
+    )
     labelled = any(name in people for name in both)
     alike = "a judge and people said the same" if labelled else "nobody labelled these documents"
     return JudgesOnItem(
-        item.id, first, second, difference, agreement,
+        item.id,
+        first,
+        second,
+        difference,
+        agreement,
         _reasons(difference=(difference, alike), agreement=(agreement, _SAME)),
-    )  # fmt: skip
+    )
 
 
 def graded_items(rubric: Rubric) -> list[Item]:
@@ -296,10 +309,15 @@ def _kappa(
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(of_sums(sums.sum(axis=0)))
     return bootstrap_interval(
-        value if np.isfinite(value) else None, sums, of_sums, names, seed=seed,
-        method=f"{_METHODS[item.scale.level or 'nominal']} {_OVER}", signature=signature,
+        value if np.isfinite(value) else None,
+        sums,
+        of_sums,
+        names,
+        seed=seed,
+        method=f"{_METHODS[item.scale.level or 'nominal']} {_OVER}",
+        signature=signature,
         n=len(set(names)),
-    )  # fmt: skip
+    )
 
 
 def _with_people(
@@ -333,14 +351,22 @@ def _judge(
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
     difference = difference_interval(
-        (sums_of(mine, theirs), names), (sums_of(a, b), among), of_sums, seed=seed,
-        method=f"difference of kappas, {_OVER}", signature=signature,
-    )  # fmt: skip
+        (sums_of(mine, theirs), names),
+        (sums_of(a, b), among),
+        of_sums,
+        seed=seed,
+        method=f"difference of kappas, {_OVER}",
+        signature=signature,
+    )
     correlation = bootstrap_interval(
-        r if has_order and np.isfinite(r) else None, sums, pearson_of_sums, both, seed=seed,
+        r if has_order and np.isfinite(r) else None,
+        sums,
+        pearson_of_sums,
+        both,
+        seed=seed,
         method="Pearson with people's means, percentile bootstrap over documents",
         signature=signature,
-    )  # fmt: skip
+    )
     alone = _SAME if among else _ALONE
     return JudgeOnItem(
         n=len(both),

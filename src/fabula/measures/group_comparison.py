@@ -385,8 +385,10 @@ def _means(curves: NDArray[np.float64], belongs: list[str]) -> NDArray[np.float6
     found: dict[str, list[list[float]]] = {}
     for curve, own in zip(curves.tolist(), belongs, strict=True):
         found.setdefault(own, []).append(curve)
-    means = [[_mean_known(level) for level in zip(*some, strict=True)]
-             for _, some in sorted(found.items())]  # fmt: skip
+    means = [
+        [_mean_known(level) for level in zip(*some, strict=True)]
+        for _, some in sorted(found.items())
+    ]
     return np.array(means, np.float64).reshape(len(means), curves.shape[1])
 
 

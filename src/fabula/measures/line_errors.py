@@ -21,10 +21,22 @@ _MIN_MISSPELT = 5
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
 """Frequency of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
-    "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
-    "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
+    "they're",
+    "instead of 'about'",
+    "already implies",
+    "irregular form",
+    "one of the",
+    "hyphen",
+    "lain",
+    "`intent`",
+    "`interested`",
+    "after `how`",
+    "snuck",
+    "oxymoron",
+    "'therein'",
+    "`due to`",
     "inside a building",
-)  # fmt: skip
+)
 """Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
@@ -161,9 +173,11 @@ def is_misspelt(name: str, other: str) -> bool:
     if len(name) == len(other):
         differ = [k for k, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
         is_swap = (
-            len(differ) == 2 and differ[1] == differ[0] + 1
-            and name[differ[0]] == other[differ[1]] and name[differ[1]] == other[differ[0]]
-        )  # fmt: skip
+            len(differ) == 2
+            and differ[1] == differ[0] + 1
+            and name[differ[0]] == other[differ[1]]
+            and name[differ[1]] == other[differ[0]]
+        )
         return len(differ) == 1 or is_swap
     short, long = sorted((name, other), key=len)
     return len(long) == len(short) + 1 and any(

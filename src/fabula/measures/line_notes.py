@@ -83,20 +83,52 @@ _LONG_RATIO = 3
 _MIN_NAME = 5
 
 _UNSPOKEN = {
-    "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
-    "nods": "nod", "shrugged": "shrug", "shrugs": "shrug", "frowned": "frown", "frowns": "frown",
-    "smirked": "smirk", "smirks": "smirk", "winced": "wince", "winces": "wince", "beamed": "beam",
-    "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
-    "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
-}  # fmt: skip
+    "smiled": "smile",
+    "smiles": "smile",
+    "grinned": "grin",
+    "grins": "grin",
+    "nodded": "nod",
+    "nods": "nod",
+    "shrugged": "shrug",
+    "shrugs": "shrug",
+    "frowned": "frown",
+    "frowns": "frown",
+    "smirked": "smirk",
+    "smirks": "smirk",
+    "winced": "wince",
+    "winces": "wince",
+    "beamed": "beam",
+    "beams": "beam",
+    "glared": "glare",
+    "glares": "glare",
+    "blinked": "blink",
+    "blinks": "blink",
+    "blushed": "blush",
+    "blushes": "blush",
+    "shuddered": "shudder",
+    "shudders": "shudder",
+}
 """Verbs that cannot utter words, by the forms that occur beside speech."""
 
 _PERCEIVED = {
-    "saw": "see", "sees": "see", "see": "see", "heard": "hear", "hears": "hear", "hear": "hear",
-    "felt": "feel", "feels": "feel", "feel": "feel", "noticed": "notice", "notices": "notice",
-    "notice": "notice", "watched": "watch", "watches": "watch", "watch": "watch",
-    "observed": "observe", "observes": "observe",
-}  # fmt: skip
+    "saw": "see",
+    "sees": "see",
+    "see": "see",
+    "heard": "hear",
+    "hears": "hear",
+    "hear": "hear",
+    "felt": "feel",
+    "feels": "feel",
+    "feel": "feel",
+    "noticed": "notice",
+    "notices": "notice",
+    "notice": "notice",
+    "watched": "watch",
+    "watches": "watch",
+    "watch": "watch",
+    "observed": "observe",
+    "observes": "observe",
+}
 """Verbs of perception, by form."""
 _TAKEN_IN = word_set("felt feels feel heard hears hear")
 _PRONOUNS = word_set("i he she we they")
@@ -242,10 +274,11 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
         if before is not sentence:
             line = line_of(read.text, before.start)
             yield note_of(
-                "sentence", (sentence.start, sentence.end),
+                "sentence",
+                (sentence.start, sentence.end),
                 f"The same sentence stands in line {line} already.",
                 also=[(before.start, before.end)],
-            )  # fmt: skip
+            )
 
 
 def _echoes(read: ReadText) -> Iterator[LineNote]:
@@ -278,10 +311,12 @@ def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNot
     often = "again" if len(chain) == 2 else f"{len(chain)} times"
     rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
     return note_of(
-        "echo", chain[1][1], f"“{word}” stands here {often} within {apart + 1} words.",
+        "echo",
+        chain[1][1],
+        f"“{word}” stands here {often} within {apart + 1} words.",
         (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2,
         [place for k, (_, place) in enumerate(chain) if k != 1],
-    )  # fmt: skip
+    )
 
 
 def _beginnings(read: ReadText) -> Iterator[LineNote]:
@@ -324,10 +359,11 @@ def _long(read: ReadText) -> Iterator[LineNote]:
         n = len(sentence.words)
         if sentence.is_narration and n > _LONG_WORDS and n > _LONG_RATIO * usual:
             yield note_of(
-                "long", (sentence.start, sentence.end),
+                "long",
+                (sentence.start, sentence.end),
                 f"{n} words in one sentence, where {usual:g} are usual here.",
                 min(1.0, n / (4 * _LONG_WORDS)),
-            )  # fmt: skip
+            )
 
 
 def _tags(read: ReadText) -> Iterator[LineNote]:
@@ -339,14 +375,22 @@ def _tags(read: ReadText) -> Iterator[LineNote]:
                 continue
             if token.lower in _UNSPOKEN and _follows_comma(tokens, spoken, k):
                 verb = _UNSPOKEN[token.lower]
-                yield note_of("tag", sentence.at(token), f"Nobody can {verb} words; a full stop "
-                            f"before it makes it something that is done.")  # fmt: skip
+                yield note_of(
+                    "tag",
+                    sentence.at(token),
+                    f"Nobody can {verb} words; a full stop "
+                    f"before it makes it something that is done.",
+                )
             is_adverb = token.pos == "ADV" and token.text.endswith("ly") and token.text.islower()
             beside = {t.lower for t in tokens[max(0, k - 1) : k + 2]} - {token.lower}
             is_adverb = is_adverb and token.lower not in NO_MANNER
             if is_adverb and beside & _SAID and _is_near_speech(spoken, k):
-                yield note_of("adverb", sentence.at(token), f"“{token.lower}” says how it is said; "
-                            f"the words that are said may do that.", 0)  # fmt: skip
+                yield note_of(
+                    "adverb",
+                    sentence.at(token),
+                    f"“{token.lower}” says how it is said; the words that are said may do that.",
+                    0,
+                )
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
@@ -384,8 +428,12 @@ def _filters(read: ReadText) -> Iterator[LineNote]:
             if subject.lower in _PRONOUNS or subject.pos == "PROPN":
                 place = sentence.at(subject)[0], sentence.at(token)[1]
                 shown = " ".join(read.text[slice(*place)].split())
-                yield note_of("filter", place, f"“{shown}” stands between the reader and what "
-                            f"there is to {_PERCEIVED[token.lower]}.")  # fmt: skip
+                yield note_of(
+                    "filter",
+                    place,
+                    f"“{shown}” stands between the reader and what "
+                    f"there is to {_PERCEIVED[token.lower]}.",
+                )
 
 
 def _is_sensed(tokens: Sequence[Token], seen: int) -> bool:
@@ -427,8 +475,11 @@ def _passives(read: ReadText) -> Iterator[LineNote]:
                 continue
             if auxiliary is not None and auxiliary.start < verb.start < token.start:
                 place = sentence.at(auxiliary)[0], sentence.at(token)[1]
-                yield note_of("passive", place, "Passive, though it is said who does it; the "
-                            "active voice may be shorter.")  # fmt: skip
+                yield note_of(
+                    "passive",
+                    place,
+                    "Passive, though it is said who does it; the active voice may be shorter.",
+                )
 
 
 def _stock(read: ReadText) -> Iterator[LineNote]:
@@ -468,6 +519,18 @@ def _names(read: ReadText) -> Iterator[LineNote]:
 
 
 _RULES: tuple[Callable[[ReadText], Iterator[LineNote]], ...] = (
-    _names, _repeated_sentences, errors, tense_slips, viewpoint_slips, _tags, _stock, _beginnings,
-    pet_phrases, _echoes, _long, _filters, adverbs, _passives,
-)  # fmt: skip
+    _names,
+    _repeated_sentences,
+    errors,
+    tense_slips,
+    viewpoint_slips,
+    _tags,
+    _stock,
+    _beginnings,
+    pet_phrases,
+    _echoes,
+    _long,
+    _filters,
+    adverbs,
+    _passives,
+)

@@ -63,22 +63,59 @@ NO_MANNER = word_set(
     "reply supply apply fly july italy ally belly jolly holy ugly lonely lovely friendly silly",
 )
 _SAID_TWICE = {
-    "whispered": "quietly softly", "whisper": "quietly softly", "whispers": "quietly softly",
-    "murmured": "quietly softly", "mumbled": "quietly indistinctly", "shouted": "loudly",
-    "shout": "loudly", "shouts": "loudly", "yelled": "loudly", "screamed": "loudly",
-    "shrieked": "loudly", "roared": "loudly", "bellowed": "loudly", "ran": "quickly fast",
-    "raced": "quickly", "rushed": "quickly hurriedly", "rush": "quickly", "dashed": "quickly",
-    "sprinted": "quickly fast", "hurried": "quickly hastily", "hastened": "quickly hastily",
-    "crept": "slowly quietly stealthily", "creeping": "slowly quietly", "creep": "quietly",
-    "tiptoed": "quietly softly", "sneaked": "quietly stealthily", "strolled": "slowly leisurely",
-    "sauntered": "slowly casually", "trudged": "slowly wearily heavily", "ambled": "slowly",
-    "grinned": "happily", "beamed": "happily brightly", "smiled": "happily", "glared": "angrily",
-    "scowled": "angrily", "stormed": "angrily", "raged": "angrily furiously", "sobbed": "sadly",
-    "wept": "sadly", "clenched": "tightly", "clutched": "tightly", "gripped": "tightly firmly",
-    "grasped": "firmly tightly", "slammed": "loudly hard", "trembled": "nervously",
-    "plummeted": "quickly", "gobbled": "quickly", "bolted": "quickly", "gazed": "fixedly",
-    "stared": "fixedly intently", "sighed": "sadly wearily", "nodded": "affirmatively",
-}  # fmt: skip
+    "whispered": "quietly softly",
+    "whisper": "quietly softly",
+    "whispers": "quietly softly",
+    "murmured": "quietly softly",
+    "mumbled": "quietly indistinctly",
+    "shouted": "loudly",
+    "shout": "loudly",
+    "shouts": "loudly",
+    "yelled": "loudly",
+    "screamed": "loudly",
+    "shrieked": "loudly",
+    "roared": "loudly",
+    "bellowed": "loudly",
+    "ran": "quickly fast",
+    "raced": "quickly",
+    "rushed": "quickly hurriedly",
+    "rush": "quickly",
+    "dashed": "quickly",
+    "sprinted": "quickly fast",
+    "hurried": "quickly hastily",
+    "hastened": "quickly hastily",
+    "crept": "slowly quietly stealthily",
+    "creeping": "slowly quietly",
+    "creep": "quietly",
+    "tiptoed": "quietly softly",
+    "sneaked": "quietly stealthily",
+    "strolled": "slowly leisurely",
+    "sauntered": "slowly casually",
+    "trudged": "slowly wearily heavily",
+    "ambled": "slowly",
+    "grinned": "happily",
+    "beamed": "happily brightly",
+    "smiled": "happily",
+    "glared": "angrily",
+    "scowled": "angrily",
+    "stormed": "angrily",
+    "raged": "angrily furiously",
+    "sobbed": "sadly",
+    "wept": "sadly",
+    "clenched": "tightly",
+    "clutched": "tightly",
+    "gripped": "tightly firmly",
+    "grasped": "firmly tightly",
+    "slammed": "loudly hard",
+    "trembled": "nervously",
+    "plummeted": "quickly",
+    "gobbled": "quickly",
+    "bolted": "quickly",
+    "gazed": "fixedly",
+    "stared": "fixedly intently",
+    "sighed": "sadly wearily",
+    "nodded": "affirmatively",
+}
 """What a verb already expresses."""
 
 _INNER = word_set(
@@ -135,9 +172,10 @@ def _tense_note(
 ) -> LineNote:
     place = sentence.at(token)
     return note_of(
-        "tense", place,
+        "tense",
+        place,
         f"“{read.text[slice(*place)]}” is in the {other} tense, in a story told in the {usual}.",
-    )  # fmt: skip
+    )
 
 
 def _root(sentence: ReadSentence) -> Token | None:
@@ -201,10 +239,11 @@ def viewpoint_slips(read: ReadText) -> Iterator[LineNote]:
     if own and len(own) <= max(1, min(_MAX_SLIPS, _MAX_FIRST * len(told))):
         for sentence, token in own:
             yield note_of(
-                "viewpoint", sentence.at(token),
+                "viewpoint",
+                sentence.at(token),
                 f"“{token.text}” in a story that nobody tells as “I”: a thought, the narrator, or "
                 f"a slip?",
-            )  # fmt: skip
+            )
     yield from _other_heads(told)
 
 
@@ -227,9 +266,11 @@ def _other_heads(told: Sequence[ReadSentence]) -> Iterator[LineNote]:
     for name, places in found.items():
         for place in places if name != whose else ():
             yield note_of(
-                "viewpoint", place,
-                f"What {name} has in mind, where else it is {whose}'s thoughts that are told.", 0.5,
-            )  # fmt: skip
+                "viewpoint",
+                place,
+                f"What {name} has in mind, where else it is {whose}'s thoughts that are told.",
+                0.5,
+            )
 
 
 def adverbs(read: ReadText) -> Iterator[LineNote]:
@@ -265,9 +306,10 @@ def pet_phrases(read: ReadText) -> Iterator[LineNote]:
     often = [phrase for phrase, places in found.items() if len(places) >= _MIN_PET]
     for phrase in sorted(often, key=lambda one: (-len(one), -len(found[one]), one)):
         places = [
-            place for place in found[phrase]
+            place
+            for place in found[phrase]
             if not any(a <= place[0] and place[1] <= b for a, b in taken)
-        ]  # fmt: skip
+        ]
         if (
             len(places) < _MIN_PET
             or not _is_apart(read, places)
@@ -281,11 +323,13 @@ def pet_phrases(read: ReadText) -> Iterator[LineNote]:
         taken.update(places)
         usual = "hardly ever" if expected < 0.05 else f"about {expected:.1f} times"
         yield note_of(
-            "pet", places[1],
+            "pet",
+            places[1],
             f"“{' '.join(phrase)}” comes {len(places)} times here, {usual} in as much published "
             f"fiction.",
-            min(1.0, len(places) / 12), [places[0], *places[2:]],
-        )  # fmt: skip
+            min(1.0, len(places) / 12),
+            [places[0], *places[2:]],
+        )
 
 
 def phrases_of(sentence: ReadSentence) -> Iterator[tuple[tuple[str, ...], Place]]:

@@ -155,9 +155,13 @@ class NearSearch(SearchForNear):
         j, reach = 0, 0
         for (first, stop, tail), window in self._windows(words, exclude):
             j = first + self._search(
-                window, exact[first:tail], stop - first, max(0, j - first), min_words,
+                window,
+                exact[first:tail],
+                stop - first,
+                max(0, j - first),
+                min_words,
                 raw[first:tail],
-            )  # fmt: skip
+            )
             for i in range(first, stop):
                 if raw[i] >= min_words and i + raw[i] > reach:
                     reach = i + int(raw[i])
@@ -233,11 +237,24 @@ class NearSearch(SearchForNear):
         """`search_near` over the starts before `stop`; `j` is where the second pointer starts."""
         return int(
             search_near(
-                window.sims, window.columns, exact, 0, stop, j, window.content, window.places,
-                window.offsets, window.lengths, min_words, self.settings.floor, MAX_WORDS,
-                self.settings.threshold, self.settings.ratio, found,
+                window.sims,
+                window.columns,
+                exact,
+                0,
+                stop,
+                j,
+                window.content,
+                window.places,
+                window.offsets,
+                window.lengths,
+                min_words,
+                self.settings.floor,
+                MAX_WORDS,
+                self.settings.threshold,
+                self.settings.ratio,
+                found,
             )
-        )  # fmt: skip
+        )
 
     def _nearest(
         self, window: Window, begin: int, first: int, end: int, min_words: int
@@ -251,9 +268,17 @@ class NearSearch(SearchForNear):
         where = np.flatnonzero(columns >= 0)
         own = columns[where]
         _, p, a, b = best_passage(
-            window.sims, own, len(columns), window.content, window.places, window.offsets,
-            window.lengths, min_words, settings.floor, settings.ratio,
-        )  # fmt: skip
+            window.sims,
+            own,
+            len(columns),
+            window.content,
+            window.places,
+            window.offsets,
+            window.lengths,
+            min_words,
+            settings.floor,
+            settings.ratio,
+        )
         there = slice(int(window.offsets[p]) + a, int(window.offsets[p]) + b)
         places, sims = window.places[there], window.sims[window.content[there]][:, own]
         if settings.trim:
@@ -319,8 +344,12 @@ def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice
         if not is_row.any():
             return slice(top, top + 1), slice(left, left + 1)
         rows, columns = np.flatnonzero(is_row), np.flatnonzero(is_column)
-        edges = (top + int(rows[0]), top + int(rows[-1]) + 1,
-                 left + int(columns[0]), left + int(columns[-1]) + 1)  # fmt: skip
+        edges = (
+            top + int(rows[0]),
+            top + int(rows[-1]) + 1,
+            left + int(columns[0]),
+            left + int(columns[-1]) + 1,
+        )
         if edges == (top, bottom, left, right):
             return slice(top, bottom), slice(left, right)
         top, bottom, left, right = edges

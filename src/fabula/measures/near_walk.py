@@ -182,15 +182,22 @@ class NearWalk(SearchForNear):
         ratio = self.settings.ratio
         found = []
         for one in self._part.walk(walks, exclude=sorted(exclude)):
-            columns = (one.firsts, one.ends, one.numbers, one.first_words, one.end_words,
-                       one.scores)  # fmt: skip
+            columns = (
+                one.firsts,
+                one.ends,
+                one.numbers,
+                one.first_words,
+                one.end_words,
+                one.scores,
+            )
             found += [_Stretch(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
         found = [
-            one for one in found
+            one
+            for one in found
             if one.end - one.first >= min_words
             and one.end - one.first <= ratio * (one.end_word - one.first_word)
             and one.end_word - one.first_word <= ratio * (one.end - one.first)
-        ]  # fmt: skip
+        ]
         return sorted(found, key=lambda s: (-s.score, s.number, s.first_word, s.first, s.end))
 
     def _walks(self, words: Sequence[str]) -> list[Walk]:
@@ -256,8 +263,11 @@ class NearWalk(SearchForNear):
             return None
         seen: set[str] = set()
         again = []
-        for k, top in zip((k for k, held in zip(here, is_alike, strict=True) if held),
-                          tops[is_alike].tolist(), strict=True):  # fmt: skip
+        for k, top in zip(
+            (k for k, held in zip(here, is_alike, strict=True) if held),
+            tops[is_alike].tolist(),
+            strict=True,
+        ):
             if words[k] in seen:
                 again.append(min(_MOST_BITS, self._alike.bits_of(words[k])) * top)
             seen.add(words[k])

@@ -113,12 +113,14 @@ class NormInstrument:
         self.title = f"Ratings of words: {norms.name}"
         self.figures: Sequence[Figure] = (
             Figure(
-                "mean", f"{norms.name}, the mean", ".2f",
+                "mean",
+                f"{norms.name}, the mean",
+                ".2f",
                 "over the words that are rated, as often as they stand; of words, not of what "
                 "the text says",
             ),
             Figure("rated", f"{norms.name}, words rated", ".0%", "share of the text's words"),
-        )  # fmt: skip
+        )
 
     @property
     def signature(self) -> Signature:

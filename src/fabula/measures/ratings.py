@@ -250,12 +250,16 @@ def agreements_with_people(
     for rater, mine in by_rater(measurements).items():
         found[rater] = {
             item: rater_agreement(
-                given, people[item], story_of, span=rubric.item(item).scale.span, seed=seed,
+                given,
+                people[item],
+                story_of,
+                span=rubric.item(item).scale.span,
+                seed=seed,
                 signature=mine[0].signature,
             )
             for item, given in mean_scores(score_table(mine, rubric)).items()
             if people.get(item)
-        }  # fmt: skip
+        }
     return found
 
 

@@ -43,8 +43,14 @@ _CONTEXT_CHARS = 60
 _MAX_IN_TABLE = 10
 """Borrowed passages in a table."""
 _OWN_NAMES = {
-    *DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread",
-}  # fmt: skip
+    *DIRECTIONS,
+    "asked",
+    "in_reference",
+    "missing_detail",
+    "remarks",
+    "sketch",
+    "spread",
+}
 """Fields that a row may set: never taken from the text's own fields."""
 
 

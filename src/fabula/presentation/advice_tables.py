@@ -51,9 +51,11 @@ def advice_notes(advice: Advice) -> list[str]:
         )
     silent = sum(one.severity is None for point in advice.points for one in point.remarks)
     if silent and any(point.severities for point in advice.points):
-        they = "remarks do not say how much they matter" if silent > 1 else (
-            "remark does not say how much it matters"
-        )  # fmt: skip
+        they = (
+            "remarks do not say how much they matter"
+            if silent > 1
+            else ("remark does not say how much it matters")
+        )
         notes.append(f"{silent} {they}.")
     for reason, n in sorted(advice.missing.items()):
         notes.append(f"{n} of the answers are not used: {explain(reason)}.")
@@ -83,9 +85,11 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
         lines.append("Points on the earlier draft")
         for one in fates:
             lines += textwrap.wrap(
-                visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}"), width,
-                initial_indent="   ", subsequent_indent="      ",
-            )  # fmt: skip
+                visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}"),
+                width,
+                initial_indent="   ",
+                subsequent_indent="      ",
+            )
         lines.append("")
     lines += [*advice_notes(advice), advice.signature]
     return "\n".join(lines) + "\n"

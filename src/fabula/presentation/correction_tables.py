@@ -42,10 +42,16 @@ def _rows(name: str, rows: Sequence[CorrectedRow], titles: Mapping[str, str], fo
         Column("worth", ".0f", name="n_worth"),
     ]
     cells: list[list[Cell]] = [
-        [titles.get(row.name, row.name), row.raw, estimate_cell(row), row.n_labelled, row.n,
-         row.n_worth]
+        [
+            titles.get(row.name, row.name),
+            row.raw,
+            estimate_cell(row),
+            row.n_labelled,
+            row.n,
+            row.n_worth,
+        ]
         for row in rows
-    ]  # fmt: skip
+    ]
     return Sheet(name, columns, cells)
 
 

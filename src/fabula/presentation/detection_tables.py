@@ -206,9 +206,13 @@ def save_rocs(found: Sequence[Calibration], path: Path) -> None:
             x, y = zip(*one.curve, strict=True)
             label = f"{k + 1} {NAMES[one.score]}, {auroc_shown(one)}"
             axes.plot(
-                [100 * v for v in x], [100 * v for v in y], color=COLOURS[k % len(COLOURS)],
-                linewidth=1.5, label=label, linestyle="-" if k < len(COLOURS) else "--",
-            )  # fmt: skip
+                [100 * v for v in x],
+                [100 * v for v in y],
+                color=COLOURS[k % len(COLOURS)],
+                linewidth=1.5,
+                label=label,
+                linestyle="-" if k < len(COLOURS) else "--",
+            )
         axes.set_xlabel("% of human texts called machine-written")
         axes.set_ylabel("% of machine texts called machine-written")
         axes.grid(color=LINE, linewidth=0.8)

@@ -45,8 +45,9 @@ def score_tables(
     }
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
-        for part in ({k: v for k, v in columns.items() if (k in _SAYS) is says}
-                     for says in (True, False)):  # fmt: skip
+        for part in (
+            {k: v for k, v in columns.items() if (k in _SAYS) is says} for says in (True, False)
+        ):
             sheet = _cross(names, chosen, part)
             parts += [sheet, *interval_notes(sheet.estimates(), "stories"), ""]
     parts.append(
@@ -83,8 +84,9 @@ def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str,
 
 
 _SAID = {
-    "perfect": ("says perfect", "is praise only"), "repetition": ("repetition", "is specific"),
-}  # fmt: skip
+    "perfect": ("says perfect", "is praise only"),
+    "repetition": ("repetition", "is specific"),
+}
 
 
 def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
@@ -117,11 +119,19 @@ def edit_tables(texts: EditedTexts, scores: Sequence[EditScore]) -> list[Block]:
         columns.append(Column(name, ".2f", with_interval=True))
         columns.append(Column("chance", ".2f", name=f"{name}_chance"))
     rows: list[list[Cell]] = [
-        [one.who, one.n_texts, one.n, one.n_pointless,
-         *(one.values[f"{name}{end}"] for name in ("precision", "recall", "overlap")
-           for end in ("", "_chance"))]
+        [
+            one.who,
+            one.n_texts,
+            one.n,
+            one.n_pointless,
+            *(
+                one.values[f"{name}{end}"]
+                for name in ("precision", "recall", "overlap")
+                for end in ("", "_chance")
+            ),
+        ]
         for one in scores
-    ]  # fmt: skip
+    ]
     sheet = Sheet("edits", columns, rows)
     parts: list[Block] = ["", sheet, *interval_notes(sheet.estimates(), "texts")]
     parts.append(

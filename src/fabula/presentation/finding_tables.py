@@ -85,11 +85,13 @@ def _overall(names: Sequence[str], scores: Sequence[FindScore], by: str) -> Shee
             score.n_original,
             sum(score.missing.values()),
             score.n_points,
-            *(score.values[name] for name in (
-                "recall", "chance", "false_alarms", "precision", "f1")),
+            *(
+                score.values[name]
+                for name in ("recall", "chance", "false_alarms", "precision", "f1")
+            ),
         ]
         for score in scores
-    ]  # fmt: skip
+    ]
     return Sheet("-".join(names) or "all", columns, rows, about=("found_by", by))
 
 
@@ -112,11 +114,13 @@ def _by_kind(scores: Sequence[FindScore], by: str) -> Sheet:
             score.n_changed,
             sum(score.missing.values()),
             score.values["recall"].n_units,
-            *(score.values[name] for name in (
-                "recall", "recall_at_least", "recall_exact", "chance")),
+            *(
+                score.values[name]
+                for name in ("recall", "recall_at_least", "recall_exact", "chance")
+            ),
         ]
         for score in scores
-    ]  # fmt: skip
+    ]
     return Sheet("kinds", columns, rows, about=("found_by", by))
 
 
@@ -131,11 +135,17 @@ def _by_notice(scores: Sequence[FindScore], by: str) -> Sheet:
         Column("chance", ".2f"),
     ]
     rows: list[list[Cell]] = [
-        [score.where["method"], score.where["noticed"], score.n_changed,
-         sum(score.missing.values()), score.values["recall"].n_units,
-         score.values["recall"], score.values["chance"]]
+        [
+            score.where["method"],
+            score.where["noticed"],
+            score.n_changed,
+            sum(score.missing.values()),
+            score.values["recall"].n_units,
+            score.values["recall"],
+            score.values["chance"],
+        ]
         for score in scores
-    ]  # fmt: skip
+    ]
     return Sheet("noticed", columns, rows, about=("found_by", by))
 
 
@@ -151,10 +161,18 @@ def _pairs(pairs: Sequence[ModelPair], by: str) -> Sheet:
         Column("p (Holm)", ".3f", name="p_holm"),
     ]
     rows: list[list[Cell]] = [
-        [pair.measure.replace("_", " "), pair.a, pair.b, pair.n, pair.difference.n_units,
-         pair.difference, pair.p, pair.p_holm]
+        [
+            pair.measure.replace("_", " "),
+            pair.a,
+            pair.b,
+            pair.n,
+            pair.difference.n_units,
+            pair.difference,
+            pair.p,
+            pair.p_holm,
+        ]
         for pair in pairs
-    ]  # fmt: skip
+    ]
     return Sheet("pairs", columns, rows, about=("found_by", by))
 
 
@@ -174,8 +192,17 @@ def _accuracy(accuracies: Sequence[ReaderAccuracy]) -> Sheet:
         Column("kappa", ".2f"),
     ]
     rows: list[list[Cell]] = [
-        [one.by, _ITEMS.get(one.item, one.item), one.n, one.n_yes, one.n_unread, one.accuracy,
-         one.sensitivity, one.specificity, one.kappa]
+        [
+            one.by,
+            _ITEMS.get(one.item, one.item),
+            one.n,
+            one.n_yes,
+            one.n_unread,
+            one.accuracy,
+            one.sensitivity,
+            one.specificity,
+            one.kappa,
+        ]
         for one in accuracies
-    ]  # fmt: skip
+    ]
     return Sheet("accuracy", columns, rows)

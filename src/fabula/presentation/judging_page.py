@@ -175,9 +175,13 @@ def _own_notice(own: object) -> str:
 def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
     """The words in which the story addresses its judge, if any."""
     words = next(
-        (one.details["speaks_to_judge"] for one in verdicts.values()
-         if "speaks_to_judge" in one.details), (),
-    )  # fmt: skip
+        (
+            one.details["speaks_to_judge"]
+            for one in verdicts.values()
+            if "speaks_to_judge" in one.details
+        ),
+        (),
+    )
     if not words:
         return ""
     quoted = ", ".join(f"“{visible(str(one))}”" for one in words)

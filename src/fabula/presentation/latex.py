@@ -5,12 +5,22 @@ from __future__ import annotations
 __all__ = ["escape_latex"]
 
 _SPECIAL = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
     **{character: "\\" + character for character in "&%$#_{}"},
     # Symbols in our own tables that the fonts of plain LaTeX have only as commands.
-    "<": r"\textless{}", ">": r"\textgreater{}", "†": r"\dag{}", "‡": r"\ddag{}", "§": r"\S{}",
-    "¶": r"\P{}", "‖": r"$\|$", "◊": r"$\diamond$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
-}  # fmt: skip
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "§": r"\S{}",
+    "¶": r"\P{}",
+    "‖": r"$\|$",
+    "◊": r"$\diamond$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+}
 
 
 def escape_latex(text: str) -> str:

@@ -25,10 +25,18 @@ def noticing_tables(scores: Sequence[NoticeScore], status: Mapping[str, int]) ->
         Column("noticed", ".2f", with_interval=True),
     ]
     rows: list[list[Cell]] = [
-        [one.method, one.written_by, one.reader, one.n_stories, one.n_checked, one.noticed.n,
-         sum(one.missing.values()), one.noticed]
+        [
+            one.method,
+            one.written_by,
+            one.reader,
+            one.n_stories,
+            one.n_checked,
+            one.noticed.n,
+            sum(one.missing.values()),
+            one.noticed,
+        ]
         for one in scores
-    ]  # fmt: skip
+    ]
     sheet = Sheet("noticed", columns, rows)
     parts: list[Block] = [sheet, *interval_notes(sheet.estimates(), "stories")]
     parts.append(

@@ -238,9 +238,12 @@ def save_categories(
                 k = methods.index(group.group[1])
                 values = [100 * group.shares.get(name, 0.0) for name in categories]
                 axes.barh(
-                    places + (k - (len(methods) - 1) / 2) * height, values, height * 0.92,
-                    color=COLOURS[k % len(COLOURS)], label=f"{group.group[1]} (n = {group.n:,})",
-                )  # fmt: skip
+                    places + (k - (len(methods) - 1) / 2) * height,
+                    values,
+                    height * 0.92,
+                    color=COLOURS[k % len(COLOURS)],
+                    label=f"{group.group[1]} (n = {group.n:,})",
+                )
             axes.set_title(writer, loc="left", fontsize=9.5)
             axes.set_xlabel("% of its feedback")
             axes.grid(axis="x", color=LINE, linewidth=0.8)

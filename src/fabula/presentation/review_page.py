@@ -54,9 +54,13 @@ from fabula.web import visible
 __all__ = ["page_of", "write_review_page"]
 
 _PLAIN_METRICS = (
-    "n_words", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
+    "n_words",
+    "sentence_length",
+    "sentence_length_sd",
+    "dialogue_share",
+    "rare_words",
     "repeated_share",
-)  # fmt: skip
+)
 """The part of the profile for writers; the rest is for researchers."""
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000

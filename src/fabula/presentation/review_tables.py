@@ -252,16 +252,27 @@ def _test_json(test: GroupTest) -> dict[str, Any]:
     return {
         "number": test.number.key,
         "means": {
-            name: {"value": m.value, "low": m.low, "high": m.high, "n": m.n,
-                   "n_missing": test.n_missing[name]}
+            name: {
+                "value": m.value,
+                "low": m.low,
+                "high": m.high,
+                "n": m.n,
+                "n_missing": test.n_missing[name],
+            }
             for name, m in test.means.items()
         },
         "pairs": [
-            {"a": p.a, "b": p.b, "difference_percent": p.difference.percent.value,
-             "superiority": p.difference.superiority, "p": p.difference.p, "p_holm": p.p_holm}
+            {
+                "a": p.a,
+                "b": p.b,
+                "difference_percent": p.difference.percent.value,
+                "superiority": p.difference.superiority,
+                "p": p.difference.p,
+                "p_holm": p.p_holm,
+            }
             for p in test.pairs
         ],
-    }  # fmt: skip
+    }
 
 
 def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:

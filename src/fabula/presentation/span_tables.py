@@ -77,10 +77,19 @@ def _readers(readers: Sequence[SpanReader]) -> Sheet:
         Column("recall", ".1%", with_interval=True),
     ]
     rows: list[list[Cell]] = [
-        [one.by, one.n, one.n_missing, one.n_called, one.n_quotations, one.accuracy, one.at_best,
-         one.precision, one.recall]
+        [
+            one.by,
+            one.n,
+            one.n_missing,
+            one.n_called,
+            one.n_quotations,
+            one.accuracy,
+            one.at_best,
+            one.precision,
+            one.recall,
+        ]
         for one in readers
-    ]  # fmt: skip
+    ]
     return Sheet("readers", columns, rows)
 
 

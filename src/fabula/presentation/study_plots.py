@@ -43,8 +43,13 @@ def _draw(axes: Axes, title: str, counts: Counts, names: Sequence[Any]) -> None:
         total = sum(row.values())
         values = [100 * row.get(name, 0) / total if total else 0.0 for name in names]
         offset = (k - (len(counts) - 1) / 2) * width
-        axes.bar(places + offset, values, width * 0.92, color=COLOURS[k % len(COLOURS)],
-                 label=f"{author} (n = {total})")  # fmt: skip
+        axes.bar(
+            places + offset,
+            values,
+            width * 0.92,
+            color=COLOURS[k % len(COLOURS)],
+            label=f"{author} (n = {total})",
+        )
     axes.set_xticks(places, [str(name) for name in names])
     axes.set_xlabel(title)
     axes.set_ylabel("% of readings")

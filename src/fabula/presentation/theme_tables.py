@@ -27,9 +27,11 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
             lines.append(f"  {theme.side}: {theme.label} ({share})")
             for reason in theme.reasons[:_N_REASONS]:
                 lines += textwrap.wrap(
-                    f"“{reason['text']}” ({reason['document']})", _WIDTH,
-                    initial_indent="    ", subsequent_indent="    ",
-                )  # fmt: skip
+                    f"“{reason['text']}” ({reason['document']})",
+                    _WIDTH,
+                    initial_indent="    ",
+                    subsequent_indent="    ",
+                )
             lines.append("")
     if lines:
         lines.append(

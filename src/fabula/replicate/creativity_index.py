@@ -404,9 +404,13 @@ def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Dete
     for group in [None, *(names if len(names) > 1 else [])]:
         some = [row for row in machines if group is None or str(row.get(plan.by)) == group]
         for found in calibrate_rows(
-            [*people, *some], plan.label, str(file),
-            cluster=CLUSTER, scores=["creativity_index"], seed=plan.seed,
-        ):  # fmt: skip
+            [*people, *some],
+            plan.label,
+            str(file),
+            cluster=CLUSTER,
+            scores=["creativity_index"],
+            seed=plan.seed,
+        ):
             yield Detector(name, against, group, found)
 
 

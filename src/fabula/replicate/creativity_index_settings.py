@@ -185,9 +185,14 @@ def _table(
         raise InputError(f"{texts}: no text by people, or none by machines, has all settings")
     clusters = [str(row[CLUSTER]) for row in rows]
     return _analysed(
-        texts, reference, values[known], is_human, clusters, int((~known).sum()),
+        texts,
+        reference,
+        values[known],
+        is_human,
+        clusters,
+        int((~known).sum()),
         tuple(dict.fromkeys(str(rows[0]["signature"]) for rows in found.values())),
-    )  # fmt: skip
+    )
 
 
 def _analysed(

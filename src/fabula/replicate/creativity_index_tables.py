@@ -225,12 +225,16 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
         )
         rows: list[list[Cell]] = [
             [
-                one.match, one.curves["human"][-1], one.curves["machine"][-1],
-                one.difference.percent, one.difference.p,
-                *(_half(one.to_half[side]) for side in ("human", "machine")), mark(one.signature),
+                one.match,
+                one.curves["human"][-1],
+                one.curves["machine"][-1],
+                one.difference.percent,
+                one.difference.p,
+                *(_half(one.to_half[side]) for side in ("human", "machine")),
+                mark(one.signature),
             ]
             for one in some
-        ]  # fmt: skip
+        ]
         yield Sheet("documents", columns, rows, about=("texts", name))
 
 
@@ -273,12 +277,17 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
         )
         rows: list[list[Cell]] = [
             [
-                one.against, one.machines or "all", NAMES[one.calibration.score],
-                SHORT[one.calibration.outcome], one.calibration.auroc, one.calibration.n_missing,
-                one.calibration.calibration_error, mark(one.calibration.signature),
+                one.against,
+                one.machines or "all",
+                NAMES[one.calibration.score],
+                SHORT[one.calibration.outcome],
+                one.calibration.auroc,
+                one.calibration.n_missing,
+                one.calibration.calibration_error,
+                mark(one.calibration.signature),
             ]
             for one in some
-        ]  # fmt: skip
+        ]
         yield Sheet("detection", columns, rows, about=("texts", texts))
         yield from calibration_remarks([one.calibration for one in some if one.machines is None])
 
@@ -391,10 +400,12 @@ def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
             for one in group:
                 for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
                     axes.plot(
-                        [100 * value for value in one.curves[side]], color=colour,
-                        linestyle="-" if one.match == "verbatim" else "--", linewidth=1.5,
+                        [100 * value for value in one.curves[side]],
+                        color=colour,
+                        linestyle="-" if one.match == "verbatim" else "--",
+                        linewidth=1.5,
                         label=f"{side}, {one.match}, n {one.n[side]}",
-                    )  # fmt: skip
+                    )
             axes.set_title(f"{texts}\nagainst {reference}", loc="left", fontsize=9)
             axes.set_xlabel("best documents that may be used")
             axes.grid(axis="y", color=LINE, linewidth=0.8)

@@ -52,8 +52,11 @@ _TRAINING = (
     "reference/moby_dick.jsonl.gz",
 )
 _KINDS: dict[str, Kind] = {
-    "random": "random", "case-based": "case", "unigram": "unigram", "recurrent": "recurrent",
-}  # fmt: skip
+    "random": "random",
+    "case-based": "case",
+    "unigram": "unigram",
+    "recurrent": "recurrent",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,15 @@ from typing import Any, NamedTuple
 from fabula.replicate.claims import printed_table
 from fabula.replicate.story_feedback_files import COLUMNS, METHODS, MODELS, PAPER, PROMPTS, SHOTS
 
-__all__ = ["Agreement", "Check", "Derived", "Interval", "check_printed", "mean_bounds",
-           "weighted_bounds"]  # fmt: skip
+__all__ = [
+    "Agreement",
+    "Check",
+    "Derived",
+    "Interval",
+    "check_printed",
+    "mean_bounds",
+    "weighted_bounds",
+]
 
 _AUTOMATIC = printed_table(PAPER, "Table 1")
 _CELLS = {
@@ -149,9 +156,13 @@ def _greatest(pairs: Sequence[tuple[Interval, float]]) -> float:
 
 
 RULES = (
-    ("length", "mean"), ("perfect", "mean"), ("perfect_precision", "weighted"),
-    ("repetition", "mean"), ("repetition_imperfect", "weighted"), ("repetition_imperfect", "mean"),
-)  # fmt: skip
+    ("length", "mean"),
+    ("perfect", "mean"),
+    ("perfect_precision", "weighted"),
+    ("repetition", "mean"),
+    ("repetition_imperfect", "weighted"),
+    ("repetition_imperfect", "mean"),
+)
 """How a column of Table 1 may follow from Table 9; the paper does not state the last one's rule."""
 
 

@@ -16,11 +16,17 @@ from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
 __all__ = ["check_tables", "replica_json", "replica_tables"]
 
 _TITLES = {
-    "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
-    "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
-    "bertscore": "BERTScore", "one_sentence": "1 sentence",
-    "n_words": "words", "n_trigrams": "trigrams",
-}  # fmt: skip
+    "length": "length",
+    "perfect": "% PAI",
+    "perfect_precision": "PAI prec",
+    "repetition": "3-gramR",
+    "repetition_imperfect": "w/o PAI",
+    "overlap": "with story",
+    "bertscore": "BERTScore",
+    "one_sentence": "1 sentence",
+    "n_words": "words",
+    "n_trigrams": "trigrams",
+}
 _SPLITS = (("model",), ("prompt",), ("shots",))
 _TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ("Table 1: feedback by model, prompt and examples", (*_SPLITS, ()), COLUMNS),
@@ -56,15 +62,20 @@ def check_tables(check: Check) -> list[Block]:
     return [
         f"THE PRINTED TABLES AMONG EACH OTHER. Does Table 1 follow from Table 9, up to rounding? "
         f"{sum(one.follows for one in first)} of {len(first)} figures do; ! where not.",
-        "", Sheet("printed", [Column("Table 1", name="row"), *columns], rows), "", *failing,
+        "",
+        Sheet("printed", [Column("Table 1", name="row"), *columns], rows),
+        "",
+        *failing,
         "Lengths, % PAI and 3-gramR are plain means of the cells, so repetition is among the "
         "answers of one cell; PAI prec is a ratio of pooled counts; w/o PAI weighs each cell by "
         f"the answers that are left: as a plain mean {sum(one.follows for one in plain)} of "
         f"{len(plain)} would follow.",
         "An answer of fewer than three words has no trigram. Were such answers left out of the "
         "means, a cell that has many would weigh less; that may be why a figure does not follow.",
-        *_unknown(check), *_agreements(check), "",
-    ]  # fmt: skip
+        *_unknown(check),
+        *_agreements(check),
+        "",
+    ]
 
 
 def _unknown(check: Check) -> Iterator[str]:
@@ -106,8 +117,9 @@ def replica_tables(replica: Replica) -> list[Block]:
     if replica.rated and replica.is_released:
         parts += [
             "Table 2, how far the annotators agree: cannot be had; only means over annotators are "
-            "released.", "",
-        ]  # fmt: skip
+            "released.",
+            "",
+        ]
     if replica.validations:
         title = "Appendix E: measures against raters, Pearson (printed)"
         parts += [title, "", _validated(replica, claims), *_agreement(claims, "Appendix E"), ""]
@@ -195,10 +207,15 @@ def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Blo
         for row in rated.rows:
             (label,) = row.where.values()
             place, mean = replica.place(row.where, rated.rater), row.ours[question]
-            rows.append([
-                question, label, mean.n, claims.get((*place, question), mean.mean),
-                claims.get((*place, question + ERROR), mean.error),
-            ])  # fmt: skip
+            rows.append(
+                [
+                    question,
+                    label,
+                    mean.n,
+                    claims.get((*place, question), mean.mean),
+                    claims.get((*place, question + ERROR), mean.error),
+                ]
+            )
     columns = [
         Column("", name="question", once=True),
         Column("", name="feedback"),
@@ -224,12 +241,16 @@ def _validated(replica: Replica, claims: Claims) -> Sheet:
     ]
     rows: list[list[Cell]] = [
         [
-            one.rater, one.question, _TITLES[one.metric], one.by,
+            one.rater,
+            one.question,
+            _TITLES[one.metric],
+            one.by,
             claims.get((one.by, one.question, one.metric), one.correlation.value),
-            interval_shown(one.correlation, ".2f"), one.correlation.n,
+            interval_shown(one.correlation, ".2f"),
+            one.correlation.n,
         ]
         for one in replica.validations
-    ]  # fmt: skip
+    ]
     return Sheet("validation", columns, rows)
 
 
@@ -240,7 +261,8 @@ def replica_json(replica: Replica) -> dict[str, Any]:
         "source": replica.source,
         "names": dict(replica.names),
         "lacking": list(replica.lacking),
-        "automatic": found and {
+        "automatic": found
+        and {
             "n": found.n_answers,
             "n_empty": found.n_empty,
             "missing": dict(found.n_missing),
@@ -250,7 +272,7 @@ def replica_json(replica: Replica) -> dict[str, Any]:
         },
         "rated": [asdict(one) for one in replica.rated],
         "validation": [asdict(one) for one in replica.validations],
-    }  # fmt: skip
+    }
 
 
 def _row_json(row: Row) -> dict[str, Any]:
@@ -259,6 +281,9 @@ def _row_json(row: Row) -> dict[str, Any]:
         for metric, e in row.ours.items()
     }
     return {
-        "where": dict(row.where), "n": row.n, "printed": dict(row.printed),
-        "released": dict(row.released), "ours": ours,
-    }  # fmt: skip
+        "where": dict(row.where),
+        "n": row.n,
+        "printed": dict(row.printed),
+        "released": dict(row.released),
+        "ours": ours,
+    }

@@ -107,11 +107,15 @@ def overlaps(panel: Panel, rubric: Rubric) -> list[Overlap]:
     for first, second in combinations(by_item, 2):
         a, b = by_item[first], by_item[second]
         correlation = bootstrap_interval(
-            pearson(a, b), pearson_sums(a, b), pearson_of_sums, groups, seed=0,
+            pearson(a, b),
+            pearson_sums(a, b),
+            pearson_of_sums,
+            groups,
+            seed=0,
             method="phi of two tests, percentile bootstrap over stories",
             signature=f"experts:{panel.source}|rubric:{rubric.key}",
             n=int((~np.isnan(a + b)).sum()),
-        )  # fmt: skip
+        )
         found.append(Overlap(first, second, correlation))
     undefined = -2.0
     return sorted(

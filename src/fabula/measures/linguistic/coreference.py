@@ -55,10 +55,17 @@ class _Entity:
 
     def copy(self) -> _Entity:
         return _Entity(
-            self.number, self.genders, set(self.keys), set(self.heads), self.names,
-            self.modifiers, self.n_mentions, self.last_sentence, self.was_subject,
+            self.number,
+            self.genders,
+            set(self.keys),
+            set(self.heads),
+            self.names,
+            self.modifiers,
+            self.n_mentions,
+            self.last_sentence,
+            self.was_subject,
             self.last_place,
-        )  # fmt: skip
+        )
 
 
 class _State:
@@ -98,10 +105,14 @@ class _State:
         self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]
     ) -> None:
         subjects = [
-            e for m, e in zip(mentions, found, strict=True)
-            if m.is_subject and not m.in_quote and e >= 0
-            and self.entities[e].number == "s" and self.entities[e].genders != frozenset("n")
-        ]  # fmt: skip
+            e
+            for m, e in zip(mentions, found, strict=True)
+            if m.is_subject
+            and not m.in_quote
+            and e >= 0
+            and self.entities[e].number == "s"
+            and self.entities[e].genders != frozenset("n")
+        ]
         self.subject = subjects[0] if subjects else -1
         self.was_quote = any(speech.in_quote)
         self.n_sentences += 1
@@ -111,13 +122,16 @@ class _State:
         named, heard = (
             next(
                 (
-                    e for m, e in zip(mentions, found, strict=True)
+                    e
+                    for m, e in zip(mentions, found, strict=True)
                     if m.phrase.start <= token < m.phrase.end
                 ),
                 -1,
-            ) if token >= 0 else -1
+            )
+            if token >= 0
+            else -1
             for token in (speech.speaker, speech.addressee)
-        )  # fmt: skip
+        )
         if named >= 0:
             speaker = named
         elif speech.goes_on:
@@ -177,10 +191,11 @@ class _State:
             return -1
         newest = sorted(range(len(self.entities)), key=lambda k: -self.entities[k].last_sentence)
         fitting = [
-            k for k in newest
+            k
+            for k in newest
             if self.entities[k].number == mention.number
             and self.entities[k].genders & mention.genders
-        ]  # fmt: skip
+        ]
         if mention.names:
             for k in fitting:
                 if self.entities[k].names & mention.names:
@@ -234,20 +249,25 @@ class _State:
         mention = mentions[k]
         # "He saw him": two arguments of one verb are two entities.
         barred = {
-            e for m, e in zip(mentions, found, strict=True)
-            if m.verb == mention.verb and m is not mention and e >= 0
+            e
+            for m, e in zip(mentions, found, strict=True)
+            if m.verb == mention.verb
+            and m is not mention
+            and e >= 0
             and (m.is_subject or mention.is_subject)
-        }  # fmt: skip
+        }
         if mention.in_quote:
             barred |= {self.speaker, self.addressee}
         best, best_score = -1, -1e9
         for number, entity in enumerate(self.entities):
             distance = self.n_sentences - entity.last_sentence
             if (
-                number in barred or distance > _PRONOUN_REACH
-                or entity.number != mention.number or not entity.genders & mention.genders
+                number in barred
+                or distance > _PRONOUN_REACH
+                or entity.number != mention.number
+                or not entity.genders & mention.genders
                 or number in (self.narrator, self.us)
-            ):  # fmt: skip
+            ):
                 continue
             score = (
                 -2.0 * distance

@@ -69,9 +69,11 @@ def _flags(
             start, end = offset + head.start, offset + head.start + len(head.text)
             # A span ends with its head, or extends beyond it by a few words ("the king of birds").
             flags.append(
-                any(a <= start and end <= b and _is_head(sentence, offset, phrase.root, a, b)
-                    for a, b in known)
-            )  # fmt: skip
+                any(
+                    a <= start and end <= b and _is_head(sentence, offset, phrase.root, a, b)
+                    for a, b in known
+                )
+            )
         offset += len(sentence.text) + 1
     return flags
 
@@ -79,9 +81,10 @@ def _flags(
 def _is_head(sentence: Parsed, offset: int, root: int, start: int, end: int) -> bool:
     """Whether a token governs all others of a span."""
     inside = [
-        k for k, token in enumerate(sentence.tokens)
+        k
+        for k, token in enumerate(sentence.tokens)
         if start <= offset + token.start and offset + token.start + len(token.text) <= end
-    ]  # fmt: skip
+    ]
     return root in inside and sentence.tokens[root].head not in set(inside) - {root}
 
 

@@ -31,27 +31,78 @@ _MATTERS_OF_TASTE = frozenset(
 )
 # Harper's rule groups that report nothing else; the first takes most of its time.
 _GROUPS_OF_TASTE = frozenset(
-    ("Style and Redundancy", "Proper Nouns", "Capitalization and Case", "Regionalisms and Dialect",
-     "Initialisms")
-)  # fmt: skip
+    (
+        "Style and Redundancy",
+        "Proper Nouns",
+        "Capitalization and Case",
+        "Regionalisms and Dialect",
+        "Initialisms",
+    )
+)
 # Exceptions: rules in these groups that do find errors.
 _ERRORS_OF_STYLE = frozenset(("AnAnother", "AnotherAn", "MoreBetter", "RepeatedWords"))
 # Rules that fire more than once in 10,000 sentences of edited prose (29,633 of novels, children's
 # books and speeches, by `bench/grammar.py`), mostly false positives. A rule that finds textbook
 # errors may fire ten times as often; for those that fire more, see `_is_false`.
 _NOISE = frozenset(
-    ("AWhile", "AdjectiveOfA", "Anybody", "AvoidCurses", "CommaFixes", "CompoundNouns", "Dashes",
-     "DisjointPrefixes", "DoubleModal", "EllipsisLength", "Everybody", "Everyone", "FindOut",
-     "ForNoun", "HadOf", "InflectedVerbAfterTo", "ItsContraction", "LetsConfusion",
-     "LitotesDirectPositive", "MassNouns", "MergeWords", "MissingPreposition", "MissingTo",
-     "ModalBeAdjective", "MultipleSequentialPronouns", "NoOxfordComma", "NumericRangeEnDash",
-     "OrthographicConsistency", "Overall", "OxfordComma", "PossessiveYour", "PronounContraction",
-     "PronounKnew", "QuantifierNumeralConflict", "QuiteQuiet", "Someone", "Spaces", "SplitWords",
-     "ThatThan", "ThatWhich", "ThereIsAgreement", "ThereToTheir", "TheyToThem", "ToTwoToo",
-     "UnclosedQuotes", "UpdatePlaceNames", "UseEllipsisCharacter", "VerbToAdjective", "WereWhere",
-     "WhomSubjectOfVerb", "WillNonLemma", "Worthwhile", "WouldNeverHave", "WrongNegative",
-     "YourPredicateAdjective")
-)  # fmt: skip
+    (
+        "AWhile",
+        "AdjectiveOfA",
+        "Anybody",
+        "AvoidCurses",
+        "CommaFixes",
+        "CompoundNouns",
+        "Dashes",
+        "DisjointPrefixes",
+        "DoubleModal",
+        "EllipsisLength",
+        "Everybody",
+        "Everyone",
+        "FindOut",
+        "ForNoun",
+        "HadOf",
+        "InflectedVerbAfterTo",
+        "ItsContraction",
+        "LetsConfusion",
+        "LitotesDirectPositive",
+        "MassNouns",
+        "MergeWords",
+        "MissingPreposition",
+        "MissingTo",
+        "ModalBeAdjective",
+        "MultipleSequentialPronouns",
+        "NoOxfordComma",
+        "NumericRangeEnDash",
+        "OrthographicConsistency",
+        "Overall",
+        "OxfordComma",
+        "PossessiveYour",
+        "PronounContraction",
+        "PronounKnew",
+        "QuantifierNumeralConflict",
+        "QuiteQuiet",
+        "Someone",
+        "Spaces",
+        "SplitWords",
+        "ThatThan",
+        "ThatWhich",
+        "ThereIsAgreement",
+        "ThereToTheir",
+        "TheyToThem",
+        "ToTwoToo",
+        "UnclosedQuotes",
+        "UpdatePlaceNames",
+        "UseEllipsisCharacter",
+        "VerbToAdjective",
+        "WereWhere",
+        "WhomSubjectOfVerb",
+        "WillNonLemma",
+        "Worthwhile",
+        "WouldNeverHave",
+        "WrongNegative",
+        "YourPredicateAdjective",
+    )
+)
 # Rules that print to the terminal, in the middle of a command's output.
 _PRINTS = frozenset(("LookingForwardTo",))
 _RULES = "rules2"
@@ -172,8 +223,11 @@ def _linter(dialect: Any) -> Any:
     import harper
 
     linter = harper.Linter(dialect)
-    groups = [entry["Group"] for entry in linter.get_structured_lint_config()["settings"]
-              if "Group" in entry]  # fmt: skip
+    groups = [
+        entry["Group"]
+        for entry in linter.get_structured_lint_config()["settings"]
+        if "Group" in entry
+    ]
     taste = [group for group in groups if group["label"] in _GROUPS_OF_TASTE]
     off = (_NOISE | _PRINTS | set(_rules(taste))) - _ERRORS_OF_STYLE
     linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(off, False)})

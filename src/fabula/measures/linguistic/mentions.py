@@ -92,9 +92,10 @@ def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]
         subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
         if not subjects:
             subjects = [
-                i for i in range(k + 1, min(k + 5, len(tokens)))
+                i
+                for i in range(k + 1, min(k + 5, len(tokens)))
                 if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
-            ][:1]  # fmt: skip
+            ][:1]
         if not subjects:
             continue
         to = {i for i in below if tokens[i].lower in ("to", "unto")}
@@ -127,11 +128,13 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         head=root.lower,
         key=key,
         names=frozenset(
-            t.lower for t in inside
+            t.lower
+            for t in inside
             if t.pos == "PROPN" and t.is_word and t.dep != "poss" and t.lower not in TITLES
         ),
         modifiers=frozenset(
-            t.lower for t in inside
+            t.lower
+            for t in inside
             if t.head == phrase.root and t.pos in ("ADJ", "NUM", "NOUN", "VERB")
         ),
         is_definite=_is_definite(words, root, bool(owners)),
@@ -143,7 +146,7 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         verb=tokens[root.head].head if tokens[root.head].pos == "ADP" else root.head,
         in_quote=speech.in_quote[phrase.root],
         beside=beside,
-    )  # fmt: skip
+    )
 
 
 def _is_definite(words: Sequence[str], root: Token, is_owned: bool) -> bool:

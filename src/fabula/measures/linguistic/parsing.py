@@ -30,9 +30,21 @@ _REMEMBERED_CHARS = 1_200_000
 """Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""
 # Dependents of a verb outside its phrase: its subject, and coordinated phrases.
 _OUTSIDE = frozenset(
-    ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
-     "parataxis", "intj", "preconj")
-)  # fmt: skip
+    (
+        "nsubj",
+        "nsubjpass",
+        "csubj",
+        "csubjpass",
+        "expl",
+        "mark",
+        "cc",
+        "conj",
+        "punct",
+        "parataxis",
+        "intj",
+        "preconj",
+    )
+)
 _HELPS = frozenset(("aux", "auxpass"))
 
 

@@ -61,48 +61,57 @@ PROFILE_METRICS = (
     ProfileMetric("n_sentences", "Sentences", "as the pipeline parts them", ",.0f"),
     ProfileMetric("sentence_length", "Sentence length", "words a sentence, the mean", ".1f"),
     ProfileMetric(
-        "sentence_length_sd", "Spread of sentence length",
-        "standard deviation in words; low is monotonous", ".1f",
+        "sentence_length_sd",
+        "Spread of sentence length",
+        "standard deviation in words; low is monotonous",
+        ".1f",
+    ),
+    ProfileMetric("dialogue_share", "Dialogue", "words in quoted speech, as a share", ".1%"),
+    ProfileMetric(
+        "grammaticality",
+        "Grammaticality",
+        "words of a sentence free of errors of grammar and spelling, the mean share",
+        ".1%",
     ),
     ProfileMetric(
-        "dialogue_share", "Dialogue", "words in quoted speech, as a share", ".1%"
-    ),
-    ProfileMetric(
-        "grammaticality", "Grammaticality",
-        "words of a sentence free of errors of grammar and spelling, the mean share", ".1%",
-    ),
-    ProfileMetric(
-        "inverse_word_frequency", "Inverse word frequency",
-        "mean negative log frequency of the words; higher is rarer", ".2f",
+        "inverse_word_frequency",
+        "Inverse word frequency",
+        "mean negative log frequency of the words; higher is rarer",
+        ".2f",
     ),
     ProfileMetric(
         "rare_words", "Rare words", "words rarer than one in a million, as a share", ".1%"
     ),
     ProfileMetric(
-        "type_token_ratio", "Type-token ratio",
+        "type_token_ratio",
+        "Type-token ratio",
         "different words as a share of all; falls with length",
     ),
     ProfileMetric(
         "mattr", "MATTR", f"mean type-token ratio of every {MATTR_WINDOW} words; length-proof"
     ),
     ProfileMetric(
-        "mtld", "MTLD",
+        "mtld",
+        "MTLD",
         f"words in a row before the type-token ratio falls to {MTLD_THRESHOLD}; length-proof",
         ".1f",
     ),
     ProfileMetric(
-        "unique_trigram_ratio", "Unique trigram ratio",
+        "unique_trigram_ratio",
+        "Unique trigram ratio",
         "different runs of three words as a share of all",
     ),
     ProfileMetric(
-        "repeated_share", "Repetition",
-        "words in runs of three that occurred before, as a share", ".1%",
+        "repeated_share",
+        "Repetition",
+        "words in runs of three that occurred before, as a share",
+        ".1%",
     ),
     ProfileMetric("noun_phrases", "Noun phrases", "a word, the mean over sentences"),
     ProfileMetric("noun_phrase_words", "Words a noun phrase", "the mean over the text", ".2f"),
     ProfileMetric("verb_phrases", "Verb phrases", "a word, the mean over sentences"),
     ProfileMetric("verb_phrase_words", "Words a verb phrase", "the mean over the text", ".2f"),
-)  # fmt: skip
+)
 """The numbers of a profile, in display order."""
 
 
@@ -205,9 +214,12 @@ class Profile:
 
 
 def profile_texts(
-    documents: Iterable[Document], grammar: str = "harper", *,
-    n_jobs: int = 1, spread: InOrder | None = None,
-) -> Iterator[Profile]:  # fmt: skip
+    documents: Iterable[Document],
+    grammar: str = "harper",
+    *,
+    n_jobs: int = 1,
+    spread: InOrder | None = None,
+) -> Iterator[Profile]:
     """The profile of each text, in order; `spread` runs the work elsewhere than in processes."""
     run = spread or partial(in_order, n_jobs=n_jobs, n_small=4)
     yield from run(partial(_profile_one, grammar), check_documents(documents))
@@ -406,7 +418,9 @@ def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
 
 def _rarest(tools: TextTools, parsed: Sequence[Parsed]) -> list[str]:
     words = {
-        token.lower for part in parsed for token in part.tokens
+        token.lower
+        for part in parsed
+        for token in part.tokens
         if token.is_word and token.pos != "PROPN" and token.text.isalpha()
-    }  # fmt: skip
+    }
     return sorted(words, key=lambda word: (tools.frequencies.log(word), word))[:_N_SHOWN]

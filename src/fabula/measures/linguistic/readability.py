@@ -40,68 +40,98 @@ _GRADES = (
 _NOT_QUALITY = "not how good or how clear it is"
 
 _POS = {
-    "NOUN": "Nouns", "PROPN": "Names", "PRON": "Pronouns", "VERB": "Verbs", "AUX": "Auxiliaries",
-    "ADJ": "Adjectives", "ADV": "Adverbs", "ADP": "Prepositions", "DET": "Determiners",
-    "CCONJ": "Coordinating conjunctions", "SCONJ": "Subordinating conjunctions",
-    "PART": "Particles", "NUM": "Numbers", "INTJ": "Interjections", "PUNCT": "Punctuation",
-}  # fmt: skip
+    "NOUN": "Nouns",
+    "PROPN": "Names",
+    "PRON": "Pronouns",
+    "VERB": "Verbs",
+    "AUX": "Auxiliaries",
+    "ADJ": "Adjectives",
+    "ADV": "Adverbs",
+    "ADP": "Prepositions",
+    "DET": "Determiners",
+    "CCONJ": "Coordinating conjunctions",
+    "SCONJ": "Subordinating conjunctions",
+    "PART": "Particles",
+    "NUM": "Numbers",
+    "INTJ": "Interjections",
+    "PUNCT": "Punctuation",
+}
 
 READABILITY_METRICS = (
     ProfileMetric(
-        "flesch_reading_ease", "Flesch reading ease",
+        "flesch_reading_ease",
+        "Flesch reading ease",
         f"up to about 100, higher is easier; by lengths of words and sentences, {_NOT_QUALITY}",
         ".1f",
     ),
     ProfileMetric(
-        "flesch_kincaid_grade", "Flesch-Kincaid grade",
-        f"US school grade by syllables and sentence length; {_NOT_QUALITY}", ".1f",
+        "flesch_kincaid_grade",
+        "Flesch-Kincaid grade",
+        f"US school grade by syllables and sentence length; {_NOT_QUALITY}",
+        ".1f",
     ),
     ProfileMetric(
-        "gunning_fog", "Gunning fog",
-        f"school grade by words of three syllables and more; {_NOT_QUALITY}", ".1f",
+        "gunning_fog",
+        "Gunning fog",
+        f"school grade by words of three syllables and more; {_NOT_QUALITY}",
+        ".1f",
     ),
     ProfileMetric(
-        "smog", "SMOG",
+        "smog",
+        "SMOG",
         "grade for full understanding, by words of three syllables; made for health leaflets",
         ".1f",
     ),
     ProfileMetric(
-        "coleman_liau", "Coleman-Liau",
-        f"school grade by characters, not syllables; {_NOT_QUALITY}", ".1f",
+        "coleman_liau",
+        "Coleman-Liau",
+        f"school grade by characters, not syllables; {_NOT_QUALITY}",
+        ".1f",
     ),
     ProfileMetric(
-        "ari", "Automated readability index",
-        f"school grade by characters, made for manuals; {_NOT_QUALITY}", ".1f",
+        "ari",
+        "Automated readability index",
+        f"school grade by characters, made for manuals; {_NOT_QUALITY}",
+        ".1f",
     ),
     ProfileMetric(
-        "syllables", "Syllables a word", "the mean, counted by spelling; names are often wrong",
+        "syllables",
+        "Syllables a word",
+        "the mean, counted by spelling; names are often wrong",
         ".2f",
     ),
     ProfileMetric(
-        "dependency_distance", "Dependency distance",
+        "dependency_distance",
+        "Dependency distance",
         "words from a word to the one that governs it; long sentences have more, clear or not",
         ".2f",
     ),
     ProfileMetric(
-        "dependency_distance_sd", "Spread of dependency distance",
-        "standard deviation over sentences; variety of length, not of thought", ".2f",
+        "dependency_distance_sd",
+        "Spread of dependency distance",
+        "standard deviation over sentences; variety of length, not of thought",
+        ".2f",
     ),
     ProfileMetric(
-        "coherence_first", "Coherence, next sentence",
+        "coherence_first",
+        "Coherence, next sentence",
         "cosine of the mean word vectors of neighbours; shared topic and function words, not logic",
     ),
     ProfileMetric(
-        "coherence_second", "Coherence, next but one",
+        "coherence_second",
+        "Coherence, next but one",
         "the same two sentences apart; talk that alternates need not be less coherent",
     ),
     *(
         ProfileMetric(
-            f"share_{pos.lower()}", title, "share of tokens by the tagger; describes, no norm",
+            f"share_{pos.lower()}",
+            title,
+            "share of tokens by the tagger; describes, no norm",
             ".1%",
         )
         for pos, title in _POS.items()
     ),
-)  # fmt: skip
+)
 """The numbers of readability and style, in display order."""
 
 

@@ -320,9 +320,9 @@ def take_up_again(
 
 
 def _take_turns(connection: Connection) -> None:
-    """Lock so that two concurrent participants do not see the same free place.
+    """Serialise assignment, so that two concurrent participants never see the same free place.
 
-    In SQLite there is only one writer anyway.
+    SQLite needs no lock here, because it has one writer.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))

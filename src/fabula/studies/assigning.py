@@ -217,7 +217,7 @@ def _give(
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The study was changed while the server runs: what it would show is not what is asked now."""
+    """The study was changed while the server runs: it would show something outdated."""
 
     def __init__(self) -> None:
         super().__init__(ENGLISH("being_changed"))

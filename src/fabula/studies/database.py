@@ -164,7 +164,9 @@ _WORDS: dict[Trouble, str] = {
 
 
 class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The database could not be read or written now; nothing was changed, and a retry may do."""
+    """The database is currently unreadable or unwritable; nothing was changed, and a retry may
+    work.
+    """
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(f"{_WORDS[trouble]}; try again")

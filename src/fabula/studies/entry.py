@@ -57,7 +57,7 @@ _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
 
 
 class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """Somebody may not take part; the label is for them."""
+    """A person may not take part; the label is the message for them."""
 
     def __init__(self, label: str) -> None:
         super().__init__(ENGLISH(label))

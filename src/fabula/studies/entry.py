@@ -156,7 +156,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
     if address and not any(_origin(str(one)) == _origin(address) for one in audiences):
         raise ValueError("the token is for another address")
     if not isinstance(ids, dict):
-        raise ValueError("the token names nobody")  # noqa: TRY004 (whatever is wrong with it)
+        raise ValueError("the token names nobody")  # noqa: TRY004 (any error is a ValueError)
     return ids
 
 

@@ -47,7 +47,7 @@ def is_database(path: Path) -> bool:
 def lacks_log(path: Path) -> bool:
     """Return whether the file was copied without its log. Call before opening it."""
     header = _header(path)
-    # Bytes 18 and 19 are 2 where a log is in use, and 68 to 71 hold `application_id`
+    # Bytes 18 and 19 are 2 if a log is in use, and bytes 68 to 71 hold `application_id`
     # (https://www.sqlite.org/fileformat.html).
     is_ours = len(header) == 100 and struct.unpack(">I", header[68:72])[0] == _OURS
     return is_ours and header[18] == 2 and not log_of(path).exists()

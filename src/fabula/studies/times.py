@@ -26,7 +26,7 @@ MOST_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a participant took over a unit, in seconds."""
+    """A participant's time on a unit, in seconds."""
 
     participant: str
     unit: str
@@ -36,7 +36,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class PageTime:
-    """How long a participant took over a page of a unit, in seconds."""
+    """A participant's time on a page of a unit, in seconds."""
 
     rater: str
     unit: str

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one participant reads at a time: the stories of a group, or a story and its feedback."""
+    """The texts one participant reads at a time: a group's stories, or a story and its feedback."""
 
     key: str
     """Visible to the researcher only."""
@@ -162,8 +162,8 @@ def _stories(path: Path) -> list[Document]:
     return list(read_documents([str(path)]))
 
 
-class NoGroup(InputError):  # noqa: N818 (as its base is called by what is wrong)
-    """A story does not say which group it belongs to."""
+class NoGroup(InputError):  # noqa: N818 (names what is wrong)
+    """A story does not name its group."""
 
 
 def group_field_of(path: Path) -> str:

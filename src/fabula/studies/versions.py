@@ -225,7 +225,7 @@ def _digest(text: str) -> str:
 
 
 def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
-    """Raise `InputError` if the stored answers are to another study; otherwise note the version."""
+    """Raise `InputError` if the stored answers are to other content; otherwise note the version."""
     now = shown_by(design, units)
     with store.writing() as connection:
         held = {row.key: row.value for row in connection.execute(select(settings))}

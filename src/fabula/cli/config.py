@@ -25,11 +25,7 @@ class Config:
     """Dollars per million tokens as IN/OUT, by model name."""
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
-        """Return the configured prices of the models (all if none is named) in the format of
-        `price`.
-
-        None if there is none.
-        """
+        """Return configured prices (all if no model is named) in the format of `price`, or None."""
         asked = models or tuple(self.prices)
         return ";".join(f"{one}={self.prices[one]}" for one in asked if one in self.prices) or None
 

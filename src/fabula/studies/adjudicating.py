@@ -155,8 +155,7 @@ def adjudicated(
     units: Mapping[str, Unit],
     decided: Mapping[_Key, Resolution],
 ) -> list[Measurement]:
-    """Return a measurement for each decision, by the rater `adjudicated`, with the answers it
-    covers.
+    """Return a measurement for each decision, by rater `adjudicated`, with the answers it covers.
 
     Only answers that currently count are included; a question with none left is omitted.
     """

@@ -68,8 +68,9 @@ def checks_of_all(
 
 
 def _checks(right: dict[str, str], first_part: str, units: list[dict[_Asked, str]]) -> Checks:
-    """units: the answers in each submitted unit, in order. Repeated questions concern the first
-    one.
+    """Return the checks of one participant's submitted units.
+
+    units: the answers in each, in order. Repeated questions concern the first one.
     """
     said = [
         value == right[item]

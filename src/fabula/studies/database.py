@@ -164,9 +164,7 @@ _WORDS: dict[Trouble, str] = {
 
 
 class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The database is currently unreadable or unwritable; nothing was changed, and a retry may
-    work.
-    """
+    """The database is temporarily unavailable; nothing was changed, and a retry may work."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(f"{_WORDS[trouble]}; try again")
@@ -304,8 +302,7 @@ class Store:
                 connection.exec_driver_sql("BEGIN")
 
     def close(self, *, is_served: bool = False) -> bool:
-        """Close the store; return whether everything is in the database, with nothing left in a
-        log.
+        """Close the store; return whether all data is in the database, with nothing left in a log.
 
         is_served: whether this process was the one that accepted participants' answers.
         """

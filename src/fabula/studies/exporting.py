@@ -36,9 +36,7 @@ def export(
     *,
     unfinished: bool = False,
 ) -> Iterator[Measurement]:
-    """Yield measurements in the order of participants and units; those not submitted only on
-    request.
-    """
+    """Yield measurements by participant and unit; unsubmitted ones only on request."""
     states = ("done", "open", "returned") if unfinished else ("done",)
     rows = connection.execute(
         select(assignments, participants.c.platform_id)

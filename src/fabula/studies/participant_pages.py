@@ -39,8 +39,7 @@ router = APIRouter()
 NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
 """Label shown at the top of a page, by what led there."""
 _COOKIE = "fabula_study"
-"""Cookie name in earlier versions, for any study; accepted until the participant next uses a link.
-"""
+"""Cookie name in earlier versions, for any study; valid until its owner next uses a link."""
 
 
 def cookie_of(study_id: str) -> str:

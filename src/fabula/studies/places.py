@@ -65,8 +65,7 @@ class Applied:
     n_returned: int
     """Number of units released."""
     n_unknown: int
-    """Number of people who came through this study's address without a submission at the platform.
-    """
+    """Number of people who came by this study's URL but have no submission at the platform."""
 
 
 def apply_statuses(

@@ -172,9 +172,7 @@ def agreement_with_others(
 def agreement_by_item(
     measurements: Sequence[Measurement], design: StudyDesign
 ) -> dict[str, ItemAgreement]:
-    """Return the agreement on each item. For pairs: how often two participants prefer the same
-    story.
-    """
+    """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
         return item_agreement(score_table(measurements, design.rubric), spans_of(design.rubric))
     found = {}

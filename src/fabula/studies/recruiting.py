@@ -153,7 +153,7 @@ class Recruiting(Strict):
 
     @property
     def questions_digest(self) -> str:
-        """Return a digest of the fields that determine the answers; empty if none do, as in older
+        """Return a digest of what determines the answers; empty if nothing does, as in older
         studies.
         """
         asked = {

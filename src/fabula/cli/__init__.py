@@ -1,1 +1,1 @@
-"""The command line: words typed, words shown. Logic lives below."""
+"""The command line: parses input, prints output. The logic lives in lower layers."""

@@ -1,4 +1,4 @@
-"""What a user uses always: references, a model and prices, in `fabula.toml`."""
+"""A user's defaults in `fabula.toml`: references, a model and prices."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ NAME = "fabula.toml"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Defaults of options: they hold where neither an option nor the environment says otherwise."""
+    """Defaults of options, used if neither an option nor the environment sets a value."""
 
     reference: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     prices: Mapping[str, str] = field(default_factory=dict)
-    """Dollars per million tokens as IN/OUT, by the name of a model."""
+    """Dollars per million tokens as IN/OUT, by model name."""
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
-        """The prices that the models have here, all of them if none is named, as `price` takes
-        them; None where there is none."""
+        """Return configured prices (all if no model is named) in the format of `price`, or None."""
         asked = models or tuple(self.prices)
         return ";".join(f"{one}={self.prices[one]}" for one in asked if one in self.prices) or None
 
 
 def read_config() -> Config:
-    """`fabula.toml` of this folder, else of the user's configuration; empty where there is none.
+    """Read `fabula.toml` from this folder, else from the user's configuration.
 
-    Raises `InputError` that names the file and what is wrong in it.
+    Empty if there is none. Raises `InputError` that names the file and the error in it.
     """
     from platformdirs import user_config_path
 

@@ -1,4 +1,4 @@
-"""Asking whoever sits at the terminal to agree to what a job will cost."""
+"""Confirmation of a job's cost at the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["agree_to_cost", "confirm_on"]
 
 
 def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
-    """A job's `confirm` that asks at the terminal; `yes` agrees to everything."""
+    """Return a job's `confirm` that asks at the terminal; `yes` agrees to everything."""
 
     def confirm(model: str, estimate: Estimate) -> None:
         agree_to_cost(model, estimate, yes=yes, bar=bar, say_free=say_free)
@@ -28,7 +28,7 @@ def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
 def agree_to_cost(
     model: str, estimate: Estimate, *, yes: bool, bar: Bar, say_free: bool = False
 ) -> None:
-    """Say what is to come; ask first where it costs money. Raises `click.UsageError`."""
+    """Print the plan, and ask for confirmation if it costs money. Raises `click.UsageError`."""
     is_free = estimate.cost == 0
     if not estimate.n_calls or (is_free and not say_free):
         return

@@ -26,7 +26,7 @@ _SEPARATOR = "__"
 
 
 class Option(click.Option):
-    """An option that a setting describes."""
+    """An option derived from a setting."""
 
     def __init__(
         self, *args: Any, setting: str, formerly: tuple[str, ...] = (), **more: Any
@@ -40,14 +40,14 @@ class Option(click.Option):
 
 
 _SHORT = {"--out": "-o", "--model": "-m", "--reference": "-r", "--jobs": "-j"}
-"""Short forms of the commonest options, the same in every command."""
+"""Short forms of the most common options, the same in every command."""
 
 
 class Command(click.Command):
-    """A command with the options that all have, and the defaults of the user's configuration.
+    """A command with the common options and the user's configured defaults.
 
-    Understands earlier names of its options, with a warning, and shows settings that an error
-    names as options.
+    Accepts earlier names of its options, with a warning, and shows settings named in errors as
+    options.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -89,7 +89,7 @@ class Command(click.Command):
             except SettingsError as error:
                 raise click.UsageError(in_options(str(error))) from error
             except FabulaError as error:
-                # Errors name settings; only here is a setting an option.
+                # Errors name settings; only this layer knows them as options.
                 error.args = (in_options(str(error)), *error.args[1:])
                 log_error(str(error))
                 if is_verbose():
@@ -137,14 +137,14 @@ def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[
 
 
 def _names(one: Described) -> list[str]:
-    """The names of an option, as click declares them."""
+    """Return the names of an option, as click declares them."""
     option = one.field.option_of(one.path[-1])
     can_be_off = _plain(one.type) is bool and one.default is not False
     return [_SEPARATOR.join(one.path), f"--{option}" + (f"/--no-{option}" if can_be_off else "")]
 
 
 def _attributes(one: Described) -> dict[str, Any]:
-    """What click is told of an option."""
+    """Return click's attributes for an option."""
     field, default = one.field, one.default
     is_required, several = default is dataclasses.MISSING, get_origin(one.type) is tuple
     told = f"  [default: {field.default_text}]" if field.default_text else ""
@@ -154,7 +154,7 @@ def _attributes(one: Described) -> dict[str, Any]:
         "required": is_required,
         "envvar": field.env or None,
         "multiple": several,
-        # Of a default, even None, click makes a value: the option would never be missing.
+        # click turns any default, even None, into a value: the option would never be missing.
         **({} if is_required else {"default": default}),
         "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
@@ -167,7 +167,7 @@ def _attributes(one: Described) -> dict[str, Any]:
 
 
 def _plain(hint: Any) -> Any:
-    """A type without `| None`."""
+    """Return a type without `| None`."""
     if get_origin(hint) in (Union, types.UnionType):
         (plain,) = (one for one in get_args(hint) if one is not type(None))
         return plain
@@ -190,7 +190,7 @@ _NAMED = re.compile(r"`(\w+)(?:=True)?`")
 
 
 def in_options(sentence: str) -> str:
-    """A sentence that names settings as `name`, with the options of the command that runs."""
+    """Replace settings named as `name` in a sentence with options of the running command."""
     context = click.get_current_context(silent=True)
     return sentence if context is None else _with_options(sentence, context.command)
 

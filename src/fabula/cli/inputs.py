@@ -1,4 +1,4 @@
-"""Reading the texts that a command names, while a progress bar follows."""
+"""Reading a command's input texts, with a progress bar."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["end_of_command", "read_stories", "reading"]
 
 _LEFT_OUT = f"{__name__}.left_out"
-"""In the command's context: how many files were left out."""
+"""Key in the command's context for the number of skipped files."""
 
 
 @contextmanager
 def reading(
     sources: tuple[str, ...], title: str, how: Reading, *, whole: bool = False
 ) -> Iterator[tuple[Iterator[Document], Bar]]:
-    """The documents of the sources, and the bar that advances as they are read.
+    """Yield the documents of the sources, and the bar that advances as they are read.
 
-    Of several files those that cannot be read are left out, which is said, and shows in the exit
-    code (`end_of_command`). `whole`: for what is made of all of them or not at all; the first that
-    cannot be read is an error.
+    If there are several files, unreadable ones are skipped, with a notice and a different exit code
+    (`end_of_command`). `whole`: for results that need every file; the first unreadable one is an
+    error.
     """
     from fabula.text import find_files, read_documents
 
@@ -58,14 +58,14 @@ def reading(
 
 
 def end_of_command() -> None:
-    """End with code 1 where files were left out: for scripts, not all that was named is there."""
+    """Exit with code 1 if files were skipped, so that scripts can detect incomplete input."""
     context = click.get_current_context()
     if context.meta.get(_LEFT_OUT):
         context.exit(1)
 
 
 def read_stories(sources: tuple[str, ...], how: Reading) -> list[Document]:
-    """The stories that a command names; the authors' released file is known by its name."""
+    """Read the stories that a command names; recognises the authors' released file by name."""
     from fabula.errors import InputError
     from fabula.rubrics.released import STORIES_FILE, read_released_stories
     from fabula.text import check_ids

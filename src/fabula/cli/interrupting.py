@@ -1,7 +1,7 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: what was finished is kept.
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: finished work is kept.
 
-Python drops an interrupt that comes while it is in a callback (of a weak reference, of a garbage
-collection): it prints the traceback and carries on. Here such an interrupt is sent once more.
+Python drops an interrupt that arrives during a callback (of a weak reference, of a garbage
+collection): it prints the traceback and carries on. This module sends such an interrupt again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _AGAIN_AFTER_S = 0.01
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """A handler of signals. Raises `KeyboardInterrupt`."""
+    """Signal handler. Raises `KeyboardInterrupt`."""
     raise KeyboardInterrupt
 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Have the signals interrupt what runs inside; one that is ignored or taken stays so."""
+    """Make the signals interrupt the enclosed code, unless already ignored or handled."""
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     for number in ours:
@@ -41,8 +41,9 @@ def interrupted_by_signals() -> Iterator[None]:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             before(unraisable)
             return
-        # From another thread and later: sent from here it would be dropped as the first one was.
-        # As SIGTERM where that is ours, since a shell's background job ignores SIGINT.
+        # Send it later and from another thread: from here it would be dropped like the first one.
+        # Use SIGTERM if this handler is installed for it, since a shell's background job ignores
+        # SIGINT.
         number = ours[0] if ours else signal.SIGINT
         main = threading.main_thread().ident
         timer = threading.Timer(_AGAIN_AFTER_S, signal.pthread_kill, [main, number])

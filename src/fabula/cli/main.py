@@ -1,4 +1,4 @@
-"""The `fabula` command: its groups, and how every error reaches the user."""
+"""The `fabula` command: its groups, and how errors reach the user."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
 
 __all__ = ["cli", "main"]
 
-# 1 is for a command that did its work in part; it says so itself.
+# 1 means partial success; commands set it themselves.
 USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
-"""Exit codes. `docs/exit_codes.md` says what each means to a script."""
+"""Exit codes. `docs/exit_codes.md` explains them for scripts."""
 
 _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))
 
@@ -78,14 +78,14 @@ for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
 
 
 def main() -> None:
-    """Run the command line, and end the process with an exit code."""
+    """Run the command line and exit with a code."""
     with interrupted_by_signals():
         _run()
 
 
 def _run() -> None:
     try:
-        # Of a command that ends by `ctx.exit` click gives the code back.
+        # For a command that ends by `ctx.exit`, click returns the code.
         if code := cli(standalone_mode=False):
             sys.exit(code)
     except click.exceptions.Exit as exit_:
@@ -99,7 +99,7 @@ def _run() -> None:
         click.echo("interrupted; finished work is kept: run the command again to resume", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is left to say to it.
+        # The reader closed the pipe; nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(USAGE)
     except OSError as error:

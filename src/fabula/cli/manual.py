@@ -1,4 +1,4 @@
-"""The reference of all commands, made from the commands themselves.
+"""The reference of all commands, generated from the commands themselves.
 
 python -m fabula.cli.manual > docs/commands.md
 """
@@ -18,7 +18,7 @@ __all__ = ["command_reference"]
 
 
 def command_reference() -> str:
-    """Every command with its arguments and options, as Markdown."""
+    """Return every command with its arguments and options, as Markdown."""
     parts = [
         "# Commands\n",
         (
@@ -47,14 +47,14 @@ def _of(command: click.Command, context: click.Context) -> Iterator[str]:
     yield _told(command.help)
     for option in command.params:
         record = option.get_help_record(context)
-        # Arguments have no help of their own: they are told in the text.
+        # Arguments have no help of their own: the text describes them.
         if record is not None and isinstance(option, click.Option):
             yield f"- `{record[0]}`: {' '.join(record[1].split())}"
     yield ""
 
 
 def _told(help_: str | None) -> str:
-    """Help as paragraphs; what is not to be wrapped, as code."""
+    """Return help as paragraphs, with unwrapped blocks as code."""
     found = []
     for paragraph in inspect.cleandoc(help_ or "").split("\n\n"):
         if paragraph.startswith("\b\n"):

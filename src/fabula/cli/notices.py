@@ -1,4 +1,4 @@
-"""What a command says besides its results: on standard error, and in a log."""
+"""Notices of a command: on standard error, and in a log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _logger = logging.getLogger("fabula.cli")
 
 
 def common_options() -> list[click.Option]:
-    """The options of every command about what it says besides its results."""
+    """Return the options for notices and logging that every command has."""
 
     def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"{__name__}.{param.name}"] = value
@@ -61,12 +61,12 @@ def common_options() -> list[click.Option]:
 
 
 def is_quiet() -> bool:
-    """Whether the running command was told to be quiet."""
+    """Return whether the running command is quiet."""
     return _meta(_QUIET)
 
 
 def is_verbose() -> bool:
-    """Whether the running command was told to say more."""
+    """Return whether the running command is verbose."""
     return _meta(_VERBOSE)
 
 
@@ -77,7 +77,7 @@ def _meta(key: str) -> bool:
 
 @contextmanager
 def logging_to(ctx: click.Context) -> Iterator[None]:
-    """Write to the log that the command names while it runs; nothing where it names none."""
+    """Log to the command's log file while it runs, if it names one."""
     path = ctx.meta.get(_LOG)
     if path is None:
         yield
@@ -98,18 +98,18 @@ def logging_to(ctx: click.Context) -> Iterator[None]:
 
 
 def notify(sentence: str) -> None:
-    """Say something that stays to be read, on standard error and in the log."""
+    """Print a permanent notice on standard error, and log it."""
     log_step(sentence, logging.WARNING)
     if not is_quiet():
         print(sentence, file=sys.stderr, flush=True)
 
 
 def log_step(stage: str, level: int = logging.INFO) -> None:
-    """Note a step of the work in the log."""
+    """Log a step of the work."""
     if _logger.handlers:
         _logger.log(level, "%s", without_controls(stage))
 
 
 def log_error(sentence: str) -> None:
-    """Note an error in the log."""
+    """Log an error."""
     log_step(sentence, logging.ERROR)

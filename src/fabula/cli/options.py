@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Where a corpus lies: a folder, or an address of an object store such as `s3://...`."""
+    """Location of a corpus: a folder, or an object store URL such as `s3://...`."""
 
     name = "path"
 
@@ -39,7 +39,7 @@ class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def texts_argument(name: str) -> Callable[[F], F]:
-    """Files, folders, patterns, URLs, or `-`."""
+    """Add an argument for files, folders, patterns, URLs, or `-`."""
     return click.argument(name, nargs=-1, required=True, metavar=f"{name.upper()}...")
 
 
@@ -48,10 +48,9 @@ def check_outputs(
     inputs: Iterable[Path | None],
     files: TableFiles | None = None,
 ) -> None:
-    """Raise `UsageError` where an output is an input, or two outputs are one file.
+    """Raise `UsageError` if an output is an input, or two outputs are one file.
 
-    The files of tables are outputs too, and are checked as such. The folders of the outputs are
-    made.
+    Table files are outputs too, and are checked likewise. Creates the folders of the outputs.
     """
     tables = [] if files is None else [files.csv, files.latex]
     taken = {path.resolve() for path in inputs if path is not None}
@@ -65,7 +64,7 @@ def check_outputs(
                 f"{path} is already read or written by this command; name another file"
             )
         taken.add(path.resolve())
-        # Now, and not once everything is computed.
+        # Fail now, not after everything is computed.
         path.parent.mkdir(parents=True, exist_ok=True)
     if files is not None:
         files.check_files()
@@ -77,7 +76,7 @@ json_option = click.option(
 
 
 def rows_option(command: F) -> F:
-    """`as_json` is `json`, `jsonl` or None, for `fabula.cli.printing.JsonRows`."""
+    """Add an option: `as_json` is `json`, `jsonl` or None, for `fabula.cli.printing.JsonRows`."""
     for form, help_ in (
         ("jsonl", "Print one line of JSON per row, as rows are ready, and nothing else."),
         ("json", "Print one JSON array of rows to standard output and nothing else."),

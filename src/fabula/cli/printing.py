@@ -1,4 +1,4 @@
-"""What commands print at their end: tables, and the files that they wrote."""
+"""Output at the end of commands: tables, and the files written."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 
 
 class JsonRows:
-    """Rows on standard output as they come: one array (`json`), a line each (`jsonl`), or nothing.
+    """Rows printed as they arrive: one array (`json`), one per line (`jsonl`), or nothing.
 
-    If an error stops them, the array is left open, so that part of a result is not read as all of
-    it.
+    If an error stops them, the array is left unclosed, so that a partial result is not mistaken for
+    a complete one.
     """
 
     def __init__(self, form: str | None) -> None:
@@ -56,7 +56,7 @@ class JsonRows:
 def _shown(content: object) -> str:
     from fabula.store import dump_json
 
-    # A model may write half of a surrogate pair, which no terminal can show.
+    # A model may produce a lone surrogate, which no terminal can display.
     return dump_json(content).encode(errors="replace").decode()
 
 
@@ -65,7 +65,7 @@ def print_json(content: object) -> None:
 
 
 def print_rows(rows: Iterable[Any], form: str | None) -> None:
-    """Rows that are there already, as `JsonRows` prints them."""
+    """Print a complete list of rows as `JsonRows` does."""
     with JsonRows(form) as printed:
         for row in rows:
             printed.print(row)
@@ -79,7 +79,7 @@ def print_result(
     as_json: bool,
     written: Sequence[Path | None] = (),
 ) -> None:
-    """Write the tables where `files` says, print them or `content`, then name what was written."""
+    """Write the tables as `files` says, print them or `content`, then list the files written."""
     own = [] if files is None else files.write(parts)
     if as_json:
         print_json(content)
@@ -91,7 +91,7 @@ def print_result(
 def print_tables_or_rows(
     parts: Sequence[Block], rows: Iterable[Any], files: TableFiles, form: str | None
 ) -> list[Path]:
-    """Write the tables where `files` says, and print them or the rows; returns the files."""
+    """Write the tables as `files` says, and print them or the rows; return the files."""
     written = files.write(parts)
     if form is None:
         print_tables(parts)
@@ -107,7 +107,7 @@ def print_tables(parts: Sequence[Block]) -> None:
 
 
 def print_done(content: Mapping[str, Any], *lines: str, as_json: bool) -> None:
-    """What a command did: one JSON object for machines, or lines for people."""
+    """Print what a command did: one JSON object for machines, or lines for people."""
     if as_json:
         print_json(content)
         return
@@ -116,7 +116,7 @@ def print_done(content: Mapping[str, Any], *lines: str, as_json: bool) -> None:
 
 
 def print_written(paths: Iterable[Path | None], *, as_json: bool = False) -> None:
-    """A line for each file, which does not stand among the JSON."""
+    """Print a line for each file, never mixed into the JSON."""
     for path in paths:
         if path is not None:
             click.echo(f"written: {path}", err=as_json)

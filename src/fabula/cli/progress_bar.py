@@ -1,4 +1,4 @@
-"""How far a long job is, on standard error."""
+"""Progress of long jobs, on standard error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 
 class _Lines:
-    """Where a bar cannot be drawn (a log, a pipe): a line now and then says how far a job is."""
+    """Progress lines printed at intervals if a bar cannot be drawn (a log, a pipe)."""
 
     def __init__(self, stage: str, total: int | None) -> None:
         self.begin(stage, total)
@@ -42,7 +42,7 @@ class _Lines:
 
 
 def _step(stage: str) -> None:
-    """A step for the log; shown where the user wants to see each, and no bar is drawn."""
+    """Log a step; print it too if the output is verbose and no bar is drawn."""
     log_step(stage)
     if is_verbose() and not sys.stderr.isatty():
         print(stage, file=sys.stderr, flush=True)
@@ -50,7 +50,7 @@ def _step(stage: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Where a long job tells how far it is: a bar on a terminal, else a line now and then."""
+    """Progress of a long job: a bar on a terminal, otherwise a line at intervals."""
 
     progress: Progress | None = None
     task: TaskID | None = None
@@ -70,7 +70,7 @@ class Bar:
             self.lines.stage = stage
 
     def tell(self, sentence: str) -> None:
-        """Something that stays to be read, whatever the bar shows later."""
+        """Print a permanent message above the bar."""
         sentence = in_options(sentence)
         if self.progress is not None:
             log_step(sentence, logging.WARNING)
@@ -79,7 +79,7 @@ class Bar:
             notify(sentence)
 
     def begin(self, stage: str, total: int | None) -> None:
-        """Start again from nothing; where the total is unknown, only the stage is shown."""
+        """Restart from zero; if the total is unknown, only the stage is shown."""
         _step(stage)
         if self.progress is not None and self.task is not None:
             self.progress.reset(self.task, description=stage, total=total or 0)
@@ -88,7 +88,7 @@ class Bar:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question."""
+        """Pause the bar during a prompt."""
         if self.progress is None:
             yield
             return
@@ -99,7 +99,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Bar]:
-    """Show a bar with an estimate of the time left; where standard error is no terminal, lines."""
+    """Show a bar with the estimated time left; if standard error is not a terminal, lines."""
     _step(title)
     if is_quiet():
         yield Bar()

@@ -1,4 +1,4 @@
-"""What a command leaves beside its results: records of how they were made, and runs of them again.
+"""Records of how a command's results were made, and reruns from them.
 
 The settings of a job are the options of its command, so a record of a command is one of its job.
 """
@@ -17,12 +17,12 @@ from fabula.cli.options import CorpusType
 __all__ = ["recorded", "words_of"]
 
 _ONLY_SHOWN = ("as_json", "yes")
-"""Options that change nothing in a file."""
+"""Options that do not affect files."""
 
 
 @contextmanager
 def recorded(ctx: click.Context) -> Iterator[None]:
-    """Write the records of what the command writes meanwhile, unless it fails."""
+    """Record the files that the command writes, unless it fails."""
     if not any(_may_name_a_result(param) for param in ctx.command.params):
         yield
         return
@@ -37,7 +37,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
         try:
             yield
         except click.exceptions.Exit as ended:
-            # 1 is for work that was done in part; what was written stays.
+            # 1 means partial success; the files written remain.
             if ended.exit_code > 1:
                 raise
             noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
@@ -46,19 +46,22 @@ def recorded(ctx: click.Context) -> Iterator[None]:
 
 
 def _names(ctx: click.Context) -> Iterator[str]:
-    """Of the groups and the command, without the programme's: `judge`, `stories`."""
+    """Yield the names of the groups and the command, without the program's: `judge`, `stories`."""
     if ctx.parent is not None:
         yield from _names(ctx.parent)
         yield ctx.command.name or ""
 
 
 def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """By the path of each setting: `measure.levels`."""
+    """Return settings by their dotted paths: `measure.levels`."""
     return {name.replace("__", "."): value for name, value in settings.items()}
 
 
 def _may_name_a_result(param: click.Parameter) -> bool:
-    """An option of one file, or `--out`; the corpus that a command of `reference` is about."""
+    """Return whether a parameter may name a result.
+
+    That is an option with one file, or `--out`; for commands of `reference`, the corpus argument.
+    """
     if not isinstance(param, click.Option):
         return isinstance(param.type, CorpusType)
     return not param.multiple and (isinstance(param.type, click.Path) or _is_out(param))
@@ -69,7 +72,7 @@ def _is_out(param: click.Parameter) -> bool:
 
 
 def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
-    """Options that may name a result: a file by any option, a folder by `--out` alone."""
+    """Yield options that may name a result: a file by any option, a folder only by `--out`."""
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
         if value is None or not _may_name_a_result(param) or "://" in str(value):
@@ -80,7 +83,7 @@ def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
 
 
 def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
-    """What is named by the other arguments and options, and lies on this machine."""
+    """Yield local paths named by the other arguments and options."""
     written = {str(path) for path in outputs.values()}
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
@@ -100,7 +103,7 @@ def _is_here(source: str) -> bool:
 
 
 def words_of(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
-    """The words that give a command these settings, whatever a configuration says."""
+    """Return command-line arguments for these settings, independent of any configuration."""
     words: list[str] = []
     arguments: list[str] = []
     for param in command.params:

@@ -1,7 +1,7 @@
-"""Where people disagree, and what the organiser decides about it.
+"""Disagreements between participants, and the organiser's decisions about them.
 
-A decision never takes the place of an answer: it is kept, exported and counted beside them. Like
-the participants, whoever decides is not shown where a text comes from.
+A decision never replaces an answer: it is stored, exported and counted alongside the answers. Like
+participants, the person who decides is not shown where a text comes from.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 ADJUDICATED = "adjudicated"
-"""The rater of decisions."""
+"""The rater name used for decisions."""
 
 _Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What somebody answered, and why."""
+    """One participant's answer and the reason for it."""
 
     rater: str
     answer: str
@@ -50,7 +50,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What was decided about a question; None where nobody can say what is right."""
+    """The decision on a question; None if the right answer cannot be determined."""
 
     value: str | None
     note: str
@@ -59,22 +59,22 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A question about a text to which people gave different answers."""
+    """A question about a text that participants answered differently."""
 
     document_id: str
     item: Item
     opinions: tuple[Opinion, ...]
     answers: tuple[str, ...]
-    """What may be decided; empty where it is a number."""
+    """The possible decisions; empty if the answer is a number."""
 
     @property
     def key(self) -> str:
-        """What a page calls it, which tells nothing of the text."""
+        """The key used in pages; reveals nothing about the text."""
         name = f"{self.document_id}\n{self.item.id}".encode(errors="replace")
         return hashlib.sha256(name).hexdigest()[:16]
 
     def clean(self, answer: str) -> str:
-        """A decision as it is kept. Raises `FormError`."""
+        """Return the decision in stored form. Raises `FormError`."""
         item = self.item
         if self.answers:
             item = replace(item, scale=Scale("choice", self.answers))
@@ -82,9 +82,9 @@ class Disagreement:
 
 
 def disagreements(found: Sequence[Measurement], design: StudyDesign) -> list[Disagreement]:
-    """Where several people gave different answers, in the order of documents and items.
+    """Return questions with differing answers, in the order of documents and items.
 
-    `found` is what `export` gives. Free words and rankings are nobody's to decide.
+    `found` is the output of `export`. Free text and rankings are not adjudicated.
     """
     by_question: dict[_Key, list[Measurement]] = {}
     for one in found:
@@ -111,7 +111,7 @@ def _answers(item: Item, design: StudyDesign) -> tuple[str, ...]:
 
 
 def _shown(one: Measurement, item: Item, design: StudyDesign) -> str:
-    """An answer in words; of pairs, by their order in the documents."""
+    """Return an answer in words; pairs are named by their order in the documents."""
     if one.value is None:
         return TIE
     if design.kind == "pairs":
@@ -120,7 +120,7 @@ def _shown(one: Measurement, item: Item, design: StudyDesign) -> str:
 
 
 def read_resolutions(connection: Connection) -> dict[_Key, Resolution]:
-    """What was decided, the newest of each question."""
+    """Return the newest decision on each question."""
     rows = connection.execute(select(resolutions).order_by(resolutions.c.id))
     return {(row.document_id, row.item): Resolution(row.value, row.note, row.at_ms) for row in rows}
 
@@ -128,9 +128,9 @@ def read_resolutions(connection: Connection) -> dict[_Key, Resolution]:
 def resolve(
     connection: Connection, asked: Disagreement, answer: str, note: str, who: str
 ) -> Resolution:
-    """Keep what was decided; an empty answer says that nobody can say what is right.
+    """Store a decision; an empty answer means that the right answer cannot be determined.
 
-    Raises `FormError` where the answer is none, or where there is no note to say why.
+    Raises `FormError` if the answer is invalid, or if it is empty and no note gives the reason.
     """
     value, words = asked.clean(answer) or None, clean_text(note)
     if not words:
@@ -155,9 +155,9 @@ def adjudicated(
     units: Mapping[str, Unit],
     decided: Mapping[_Key, Resolution],
 ) -> list[Measurement]:
-    """A measurement of each decision, by the rater `adjudicated`, with the answers it is about.
+    """Return a measurement for each decision, by rater `adjudicated`, with the answers it covers.
 
-    Those are of people whose answers count now; a question whose answers are all gone is left out.
+    Only answers that currently count are included; a question with none left is omitted.
     """
     by_question: dict[_Key, list[Measurement]] = {}
     for one in found:

@@ -1,8 +1,7 @@
-"""Taking answers: every one kept, the newest counts, what no longer applies is retired.
+"""Save answers: all are kept, the newest counts, and those that no longer apply are retired.
 
-A page that a browser sent long ago may come back with old answers in all its fields. What was not
-touched on that page is not an answer: a field counts only where it differs from what the page held
-when it was sent, which the history tells.
+A browser may submit a stale page with old answers in all its fields. A field counts as answered
+only if it differs from its value when the page was served, which the history records.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What counts after a save."""
+    """The current answers after a save."""
 
     answers: Answers
     revision: int
-    """How many answers were kept of this unit so far; a page that is sent carries it."""
+    """Number of answers saved for this unit so far; each page carries it."""
     problems: tuple[tuple[Key, str], ...]
-    """Fields that could not be taken, and why."""
+    """Rejected fields, with the reason for each."""
 
 
 def current_answers(connection: Connection, assignment_id: int) -> tuple[dict[Key, str], int]:
-    """The answers that count now, and the revision."""
+    """Return the current answers and the revision."""
     current, _, newest = _now_and_then(connection, assignment_id, None)
     return current, newest
 
@@ -51,10 +50,10 @@ def save_answers(
     given: Mapping[Key, str],
     revision: int | None,
 ) -> Saved:
-    """Take the fields that were changed on a page that was sent at `revision`.
+    """Save the fields changed on a page that was served at `revision`.
 
-    None says that every field was touched, as where each is sent by itself. Within
-    `Store.writing`, with the assignment held for update.
+    If `revision` is None, every field counts as changed, as when fields are sent one by one. Call
+    within `Store.writing`, with the assignment locked for update.
     """
     facts = assignment.unit.facts
     current, shown, newest = _now_and_then(connection, assignment.id, revision)
@@ -107,11 +106,11 @@ def save_answers(
 def _now_and_then(
     connection: Connection, assignment_id: int, revision: int | None
 ) -> tuple[dict[Key, str], dict[Key, str], int]:
-    """The answers now, as they stood at a revision, and the newest revision."""
+    """Return the current answers, those at a given revision, and the newest revision."""
     current: dict[Key, str] = {}
     shown: dict[Key, str] = {}
     newest = 0
-    # Counted from one for each unit: what a browser is told says nothing about the whole study.
+    # Counted from one for each unit, so that browsers learn nothing about the study as a whole.
     for newest, (part, item, value) in enumerate(
         connection.execute(
             select(answers.c.part, answers.c.item, answers.c.value)
@@ -129,7 +128,7 @@ def _now_and_then(
 def show_page(
     connection: Connection, assignment: Assignment, pages: Sequence[Page], name: str
 ) -> None:
-    """Remember the page, to go on there; where pages build on each other, the furthest one.
+    """Record the page to resume at; where pages build on each other, the furthest one.
 
     What a final page reveals cannot be unseen.
     """
@@ -145,7 +144,7 @@ def show_page(
 
 
 def note_view(connection: Connection, assignment_id: int, page: str, version: int) -> None:
-    """Keep when a page was opened, and which version of the study it showed."""
+    """Record when a page was opened, and which version of the study it showed."""
     connection.execute(
         page_views.insert().values(
             assignment_id=assignment_id, page=page, at_ms=now_ms(), version=version
@@ -154,7 +153,7 @@ def note_view(connection: Connection, assignment_id: int, page: str, version: in
 
 
 def opened_pages(connection: Connection, assignment_id: int) -> set[str]:
-    """The pages of a unit that were opened."""
+    """Return the pages of a unit that have been opened."""
     rows = connection.execute(
         select(page_views.c.page).where(page_views.c.assignment_id == assignment_id).distinct()
     )
@@ -162,7 +161,7 @@ def opened_pages(connection: Connection, assignment_id: int) -> set[str]:
 
 
 def _reached(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
-    """The pages that can be answered: where they build on each other, those that were shown."""
+    """Return the pages that can be answered; if pages build on each other, only those shown."""
     if not any(page.is_final for page in pages):
         return pages
     names = [page.name for page in pages]
@@ -170,7 +169,7 @@ def _reached(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
 
 
 def locked_pages(pages: Sequence[Page], assignment: Assignment) -> list[Page]:
-    """The pages whose answers stay as they are, since a final page was shown."""
+    """Return the pages whose answers can no longer change because a final page was shown."""
     names = [page.name for page in pages]
     if assignment.page not in names:
         return []

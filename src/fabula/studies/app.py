@@ -38,20 +38,20 @@ __all__ = ["Study", "create_app"]
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study that runs."""
+    """A running study."""
 
     design: StudyDesign
     units: dict[str, Unit]
     store: Store
     prolific: Prolific
-    """Without a token where none is given: its public keys can be had all the same."""
+    """Has no token if none was configured; the public keys are available without one."""
     statuses: Statuses | None = None
     _pages: dict[tuple[int, int, bool], tuple[Page, ...]] = field(default_factory=dict)
     n_for_one: int = 1
-    """Units that one person can be given, at most."""
+    """Maximum number of units that one person can be assigned."""
 
     def pages(self, held: Assignment) -> tuple[Page, ...]:
-        """The pages of a unit in somebody's hands."""
+        """Return the pages of an assigned unit."""
         key = len(held.unit.documents), held.number, held.first is not None
         if key not in self._pages:
             n_documents, number, has_first = key
@@ -61,7 +61,7 @@ class Study:
 
 @asynccontextmanager
 async def _running(app: FastAPI) -> AsyncIterator[None]:
-    # More threads than this only wait for each other.
+    # More threads than this would only wait for each other.
     current_default_thread_limiter().total_tokens = 8
     study = app.state.study
     every_s = study.design.people.entry.every_s
@@ -79,10 +79,10 @@ def create_app(
     own_names_only: bool = False,
     platform_token: str = "",
 ) -> FastAPI:
-    """The application; without a password nobody can log in as organiser.
+    """Build the application; without a password, no organiser can log in.
 
-    platform_token: of Prolific's API; with it statuses are fetched while the application runs.
-    own_names_only: whether it answers only under a name of this machine.
+    platform_token: token for Prolific's API; with it, statuses are fetched while the application
+    runs. own_names_only: accept only requests addressed to a host name of this machine.
     """
     app = guarded_app(
         title=design.title,
@@ -102,8 +102,8 @@ def create_app(
     n_for_one = min(count_for_one_person(units, design.per_story), design.per_participant)
     app.state.study = Study(design, known, store, prolific, statuses, n_for_one=n_for_one)
     app.state.password = password
-    # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
-    # so that nobody can shut the organiser out.
+    # Ten attempts at once, then one every ten seconds: too slow to guess a password. The limit
+    # across all addresses is higher, so that nobody can lock the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
     app.include_router(onboarding.router)
     app.include_router(screening_pages.router)
@@ -129,7 +129,7 @@ _FAILURES = {
     str(StudyChanged()): "being_changed",
     **{str(StoreFailed(trouble)): trouble for trouble in get_args(Trouble)},
 }
-"""The labels of failures that have words of their own."""
+"""Labels for failures that have their own message."""
 
 
 def _message(request: Request, status: int, text: str) -> HTMLResponse:
@@ -141,7 +141,7 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
         text = say(label)
     text = f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
-        # What was sent stays on the page: nobody types an answer twice.
+        # Submitted values stay on the page, so that no answer has to be typed twice.
         paragraphs = [text, say("kept_on_page")]
         html = render(
             "retry.html.j2",

@@ -1,9 +1,9 @@
-"""Who reads what: every unit by so many participants, vanished ones replaced; nobody reads a unit
-twice, or two units of which one gives away what was done to the story of the other.
+"""Assign units: each to a set number of participants, replacing those who drop out.
 
-Of the units that lack participants, one with the fewest is given, so that the load stays balanced
-and agreement can be said early. A unit that its holder left alone is given back (`places`); who
-comes later may have it again while it is still wanted.
+Nobody reads a unit twice, or two units of which one reveals what was done to the story of the
+other. Of the units that lack participants, one with the fewest is assigned, so that the load stays
+balanced and agreement can be reported early. An abandoned unit is released (`places`); a
+participant who returns may get it back while it is still needed.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A unit in a participant's hands. `order` are places in the unit's documents."""
+    """A unit assigned to a participant. `order` holds indexes into the unit's documents."""
 
     id: int
     participant_id: int
     unit: Unit
     order: Order
     page: str
-    """The furthest page that was shown."""
+    """The furthest page shown."""
     is_open: bool
     number: int = 0
-    """Among the participant's own, from 1: what their browser knows it by."""
+    """Number among the participant's own units, from 1; the only identifier their browser sees."""
     first: tuple[Unit, Order] | None = None
-    """The first unit that the participant handed in, and its order."""
+    """The first unit that the participant submitted, and its order."""
 
     def document(self, part: str) -> int:
-        """The place in the unit of the story that the participant knows by this part."""
+        """Return the index in the unit of the story that the participant knows by this part."""
         return self.order[int(part) - 1]
 
 
@@ -69,7 +69,7 @@ def current_assignment(
     *,
     for_update: bool = False,
 ) -> Assignment | None:
-    """What the participant has open; with `for_update` nobody else changes it meanwhile."""
+    """Return the participant's open assignment; `for_update` locks it against changes."""
     earlier = assignments.alias()
     number = select(func.count()).where(
         earlier.c.participant_id == participant.id, earlier.c.id <= assignments.c.id
@@ -100,10 +100,10 @@ def next_assignment(
     units: Mapping[str, Unit],
     version: int,
 ) -> Assignment | None:
-    """What the participant has open, or a new unit; None where there is nothing for them.
+    """Return the participant's open or a new assignment; None if no unit is available.
 
-    version: that of the study which is shown (`Store.version`).
-    Within `Store.writing`: two who come at once get different places.
+    version: the version of the study being shown (`Store.version`). Call within `Store.writing`:
+    concurrent participants get different places.
     """
     _take_turns(connection)
     return_idle(connection, design, participant.id)
@@ -144,10 +144,10 @@ def choose_unit(
     mine: Collection[str],
     returned: Collection[str] = (),
 ) -> str | None:
-    """The unit that somebody is given next, or None.
+    """Return the unit to assign next, or None.
 
-    taken: how many have each unit. mine: what they were given before, of which `returned` may be
-    given again.
+    taken: number of participants per unit. mine: units this participant had before; those in
+    `returned` may be assigned again.
     """
     wanted = [
         key
@@ -155,7 +155,8 @@ def choose_unit(
         if taken.get(key, 0) < design.raters
         and (key in returned if key in mine else seen.allows(unit))
     ]
-    # What was begun comes first; then what fewest have, in an order of each participant's own.
+    # Units already begun come first, then those with the fewest participants, in an order specific
+    # to each participant.
     ranks = {key: (key not in mine, taken.get(key, 0)) for key in wanted}
     best = min(ranks.values(), default=None)
     return min(
@@ -166,7 +167,7 @@ def choose_unit(
 
 
 def _open_again(connection: Connection, earlier: Row[tuple[object, ...]]) -> None:
-    """Open a unit that somebody had, in the order that they know."""
+    """Reopen a participant's earlier unit, in the order they already know."""
     connection.execute(
         assignments.update()
         .where(assignments.c.id == earlier.id)
@@ -181,9 +182,9 @@ def _give(
     own: Iterable[tuple[Order, Unit]],
     seed: int,
 ) -> None:
-    """Open a unit for somebody, in the order that it and they lack most.
+    """Open a unit for a participant, in the order most needed by the unit and the participant.
 
-    own: what they had before, in which order.
+    own: the participant's earlier units, with their orders.
     """
     now = now_ms()
     held = connection.execute(
@@ -216,20 +217,20 @@ def _give(
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The study was changed while the server runs: what it would show is not what is asked now."""
+    """The study was changed while the server runs: it would show something outdated."""
 
     def __init__(self) -> None:
         super().__init__(ENGLISH("being_changed"))
 
 
 def is_paused(connection: Connection) -> bool:
-    """Whether the organiser gives out nothing for now."""
+    """Return whether the organiser has paused assignments."""
     paused = select(settings.c.value).where(settings.c.key == "paused")
     return connection.execute(paused).scalar() == "yes"
 
 
 def count_done(connection: Connection, participant: Participant) -> int:
-    """How many units somebody has handed in."""
+    """Return the number of units a participant has submitted."""
     return int(
         connection.execute(
             select(func.count())
@@ -245,7 +246,7 @@ def is_wanted(
     design: StudyDesign,
     units: Mapping[str, Unit],
 ) -> bool:
-    """Whether a unit is left for somebody now, so that they may be asked to take part."""
+    """Return whether a unit is available for a person, so that they may be asked to take part."""
     _take_turns(connection)
     return_idle(connection, design, participant.id)
     if current_assignment(connection, participant, units) is not None:
@@ -263,7 +264,7 @@ def is_wanted(
 
 
 def has_returned(connection: Connection, participant: Participant) -> bool:
-    """Whether something that somebody had was given back."""
+    """Return whether a unit of the participant was released."""
     query = select(assignments.c.id).where(
         assignments.c.participant_id == participant.id, assignments.c.state == "returned"
     )
@@ -271,7 +272,7 @@ def has_returned(connection: Connection, participant: Participant) -> bool:
 
 
 def begin_now(connection: Connection, participant: Participant) -> None:
-    """Have the unit that was kept since consent count from now on: the reading begins."""
+    """Start the clock of the unit reserved at consent: the participant starts reading."""
     now = now_ms()
     connection.execute(
         assignments.update()
@@ -291,8 +292,10 @@ def take_up_again(
     units: Mapping[str, Unit],
     number: str,
 ) -> Assignment | None:
-    """A unit of theirs that was given back, opened again for its late answers; None where its
-    place was given to somebody else, or they hold another unit by now.
+    """Reopen a released unit of the participant for late answers.
+
+    Returns None if the place has been assigned to somebody else, or the participant now has another
+    unit.
     """
     if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None
@@ -317,13 +320,16 @@ def take_up_again(
 
 
 def _take_turns(connection: Connection) -> None:
-    """Two who come at once do not see the same place free. In SQLite whoever writes is alone."""
+    """Serialise assignment, so that two concurrent participants never see the same free place.
+
+    SQLite needs no lock here, because it has one writer.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:
-    """The participant hands in."""
+    """Submit the participant's unit."""
     connection.execute(
         assignments.update()
         .where(assignments.c.id == assignment.id, assignments.c.state == "open")
@@ -332,7 +338,7 @@ def finish(connection: Connection, assignment: Assignment) -> None:
 
 
 def _taken(connection: Connection) -> Counter[str]:
-    """How many have each unit open or done, of those who take part."""
+    """Count the active participants who have each unit open or done."""
     rows = connection.execute(
         select(assignments.c.unit, func.count().label("n"))
         .join(participants, participants.c.id == assignments.c.participant_id)

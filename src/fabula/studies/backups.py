@@ -1,7 +1,7 @@
-"""A whole study in one file, taken while it runs, and put back into any database.
+"""Back up a running study to one file, and restore it into any database.
 
-The file is SQLite's whatever the study's database is, so that it can be moved from one kind to the
-other. Logins of organisers are not in it.
+The file is always SQLite, whatever the study's database, so that a study can move from one to the
+other. Organisers' logins are not included.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _N_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was copied, and compared row by row with what it was copied from."""
+    """Row counts of a copy that was verified row by row against its source."""
 
     n_answers: int
-    """Every save is one, also those that were changed later."""
+    """Every save counts, including answers changed later."""
     n_people: int
     lacked_log: bool = False
-    """Whether it comes from a file that was copied without its log."""
+    """Whether the source file was copied without its log."""
 
 
 def back_up(store: Store, path: Path) -> Backup:
-    """Write the study as it is at this moment to `path`, which must not exist.
+    """Write the current state of the study to `path`, which must not exist.
 
-    It is there only once it was read again and found to be the same. Raises `InputError`.
+    The file appears only after it has been read back and verified. Raises `InputError`.
     """
     if path.exists():
         raise InputError(f"{path}: already exists; name another file")
@@ -72,7 +72,7 @@ def back_up(store: Store, path: Path) -> Backup:
 
 
 def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path) -> Backup:
-    """Put what `back_up` wrote, or another copy of a study's file, into an empty database.
+    """Load a file written by `back_up`, or another copy of a study's file, into an empty database.
 
     The copy is not changed. Raises `InputError`.
     """
@@ -113,7 +113,7 @@ def _opened(path: Path) -> Iterator[Store]:
 
 
 def _copy(source: Connection, target: Connection) -> Backup:
-    """All rows. Raises `InputError` where they do not come out alike."""
+    """Copy all rows. Raises `InputError` if source and target differ."""
     for table in reversed(_TABLES):
         target.execute(delete(table))
     for table in _TABLES:
@@ -136,11 +136,11 @@ def _batches(connection: Connection, table: Table) -> Iterator[Sequence[Row[Any]
 
 
 def _digest(connection: Connection, table: Table) -> int:
-    """The same for the same rows in any order, for databases sort text differently."""
+    """Return a digest that is independent of row order, since databases sort text differently."""
     digest = 0
     for rows in _batches(connection, table):
         for row in rows:
-            # No two rows are alike, since each has its key.
+            # Rows are unique, since each has its key.
             digest ^= int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8")).digest())
     return digest
 
@@ -152,7 +152,7 @@ def _check_whole(connection: Connection, where: str) -> None:
 
 
 def _go_on_counting(connection: Connection) -> None:
-    """Have PostgreSQL number what comes next after what is there; SQLite does."""
+    """Advance PostgreSQL's sequences past the copied keys; SQLite does this itself."""
     if connection.dialect.name != "postgresql":
         return
     for table in _TABLES:

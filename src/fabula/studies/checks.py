@@ -1,7 +1,7 @@
-"""Whether somebody reads what they answer: attention items, and questions that are asked again.
+"""Check whether participants read attentively: attention items and repeated questions.
 
 An attention item names its right answer. A repeated question is asked a second time, about the same
-text, on a page of its own. Both are reported by person, and are part of no result.
+text, on a page of its own. Both are reported per person and are excluded from the results.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _Asked = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Of the units that somebody handed in."""
+    """Results of the checks over a participant's submitted units."""
 
     n_attention: int = 0
-    """Attention items that were answered."""
+    """Number of attention items answered."""
     n_attention_right: int = 0
     n_repeated: int = 0
-    """Questions that were answered twice."""
+    """Number of questions answered twice."""
     n_repeated_same: int = 0
-    """Of these, those with the same answer both times."""
+    """Number of these with the same answer both times."""
 
 
 def checks_of_all(
     connection: Connection, design: StudyDesign, participant: int | None = None
 ) -> dict[int, Checks]:
-    """By participant, of those who were asked any; or of one of them."""
+    """Return the checks by participant, for those who were asked any; or for one participant."""
     people = design.people
     if not (people.attention or people.repeat):
         return {}
@@ -68,8 +68,9 @@ def checks_of_all(
 
 
 def _checks(right: dict[str, str], first_part: str, units: list[dict[_Asked, str]]) -> Checks:
-    """units: the answers in each that was handed in, the first one first. What is asked again is
-    about the first of them.
+    """Return the checks of one participant's submitted units.
+
+    units: the answers in each, in order. Repeated questions concern the first one.
     """
     said = [
         value == right[item]
@@ -87,6 +88,6 @@ def _checks(right: dict[str, str], first_part: str, units: list[dict[_Asked, str
 
 
 def is_inattentive(connection: Connection, design: StudyDesign, participant: int) -> bool:
-    """Whether somebody gave more wrong answers to attention items than the study lets pass."""
+    """Return whether a participant exceeded the allowed number of wrong attention answers."""
     found = checks_of_all(connection, design, participant).get(participant, Checks())
     return found.n_attention - found.n_attention_right > design.people.attention_wrong

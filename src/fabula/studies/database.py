@@ -1,8 +1,8 @@
-"""Where answers are kept: SQLite in one file, or PostgreSQL by URL; the same tables in both.
+"""Storage for answers: SQLite in one file, or PostgreSQL by URL, with the same tables.
 
-An answer is never overwritten: each is a row of its own, the last one counts. What is acknowledged
-is committed. A write takes the right to write at its beginning, so that two who save at once wait
-for each other and neither is turned away.
+Answers are never overwritten: each is a separate row, and the last one counts. Acknowledged answers
+are committed. A write transaction takes the write lock when it begins, so that concurrent saves
+wait for each other and none is rejected.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ __all__ = [
 
 metadata = MetaData()
 ID = BigInteger().with_variant(Integer, "sqlite")
-"""The type of keys: SQLite numbers rows by itself only where a key is an integer."""
+"""The type of keys: SQLite numbers rows automatically only if the key is an integer."""
 
 participants = Table(
     "participants",
     metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
-    # Of the token in the invitation: who reads the database cannot answer as somebody else.
+    # Hash of the token in the invitation: read access to the database is not enough to answer as
+    # another participant.
     Column("token_hash", Text, nullable=False, unique=True),
     Column("platform_id", Text, unique=True),
     Column("state", Text, nullable=False),
@@ -74,7 +75,7 @@ participants = Table(
     Column("n_right", Integer),
 )
 
-# Who is sent by a platform again, by another browser or a second click, has several.
+# A participant sent again by a platform, from another browser or by a second click, has several.
 tokens = Table(
     "tokens",
     metadata,
@@ -88,7 +89,7 @@ assignments = Table(
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
     Column("unit", Text, nullable=False),
-    # The participant's own order of the unit's documents, as places: `2,0,3,1`.
+    # The participant's order of the unit's documents, as indexes: `2,0,3,1`.
     Column("order", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("page", Text, nullable=False, default=""),
@@ -106,7 +107,7 @@ answers = Table(
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("part", Text, nullable=False),
     Column("item", Text, nullable=False),
-    # Empty where it was taken back, NULL where it no longer applied.
+    # Empty if the answer was withdrawn, NULL if it no longer applied.
     Column("value", Text),
     Column("saved_ms", BigInteger, nullable=False),
     Index("answers_by_assignment", "assignment_id", "id"),
@@ -119,7 +120,7 @@ page_views = Table(
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("page", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
-    # Of what was shown; NULL from before there were versions.
+    # Version shown; NULL for rows from before versions existed.
     Column("version", Integer),
     Index("page_views_by_assignment", "assignment_id", "id"),
 )
@@ -163,7 +164,7 @@ _WORDS: dict[Trouble, str] = {
 
 
 class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The database could not be read or written now; nothing was changed, and a retry may do."""
+    """The database is temporarily unavailable; nothing was changed, and a retry may work."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(f"{_WORDS[trouble]}; try again")
@@ -175,9 +176,9 @@ class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
 
 
 _WAIT_S = 5.0
-"""How long a save waits for whoever else is writing."""
+"""How long a save waits for another writer."""
 _WAIT_AGAIN_S = 0.2
-"""The same once somebody waited in vain: many who wait in turn would add up."""
+"""The same after a wait timed out, since the waits of many queued requests would add up."""
 _ROOM_BYTES = 8 * 1024 * 1024
 
 
@@ -187,20 +188,20 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.file: Path | None = None
-        """Where SQLite keeps it."""
+        """Path of the SQLite file."""
         if engine.dialect.name == "sqlite":
             self.file = Path(str(engine.url.database))
-        # SQLite has one writer. Threads that wait in its busy handler sleep and overtake each
-        # other; on a lock each goes on as soon as the one before is done.
+        # SQLite has one writer. Threads waiting in its busy handler sleep and overtake each other;
+        # with a lock, each proceeds as soon as the previous one is done.
         self._turn = threading.Lock()
         self._is_stuck = False
         self.version = 0
-        """Of what this process shows, once it is known."""
+        """Version that this process shows, once known."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A consistent view. Raises `StoreFailed`."""
-        # One view for all that is read, though others write meanwhile.
+        """Open a consistent read view. Raises `StoreFailed`."""
+        # All reads see one snapshot, even while others write.
         level = "SERIALIZABLE" if self.file else "REPEATABLE READ"
         with (
             self._failures_named(),
@@ -210,9 +211,9 @@ class Store:
 
     @contextmanager
     def writing(self, wait_s: float | None = None) -> Iterator[Connection]:
-        """A transaction with the right to write from its beginning, committed at its end.
+        """Open a transaction that holds the write lock from the start; commit it at the end.
 
-        wait_s: how long to wait for that right. Raises `StoreFailed`.
+        wait_s: how long to wait for the lock. Raises `StoreFailed`.
         """
         if wait_s is None:
             wait_s = _WAIT_AGAIN_S if self._is_stuck else _WAIT_S
@@ -238,7 +239,7 @@ class Store:
 
     @contextmanager
     def _failures_named(self) -> Iterator[None]:
-        """Whatever is wrong with the place and not with a statement, as `StoreFailed`."""
+        """Convert errors of the database itself, not of a statement, to `StoreFailed`."""
         try:
             yield
         except (DBAPIError, PoolTimeoutError) as error:
@@ -253,7 +254,7 @@ class Store:
             return "failed"
         original = error.orig
         if isinstance(original, sqlite3.Error):
-            # The lower byte is the primary code; PostgreSQL has a state of five characters.
+            # The low byte is the primary code; PostgreSQL has a five-character state.
             code = getattr(original, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 return "locked"
@@ -269,7 +270,7 @@ class Store:
             return "locked"
         if state == "53100":
             return "full"
-        # Connections that cannot be made or were cut, and a server that is going down.
+        # Failed or dropped connections, and a server that is shutting down.
         is_gone = error.connection_invalidated or not state or state[:2] in ("08", "53", "57")
         return "failed" if is_gone else None
 
@@ -277,7 +278,7 @@ class Store:
         return self.file is None or shutil.disk_usage(self.file.parent).free >= _ROOM_BYTES
 
     def problem(self) -> str | None:
-        """Why answers cannot be saved now, or None; it writes a row, and waits half a second."""
+        """Return why answers cannot be saved, or None. Writes a row; waits up to half a second."""
         try:
             with self.writing(wait_s=0.5) as connection:
                 own = settings.c.key == "health"
@@ -288,12 +289,12 @@ class Store:
         return None if self._has_room() else _WORDS["full"]
 
     def checkpoint(self) -> None:
-        """Have SQLite's file hold what was saved, so that little is in its log alone."""
+        """Move saved rows from SQLite's log into the file, so that little is in the log alone."""
         if self.file is not None:
             sqlite_file.checkpoint(self.file)
 
     def after_forgetting(self) -> None:
-        """Write what was deleted out of SQLite's log too, so that it lies nowhere any more."""
+        """Purge deleted rows from SQLite's log too, so that no copy remains."""
         if self.file is not None:
             with self._turn, self.engine.connect() as connection:
                 connection.exec_driver_sql("ROLLBACK")
@@ -301,16 +302,16 @@ class Store:
                 connection.exec_driver_sql("BEGIN")
 
     def close(self, *, is_served: bool = False) -> bool:
-        """Whether everything is in the database, and nothing in a log beside it.
+        """Close the store; return whether all data is in the database, with nothing left in a log.
 
-        is_served: whether this process was the one that took people's answers.
+        is_served: whether this process was the one that accepted participants' answers.
         """
         self.engine.dispose()
         return self.file is None or sqlite_file.close_file(self.file, is_served=is_served)
 
 
 def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
-    """Connections as `Store` uses them."""
+    """Create an engine configured for `Store`."""
     if not is_sqlite:
         return _postgres_engine(url)
     engine = create_engine(
@@ -323,7 +324,7 @@ def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
-        # Transactions are begun by hand: the driver's own begin would come too late.
+        # Transactions are begun explicitly: the driver's own BEGIN would come too late.
         connection.isolation_level = None
         for pragma in _PRAGMAS:
             _patiently(connection, f"PRAGMA {pragma}")
@@ -366,7 +367,7 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_d
 
 
 def _patiently(connection: Any, statement: str) -> None:
-    """Run it, and again while another process holds the file: its waiting is not for pragmas."""
+    """Run a statement, retrying while the file is locked: the busy timeout ignores pragmas."""
     for _ in range(100):
         try:
             connection.execute(statement)

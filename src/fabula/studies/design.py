@@ -1,6 +1,6 @@
-"""A study as data: what is read, by how many, which questions, what people are told.
+"""A study as data: what is read, by how many, the questions, and the instructions.
 
-A study is a TOML file that a researcher edits. What is wrong with it is said with its field.
+A study is a TOML file that a researcher edits. Errors name the field.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_stud
 
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
-"""Files to begin with; `best-worst` is one of pairs, with four stories at a time."""
+"""Starter files; `best-worst` is a pairs study with four stories at a time."""
 DESIGNS: tuple[NewKind, ...] = ("ttcw", "feedback", "pairs", "best-worst")
 _HERE = Path(__file__).parent
 
 
 class Texts(Strict):
-    """What participants are told; paragraphs are parted by blank lines."""
+    """Texts shown to participants; paragraphs are separated by blank lines."""
 
     welcome: LongText = ""
     consent: LongText = ""
@@ -43,7 +43,7 @@ class Texts(Strict):
 
 
 class QuizQuestion(Strict):
-    """One question of the qualifying quiz, with the one right answer."""
+    """One question of the qualifying quiz, with its single right answer."""
 
     text: LongText
     question: LongText
@@ -79,7 +79,7 @@ class _File(Recruiting):
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """All that is decided of a study before the first participant comes."""
+    """The full design of a study, fixed before the first participant arrives."""
 
     path: Path
     id: str
@@ -88,42 +88,45 @@ class StudyDesign:
     documents: Path
     rubric: Rubric
     group_rubric: Rubric | None
-    """Asked once a group of stories was read."""
+    """Asked after a group of stories has been read."""
     raters: int
-    """Participants for each unit."""
+    """Number of participants per unit."""
     per_participant: int
-    """Units for each participant, at most."""
+    """Maximum number of units per participant."""
     hours: float
-    """How long a unit is kept for a participant who does nothing."""
+    """How long a unit is reserved for an inactive participant."""
     group_field: str
     seed: int
     reason_words: int
-    """The least number of words of a reason; 0 asks for none."""
+    """Minimum number of words in a reason; 0 makes reasons optional."""
     completion_code: str
     texts: Texts
     quiz: tuple[QuizQuestion, ...]
     quiz_pass: int
-    """Questions of the quiz that must be right."""
+    """Number of quiz questions that must be right."""
 
     rubric_file: Path | None = None
-    """Where the rubric lies, if it does not come along."""
+    """Path of the rubric, unless it ships with Fabula."""
     per_story: int = 1
-    """Units about one story for each participant, at most, and only where each shows the same
-    version of it."""
+    """Maximum number of units about one story per participant, and only if each shows the same
+    version of it.
+    """
     people: Recruiting = field(default_factory=Recruiting)
     at_once: int = 2
-    """Stories that are shown together: two, of which one is preferred, or four, of which the best
-    and the worst are named (pairs)."""
+    """Number of stories shown together: two, of which one is preferred, or four, of which the best
+    and the worst are named (pairs).
+    """
     ties: bool = False
-    """Whether somebody may prefer neither of two stories (pairs)."""
+    """Whether participants may prefer neither of two stories (pairs)."""
     max_pairs: int | None = None
-    """Pairs, or sets of four, that are drawn; None for all within groups, and of sets for twice as
-    many as there are stories (pairs)."""
+    """Number of pairs, or sets of four, to draw; None means all pairs within groups, or twice as
+    many sets as stories (pairs).
+    """
     labels: Labels = field(default=ENGLISH, repr=False)
-    """The words of the page, in the language of the study."""
+    """The page's interface text, in the language of the study."""
 
     def code(self, outcome: Outcome) -> str:
-        """The code or link for those whose part ended so; empty where there is none."""
+        """Return the code or link for participants with this outcome; empty if there is none."""
         code: str = getattr(self.people.codes, outcome)
         if not code and outcome == "attention":
             return self.code("done")
@@ -131,9 +134,9 @@ class StudyDesign:
 
     @property
     def digest(self) -> str:
-        """Eight digits over what decides the answers: questions, texts, quiz.
+        """Return an eight-digit digest of what determines the answers: questions, texts, quiz.
 
-        How many read what may be raised while a study runs.
+        Readers per unit are not included, because they may be increased while a study runs.
         """
         shown = repr(
             (
@@ -156,7 +159,7 @@ class StudyDesign:
 
 
 def load_study(path: Path) -> StudyDesign:
-    """A study from its file. Raises `InputError` naming the field and the remedy."""
+    """Load a study from its file. Raises `InputError` naming the field and the remedy."""
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
@@ -228,7 +231,7 @@ def load_study(path: Path) -> StudyDesign:
 
 
 def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path: Path) -> None:
-    """Raise `InputError` where a design cannot ask the items of a rubric."""
+    """Raise `InputError` if the design cannot ask the items of a rubric."""
     if kind == "feedback":
         return
     taken = {item.id for item in group_rubric.items} if group_rubric else set()
@@ -249,7 +252,7 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
 
 
 def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
-    """Raise `InputError` where what checks attention would never be asked."""
+    """Raise `InputError` if an attention check would never be asked."""
     known = {item.id: item for item in rubric.items}
     for id_ in file.repeat:
         if id_ not in known:
@@ -278,7 +281,7 @@ def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
 def new_study(
     path: Path, design: NewKind, documents: Path, *, title: str = "", group_field: str = "group"
 ) -> None:
-    """Write a study ready to run, for the researcher to edit. Raises `InputError`."""
+    """Write a ready-to-run study for the researcher to edit. Raises `InputError`."""
     if path.exists():
         raise InputError(f"{path}: already exists; choose another name, or edit it")
     if path.suffix != ".toml":
@@ -298,5 +301,5 @@ def new_study(
 
 
 def _quoted(text: str) -> str:
-    # TOML's basic strings are written as JSON's are.
+    # TOML's basic strings use JSON's syntax.
     return json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False)

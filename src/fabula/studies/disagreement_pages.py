@@ -1,4 +1,4 @@
-"""The organiser's pages about answers that differ: what was said, the text, and what is decided."""
+"""The organiser's pages about differing answers: the answers, the text, and the decision."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _PAGE = re.compile(r"[0-9]{1,6}")
 
 @router.get("/disagreements")
 def listed(request: Request, token: Organiser) -> HTMLResponse:
-    """Some of them: those that are open, or all."""
+    """List disagreements: the open ones, or all."""
     return _listed(request, token, request.query_params)
 
 
 @router.post("/resolve")
 def decide(request: Request, token: Organiser, form: Asked) -> Response:
-    """Keep a decision, and show what is next."""
+    """Store a decision and show the next disagreement."""
     study = request.app.state.study
     with study.store.writing() as connection:
         found = list(export(connection, study.design, study.units))
@@ -59,7 +59,7 @@ def _listed(
     where: Mapping[str, str],
     wrong: Mapping[str, tuple[str, Mapping[str, str]]] | None = None,
 ) -> HTMLResponse:
-    """wrong: by question, what could not be taken and what was sent."""
+    """wrong: by question, the error and the rejected input."""
     study = request.app.state.study
     with study.store.reading() as connection:
         found = list(export(connection, study.design, study.units))
@@ -99,7 +99,7 @@ def _listed(
 def _texts(
     asked: Disagreement, design: StudyDesign, units: Mapping[str, Unit]
 ) -> Sequence[tuple[str, list[str]]]:
-    """What its readers read, in titled parts, without a word about where it comes from."""
+    """Return what the readers saw, in titled parts, without any hint of where it comes from."""
     if design.kind == "pairs":
         pairs = pairs_within([unit.documents for unit in units.values()])
         both = enumerate(pairs[asked.document_id], 1)

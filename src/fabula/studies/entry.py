@@ -1,7 +1,7 @@
-"""Who may come from a platform: an allow-list, a signed address, a limit of people per address.
+"""Admission of people from a platform: allow-list, signed URLs, and a limit per IP address.
 
-Prolific signs the address by which it sends somebody, where a study asks for that: `prolific_token`
-is a JSON Web Token (RS256) over the three ids (docs.prolific.com, "Retrieve JSON Web Key Set").
+If a study asks for it, Prolific signs the URL by which it sends people: `prolific_token` is a JSON
+Web Token (RS256) over the three ids (docs.prolific.com, "Retrieve JSON Web Key Set").
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ __all__ = [
 
 _DAY_MS = 24 * 3_600_000
 MAX_VISITS = 50
-"""Submissions that are kept of one person: anybody can invent more."""
+"""Maximum number of submissions stored per person, since anybody can invent more."""
 _PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
-# As Mechanical Turk names people, tasks and the places in them.
+# Mechanical Turk's names for workers, tasks and assignments.
 _WORKER_ID = re.compile(r"A[0-9A-Z]{8,20}")
 _OTHER_ID = re.compile(r"[0-9A-Za-z_]{0,64}")
-"""Of a study or a submission; a platform's own checks are not repeated."""
+"""Id of a study or a submission; the platform's own validation is not repeated."""
 _PLATFORMS = (
     ("prolific", ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"), _PROLIFIC_ID),
     ("mturk", ("workerId", "hitId", "assignmentId"), _WORKER_ID),
 )
 _ISSUER = "https://www.prolific.com"
 _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
-"""What stands before a digest of SHA-256 in a signature (RFC 8017, section 9.2, note 1)."""
+"""Prefix of a SHA-256 digest in a signature (RFC 8017, section 9.2, note 1)."""
 
 
 class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """Somebody may not take part; the label is for them."""
+    """A person may not take part; the label is the message for them."""
 
     def __init__(self, label: str) -> None:
         super().__init__(ENGLISH(label))
@@ -66,8 +66,9 @@ class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Somebody whom a platform sends. Of Mechanical Turk, `study` is the HIT and `session` the
-    assignment.
+    """A person sent by a platform.
+
+    For Mechanical Turk, `study` is the HIT and `session` the assignment.
     """
 
     platform: str
@@ -77,7 +78,7 @@ class Arrival:
 
 
 def arrival_of(query: Mapping[str, str]) -> Arrival | None:
-    """Who is sent, by the parameters of an address; None where these are no platform's."""
+    """Parse the arrival from URL parameters; None if they are not those of a platform."""
     for platform, names, pattern in _PLATFORMS:
         worker, study, session = (query.get(name, "") for name in names)
         if worker:
@@ -94,10 +95,10 @@ def check_arrival(
     token: str = "",
     keys: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Raise `NotAdmitted` where the study does not take them.
+    """Raise `NotAdmitted` if the study does not admit the person.
 
-    folder: where the study's file lies, and its allow-list. token, keys: the signed parameters, and
-    the platform's public keys, where `entry.signed`.
+    folder: directory of the study's file and its allow-list. token, keys: the signed parameters and
+    the platform's public keys, if `entry.signed`.
     """
     not_yours = NotAdmitted("not_yours")
     if entry.platform and arrival.platform != entry.platform:
@@ -117,16 +118,16 @@ def check_arrival(
         if {name: claims.get(name) for name in wanted} != wanted:
             raise not_yours
     if entry.allow:
-        # Read each time: an organiser adds people while the study runs.
+        # Read each time, because organisers add people while the study runs.
         text = (folder / entry.allow).read_text(encoding="utf-8-sig")
         if arrival.worker not in text.split():
             raise not_yours
 
 
 def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) -> Mapping[str, Any]:
-    """The ids in a signed token of Prolific's. Raises `ValueError` where it is not valid.
+    """Return the ids in a signed Prolific token. Raises `ValueError` if it is not valid.
 
-    keys: JSON Web Keys. address: of the study, whose origin the token must be made for.
+    keys: JSON Web Keys. address: URL of the study; the token must be issued for its origin.
     """
     try:
         head, body, signature = token.split(".")
@@ -143,7 +144,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
         raise ValueError("not signed the way the platform signs")
     size = (modulus.bit_length() + 7) // 8
     digest = _SHA256 + hashlib.sha256(f"{head}.{body}".encode()).digest()
-    # The whole block is made anew and compared, so that nothing of it is left to interpretation.
+    # Rebuild the whole block and compare it, so that nothing is left to interpretation.
     block = b"\x00\x01" + b"\xff" * (size - len(digest) - 3) + b"\x00" + digest
     if signed >= modulus or not hmac.compare_digest(
         pow(signed, exponent, modulus).to_bytes(size), block
@@ -155,7 +156,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
     if address and not any(_origin(str(one)) == _origin(address) for one in audiences):
         raise ValueError("the token is for another address")
     if not isinstance(ids, dict):
-        raise ValueError("the token names nobody")  # noqa: TRY004 (whatever is wrong with it)
+        raise ValueError("the token names nobody")  # noqa: TRY004 (any error is a ValueError)
     return ids
 
 
@@ -168,11 +169,11 @@ def _origin(address: str) -> str:
 
 
 def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -> str:
-    """A token for them; within `Store.writing`. Raises `NotAdmitted` where too many came from
-    this address in a day.
+    """Return a token for the person; call within `Store.writing`.
 
-    Of the address only a keyed digest is kept. Addresses of this machine are not counted: they are
-    those of a proxy that does not say whom it serves.
+    Raises `NotAdmitted` if too many people came from this IP address in a day. Only a keyed digest
+    of the address is stored. Loopback addresses are not counted: they belong to a proxy that does
+    not report its clients.
     """
     came_from = "" if is_loopback(address) else _keyed(connection, address)
     known = connection.execute(
@@ -190,7 +191,7 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     id_ = connection.execute(
         select(participants.c.id).where(participants.c.platform_id == arrival.worker)
     ).scalar_one()
-    # Two clicks of one person take turns, also in PostgreSQL.
+    # Two clicks by one person are serialised, in PostgreSQL too.
     connection.execute(select(participants.c.id).where(participants.c.id == id_).with_for_update())
     mine = visits.c.participant_id == id_
     same = connection.execute(

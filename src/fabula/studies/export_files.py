@@ -42,8 +42,10 @@ Row = dict[str, Any]
 
 
 def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:
-    """Write them whole, one a row. Outside JSON details are JSON; in CSV and Parquet, where a
-    column has one type, a value is text.
+    """Write complete measurements, one per row.
+
+    Outside JSON, details are encoded as JSON; in CSV and Parquet, where a column has one type, a
+    value is text.
     """
     rows = [measurement_row(one) for one in found]
     if format_ != "jsonl":
@@ -56,7 +58,7 @@ def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -
 def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
     """Write a row for each person and document, with a column for each item and each reason.
 
-    What is missing is empty, or null; why it is missing stands in the other form only.
+    Missing values are empty or null; the reasons are only in the other format.
     """
     rows: dict[tuple[str, str, str], Row] = {}
     items: dict[str, None] = {}
@@ -93,13 +95,13 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
 
 
 def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
-    """Write a row for each page that somebody opened: how long it took them."""
+    """Write a row for each opened page: how long the participant spent on it."""
     rows = [asdict(one) for one in times]
     _write(rows, tuple(PageTime.__slots__), path, format_, frozenset())
 
 
 def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
-    """A row for each: number, note, link to the study at this address."""
+    """Return a CSV row for each invitation: number, note, link to the study at this address."""
     rows: list[Row] = [
         {"participant": one.name, "note": one.note, "link": f"{address}/i/{one.token}"}
         for one in invitations
@@ -110,8 +112,8 @@ def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
 def _write(
     rows: Sequence[Row], columns: Sequence[str], path: Path, format_: str, words: frozenset[str]
 ) -> None:
-    """words: columns of what people typed, which no spreadsheet may take for a formula. All else
-    stays as it is, or an id would no longer be the same.
+    """words: columns of participants' free text, which no spreadsheet may interpret as formulas.
+    All other columns stay unchanged, since escaping would alter ids.
     """
     if format_ == "jsonl":
         data = "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
@@ -123,7 +125,7 @@ def _write(
         pa = pyarrow(what=f"{path}: writing .parquet")
         pq = pyarrow("parquet", what=f"{path}: writing .parquet")
         arrays = [pa.array([row.get(name) for row in rows]) for name in columns]
-        # A column in which nothing was answered is one of text as well.
+        # A column with no answers is a text column too.
         arrays = [one.cast(pa.string()) if pa.types.is_null(one.type) else one for one in arrays]
         sink = io.BytesIO()
         pq.write_table(pa.table(arrays, names=list(columns)), sink)
@@ -132,11 +134,11 @@ def _write(
 
 
 _MOST_ROWS = 1_048_576
-"""Of a sheet, with its head."""
+"""Maximum number of rows in a sheet, including the header."""
 
 
 def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
-    """One sheet: numbers as numbers, all else as text, which no program takes for a formula."""
+    """Return a workbook of one sheet: numbers as numbers, all else as text, never formulas."""
     import xlsxwriter
 
     if len(rows) >= _MOST_ROWS:
@@ -145,7 +147,7 @@ def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
         )
     sink = io.BytesIO()
     with xlsxwriter.Workbook(sink, {"in_memory": True}) as book:
-        # Otherwise the same answers would give other bytes each time.
+        # Otherwise the same answers would produce different bytes each time.
         book.set_properties({"created": datetime(2000, 1, 1)})
         sheet = book.add_worksheet("answers")
         for place, cells in enumerate(_cells(rows, columns)):
@@ -179,7 +181,7 @@ def _text(value: Any) -> str | None:
 
 
 def _safe(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """Return a cell value that no spreadsheet interprets as a formula."""
     return f"'{text}" if text and text[0] in "=+-@\t\r" and not _is_number(text) else text
 
 

@@ -1,8 +1,8 @@
-"""What was answered, as measurements: the answers that count, of those who take part.
+"""Export answers as measurements: those that count, of active participants.
 
-A measurement names the document, the rubric, the item and the participant by number. What was
-retired, taken back, or given by somebody who was removed is not among them; the history stays in
-the database.
+A measurement names the document, the rubric, the item and the participant by number. Answers that
+were retired or withdrawn, or given by a removed participant, are excluded; the history stays in the
+database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def export(
     *,
     unfinished: bool = False,
 ) -> Iterator[Measurement]:
-    """Measurements in the order of participants and units; those not handed in only on request."""
+    """Yield measurements by participant and unit; unsubmitted ones only on request."""
     states = ("done", "open", "returned") if unfinished else ("done",)
     rows = connection.execute(
         select(assignments, participants.c.platform_id)
@@ -65,7 +65,7 @@ def export(
 
 
 def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, int]]]:
-    """The answers that count and when each was saved, by assignment: one query for all."""
+    """Return the current answers by assignment, with the time each was saved, in one query."""
     found: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(
         answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms
@@ -80,7 +80,7 @@ def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, in
 
 
 def time_of(at_ms: int | None) -> str | None:
-    """As ISO 8601 in UTC: `2026-11-23T03:00:00.000Z`."""
+    """Format a time as ISO 8601 in UTC: `2026-11-23T03:00:00.000Z`."""
     if at_ms is None:
         return None
     shown = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
@@ -88,8 +88,9 @@ def time_of(at_ms: int | None) -> str | None:
 
 
 def _with_version(one: Measurement, viewed: Sequence[tuple[int, int]]) -> Measurement:
-    """With the version of its page that was shown last before the answer was saved, where the
-    study has several.
+    """Add the version of the page last shown before the answer was saved.
+
+    Measurements are unchanged if the study has one version only.
     """
     saved = one.details.get("saved")
     if not viewed or saved is None:
@@ -105,7 +106,7 @@ def _of_assignment(
     kept: Mapping[Key, tuple[str, int]],
     state: str,
 ) -> Iterator[tuple[str, Measurement]]:
-    """Each with the page that it was asked on."""
+    """Yield each measurement with the page on which its item was asked."""
     given: Answers = {key: value for key, (value, _) in kept.items()}
     pages = pages_of(design, len(held.unit.documents))
     rater = pseudonym(held.participant_id)
@@ -129,7 +130,7 @@ def _of_assignment(
             }
             read = None if value is None else question.item.scale.read(value)
             if rubric is None:
-                # What whoever labels it has to know of the story that it is about.
+                # What a labeller has to know about the story it concerns.
                 known = ("story_id", "method")
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
@@ -158,8 +159,10 @@ def _of_pairs(
     kept: Mapping[Key, tuple[str, int]],
     state: str,
 ) -> Iterator[tuple[str, Measurement]]:
-    """The same of stories side by side: a measurement of every two of which an answer says which is
-    preferred; one of the whole set where an answer is missing.
+    """Yield measurements of stories shown side by side.
+
+    There is one for every two stories for which an answer says which is preferred, or one for the
+    whole set if an answer is missing.
     """
     documents = held.unit.documents
     for item in design.rubric.items:
@@ -204,8 +207,9 @@ def _of_pairs(
 def _compared(
     design: StudyDesign, item: str, kept: Mapping[Key, tuple[str, int]], order: Order
 ) -> tuple[bool, list[tuple[tuple[int, int], int | None]]]:
-    """Whether all is answered that an item asks; and of every two documents that are compared,
-    their places and the one that is preferred.
+    """Return whether all of an item's questions are answered, and the comparisons.
+
+    A comparison holds the indexes of two documents and the index of the preferred one.
     """
 
     def place_of(part: str) -> int | None:

@@ -1,8 +1,9 @@
-"""What is asked, page by page: which questions apply, what may be answered, what is still open.
+"""The questions of each page: which apply, what answers they allow, what is still open.
 
-Answers are text, under a part of the unit (the place of a story in the participant's own order,
-`1`, `2`, ...; or `unit`) and an item. The reason for an answer is an item of its own, `ITEM.why`.
-What applies follows from the current answers and from facts that participants never see.
+Answers are text, keyed by a part of the unit (the position of a story in the participant's own
+order, `1`, `2`, ...; or `unit`) and an item. The reason for an answer is an item of its own,
+`ITEM.why`. Which questions apply follows from the current answers and from facts that participants
+never see.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 
 WHY = ".why"
 CHECK, AGAIN = "check", "again"
-"""The parts of attention items, and of questions that are asked a second time."""
+"""Parts used for attention items and for repeated questions."""
 OWN = ENGLISH.item(Item("own_feedback", 0, "", "", scale=Scale("text")))
 _MAX_CHARS = 8_000
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
@@ -46,29 +47,29 @@ Answers = Mapping[Key, str]
 
 
 class FormError(Exception):
-    """An answer that cannot be taken; the message is for the participant."""
+    """An invalid answer; the message is shown to the participant."""
 
 
 def clean_text(raw: str, labels: Labels = ENGLISH) -> str:
-    """Words as they are kept. Raises `FormError` where there are too many."""
+    """Return text in stored form. Raises `FormError` if it is too long."""
     text = raw.replace("\0", "").replace("\r\n", "\n").strip()
     if len(text) > _MAX_CHARS:
         raise FormError(labels("too_long", n=_MAX_CHARS))
-    # Halves of characters, which no database can hold.
+    # Lone surrogates, which no database can store.
     return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An item about a part of the unit."""
+    """An item asked about a part of the unit."""
 
     part: str
     item: Item
     min_words: int = 0
-    """Of its reason; 0 asks for none."""
+    """Minimum length of the reason; 0 makes it optional."""
     n_ranks: int = 0
     rubric: Rubric | None = None
-    """That of the item; None of one that stands alone."""
+    """The item's rubric; None for a standalone item."""
     labels: Labels = field(default=ENGLISH, repr=False, compare=False)
 
     @property
@@ -81,13 +82,13 @@ class Question:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What may be chosen; empty where words are written."""
+        """The choices; empty for free text."""
         if self.item.scale.is_ranking:
             return tuple(str(place) for place in range(1, self.n_ranks + 1))
         return self.item.scale.answers
 
     def clean(self, answer: str) -> str:
-        """The answer as it is kept; empty takes it back. Raises `FormError`."""
+        """Return the answer in stored form; an empty one withdraws it. Raises `FormError`."""
         text, scale = clean_text(answer, self.labels), self.item.scale
         if not text:
             return text
@@ -104,29 +105,29 @@ class Question:
         return text
 
     def clean_reason(self, reason: str) -> str:
-        """The same of the reason for an answer."""
+        """Return the reason for an answer in stored form. Raises `FormError`."""
         return clean_text(reason, self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a unit: what it shows, and its questions whether they apply or not."""
+    """One page of a unit: its texts, and its questions whether or not they apply."""
 
     name: str
     title: str
     shows: tuple[str, ...]
-    """Parts whose text stands there, and `feedback` or `original`."""
+    """Parts whose text the page shows, and `feedback` or `original`."""
     questions: tuple[Question, ...]
     is_final: bool = False
-    """What was answered before it stays as it is once it has been shown."""
+    """Whether earlier answers are locked once this page has been shown."""
     labels: Labels = field(default=ENGLISH, repr=False, compare=False)
 
     def applicable(self, answers: Answers, facts: Mapping[str, object]) -> list[Question]:
-        """The questions whose conditions hold."""
+        """Return the questions whose conditions hold."""
         return [question for question in self.questions if _applies(question, answers, facts)]
 
     def open(self, answers: Answers, facts: Mapping[str, object]) -> list[tuple[Key, str]]:
-        """What is still to be answered, and why, a sentence each."""
+        """Return the unanswered questions, each with a sentence that says why."""
         found: list[tuple[Key, str]] = []
         for question in self.applicable(answers, facts):
             given = answers.get(question.key, "")
@@ -153,10 +154,11 @@ class Page:
 def pages_of(
     design: StudyDesign, n_documents: int, number: int | None = None, *, has_first: bool = True
 ) -> tuple[Page, ...]:
-    """The pages of a unit, in order; those without an applicable question are left out later.
+    """Return the pages of a unit in order; those without applicable questions are dropped later.
 
-    number: of the unit among a person's own, from 1, which decides what checks are asked; None for
-    all that any unit may have. has_first: whether the person has handed in another unit before.
+    number: the unit's number among the participant's own, from 1, which determines the checks; None
+    for all that any unit may have. has_first: whether the participant has submitted another unit
+    before.
     """
     if design.kind == "feedback":
         pages = list(_feedback_pages(design))
@@ -181,7 +183,7 @@ def pages_of(
 
 
 def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: int | None) -> Page:
-    """The page with the attention items that stand on it, amid its questions."""
+    """Return the page with its attention items inserted among the questions."""
     found = []
     for id_, one in design.people.attention_items.items():
         if design.kind == "ttcw":
@@ -195,7 +197,7 @@ def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: i
 
 
 def _page_again(design: StudyDesign, pages: Sequence[Page]) -> Page:
-    """What is asked a second time, beside the texts that it was asked about."""
+    """Return the page of repeated questions, next to the texts they are about."""
     asked = {
         q.item.id: q.item
         for page in pages
@@ -255,7 +257,7 @@ def _pair_page(design: StudyDesign) -> Page:
 
 
 def _pair_questions(item: Item, design: StudyDesign) -> Iterator[Question]:
-    """Which of two stories is preferred; or which of four is the best, and which the worst."""
+    """Yield the question which of two stories is preferred, or which of four is best and worst."""
     say, n_words = design.labels, design.reason_words
     asked = pair_item(item, design.at_once, ties=design.ties)
     if design.at_once == 2:
@@ -264,7 +266,7 @@ def _pair_questions(item: Item, design: StudyDesign) -> Iterator[Question]:
         return
     title, question = say("best_of", title=item.title), say("which_is_best", question=item.question)
     yield Question(BEST, replace(asked, title=title, question=question), n_words)
-    # The two stand together: what is meant is said once.
+    # The two appear together, so the criterion is stated once.
     title, question = say("worst_of", title=item.title), say("which_is_worst")
     yield Question(WORST, replace(asked, title=title, question=question, background=""))
 
@@ -294,9 +296,9 @@ def _applies(question: Question, answers: Answers, facts: Mapping[str, object]) 
 def retired(
     pages: Sequence[Page], answers: Answers, facts: Mapping[str, object]
 ) -> tuple[dict[Key, str], list[Key]]:
-    """The answers that still apply, and the keys of those that no longer do.
+    """Return the answers that still apply, and the keys of those that no longer do.
 
-    Taking one answer back may end the condition of another, so this goes on until nothing changes.
+    Removing one answer may end the condition of another, so this repeats until nothing changes.
     """
     current = dict(answers)
     gone: list[Key] = []
@@ -319,6 +321,6 @@ def _n_words(reason: str) -> int:
 
 
 def with_answer(answers: Answers, key: Key, value: str) -> dict[Key, str]:
-    """The answers after one more; an empty one is taken back."""
+    """Return the answers with one added; an empty value removes it."""
     changed = {**answers, key: value}
     return changed if value else {k: v for k, v in changed.items() if k != key}

@@ -1,4 +1,4 @@
-"""Whether answers can be saved now, asked often and by anybody, and never waited for long."""
+"""A health check for saving answers: cached, bounded in time, and cheap to call often."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CHECKPOINT_S = 60.0
 
 
 class Health:
-    """What was found last, looked at again when it is asked for and old."""
+    """The last result of the check, refreshed on request once it is stale."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found: str | None = None
         self._at = -_FRESH_S
         self._one = asyncio.Lock()
-        # A thread of its own: the others may all be waiting for the database.
+        # A dedicated thread, because all others may be waiting for the database.
         self._thread = CapacityLimiter(1)
 
     async def problem(self) -> str | None:
-        """Why answers cannot be saved, or None."""
+        """Return why answers cannot be saved, or None."""
         async with self._one:
             if time.monotonic() - self._at >= _FRESH_S:
                 self._found = "the study's database is not responding"
@@ -45,7 +45,7 @@ class Health:
 
 @contextlib.asynccontextmanager
 async def checkpointed(store: Store) -> AsyncIterator[None]:
-    """Have the database's file brought up to date every minute, and not only when it is closed."""
+    """Checkpoint the database file every minute, not only when it is closed."""
 
     async def now_and_then() -> None:
         while True:

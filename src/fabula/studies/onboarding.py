@@ -1,4 +1,4 @@
-"""How people come in, by invitation or from a platform, and where they are."""
+"""Arrival by invitation or from a platform, and the participant's home page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _with_cookie(request: Request, token: str) -> RedirectResponse:
 
 @router.get("/i/{token}")
 def arrive(request: Request, token: str) -> Response:
-    """By an invitation. Where somebody else takes part in this browser already, it asks first."""
+    """Arrive by an invitation; asks first if this browser belongs to another participant."""
     with request.app.state.study.store.reading() as connection:
         comes = find_by_token(connection, token)
         is_here = find_by_token(connection, token_of(request))
@@ -57,7 +57,7 @@ def arrive(request: Request, token: str) -> Response:
 
 @router.get("/join")
 def join_study(request: Request) -> Response:
-    """From a crowd platform, which names its worker: Prolific or Mechanical Turk."""
+    """Arrive from a crowd platform that identifies its worker: Prolific or Mechanical Turk."""
     study = request.app.state.study
     entry = study.design.people.entry
     arrival = arrival_of(request.query_params)
@@ -88,7 +88,7 @@ def join_study(request: Request) -> Response:
 
 @router.get("/")
 def home(visitor: Visitor) -> Response:
-    """Where the participant is."""
+    """Show the participant's current step."""
     if visitor.participant.state != "ready":
         return before_reading(visitor)
     waiting = next_step(visitor)
@@ -96,7 +96,7 @@ def home(visitor: Visitor) -> Response:
 
 
 def _reading(visitor: Visitor) -> Response:
-    """The unit that the participant is to read, or why there is none."""
+    """Show the participant's unit, or why there is none."""
     study = visitor.study
     design = study.design
     with study.store.writing() as connection:

@@ -1,9 +1,10 @@
-"""In which order somebody reads the documents of a unit: balanced by Latin squares.
+"""The reading order of a unit's documents, balanced by Latin squares.
 
-In a Williams square (Williams 1949) every document takes every place once, and follows every other
-as often. Of its rows a reader is given one that its unit needs most, and of those one in which
-authors take the places that they did not yet take for this person. So after as many readers as
-a unit has documents (twice as many where their number is odd) each was read in each place as often.
+In a Williams square (Williams 1949) every document occupies every position once, and follows every
+other equally often. A reader gets one of the rows that the unit needs most, preferably one in which
+authors take positions that they have not yet had for this reader. After as many readers as a unit
+has documents (twice as many for an odd number), each document has been read in each position
+equally often.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Iterable, Sequence
 __all__ = ["Order", "balanced_order", "williams_square"]
 
 Order = tuple[int, ...]
-"""Places of documents in their unit, the one that is read first first."""
+"""Indexes of documents in their unit, in reading order."""
 
 
 def williams_square(n: int) -> list[Order]:
-    """The rows of a Williams square: `n` orders, or twice as many where `n` is odd."""
+    """Return the rows of a Williams square: `n` orders, or `2n` if `n` is odd."""
     first = [step // 2 + 1 if step % 2 else (n - step // 2) % n for step in range(n)]
     rows = [tuple((place + shift) % n for place in first) for shift in range(n)]
     return rows if n % 2 == 0 else [*rows, *(row[::-1] for row in rows)][: 2 * n if n > 1 else 1]
@@ -34,13 +35,14 @@ def balanced_order(
     unit: str,
     reader: str,
 ) -> Order:
-    """The order in which a reader gets a unit.
+    """Return the order in which a reader gets a unit.
 
-    authors: of its documents. given: the orders in which others read it. own: the authors in each
-    order that the reader had of other units. unit and reader seed what is drawn.
+    authors: author of each document. given: the orders used by other readers of the unit. own: the
+    authors in each order of the reader's other units. The random choice is seeded by unit and
+    reader.
     """
     names, square = list(range(len(authors))), williams_square(len(authors))
-    # Once a square is used up, another.
+    # Once a square is used up, start another.
     random.Random(f"{unit} {len(given) // len(square)}").shuffle(names)
     placed = Counter((place, k) for order in given for k, place in enumerate(order))
     used = Counter(given)

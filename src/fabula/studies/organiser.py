@@ -1,4 +1,4 @@
-"""The organiser's page: progress, people, and what to do about them; behind its own login."""
+"""The organiser's page: progress, people, and actions; behind its own login."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _cookie(request: Request) -> str:
 
 
 def organiser(request: Request) -> str:
-    """The token of an organiser who is logged in; others are sent to the login."""
+    """Return the token of the logged-in organiser; others are redirected to the login."""
     study = request.app.state.study
     if token := request.cookies.get(_cookie(request)):
         with study.store.reading() as connection:
@@ -48,7 +48,7 @@ Organiser = Annotated[str, Depends(organiser)]
 
 
 async def asked(request: Request, token: Organiser) -> dict[str, str]:
-    """A form of the organiser's page."""
+    """Read a form of the organiser's page."""
     return await form_fields(request, token)
 
 
@@ -68,7 +68,7 @@ def _login(request: Request, problem: str) -> HTMLResponse:
 
 
 async def sent_password(request: Request) -> object:
-    """What was typed."""
+    """Read the submitted password."""
     return (await request.form(max_files=0)).get("password")
 
 
@@ -111,7 +111,7 @@ def overview(request: Request, token: Organiser) -> HTMLResponse:
 
 
 def overview_page(request: Request, token: str, invitations: Sequence[Invitation]) -> HTMLResponse:
-    """The organiser's page, with links that were made just now."""
+    """Render the organiser's page, including links created just now."""
     study = request.app.state.study
     with study.store.reading() as connection:
         units = progress(connection, study.design, study.units)
@@ -181,7 +181,7 @@ def log_out(request: Request, token: Organiser, form: Asked) -> Response:
 
 
 def _session_hash(request: Request, token: str) -> str:
-    """What is kept of a session: with another password it is no longer good."""
+    """Return the stored hash of a session; changing the password invalidates it."""
     return hash_of(f"{token} {hash_of(str(request.app.state.password))}")
 
 

@@ -1,4 +1,4 @@
-"""What an organiser does about people: invite, give a new link, remove, forget."""
+"""The organiser's actions on people: invite, replace a link, remove, delete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_NOTE = 200
 
 @router.post("/invite")
 def invite_more(request: Request, token: Organiser, form: Asked) -> Response:
-    """So many with one note, or one for each line of notes; as a page or a file."""
+    """Invite N people with one note, or one per line of notes; as a page or a file."""
     lines = [line.strip()[:_MAX_NOTE] for line in clean_text(form.get("notes", "")).splitlines()]
     notes = [line for line in lines if line]
     if not notes:
@@ -50,7 +50,7 @@ def invite_more(request: Request, token: Organiser, form: Asked) -> Response:
 
 @router.post("/reissue")
 def give_new_link(request: Request, token: Organiser, form: Asked) -> Response:
-    """Asked twice: the old link ends, also for who is reading by it."""
+    """Replace a link after confirmation: the old one stops working, even for an active reader."""
     ids = _chosen(form)
     if form.get("sure") != "yes":
         what = "Their old link stops working at once, also in a browser where they are reading."
@@ -65,7 +65,7 @@ def give_new_link(request: Request, token: Organiser, form: Asked) -> Response:
 
 @router.post("/remove")
 def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
-    """Asked twice: nobody is removed by a slip."""
+    """Remove participants after confirmation, so that nobody is removed by accident."""
     what = (
         "Their answers are excluded from everything from now on, and their places go to others. "
         "This cannot be undone."
@@ -75,7 +75,7 @@ def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
 
 @router.post("/forget")
 def delete_all(request: Request, token: Organiser, form: Asked) -> Response:
-    """What somebody may ask for by their number."""
+    """Delete a participant's data, as they may request by their number."""
     what = (
         "Everything that they answered, everything about them and every id is deleted; only their "
         "number stays. This cannot be undone. Backups and exports keep what they contain."
@@ -95,7 +95,7 @@ def _of_each(
     what: str,
     do: Callable[[Connection, int, str], int],
 ) -> Response:
-    """Ask first; then do it to everybody who was chosen, or to nobody."""
+    """Ask for confirmation, then act on everybody chosen, or on nobody."""
     ids = _chosen(form)
     if form.get("sure") != "yes":
         return _ask_again(request, token, action, heading, ids, what)
@@ -109,7 +109,7 @@ def _of_each(
 
 
 def _chosen(form: Mapping[str, str]) -> list[int]:
-    """Whom a button stands beside, or all that are ticked."""
+    """Return the participant next to the button, or all who are ticked."""
     given = (
         [form["id"]]
         if form.get("id")

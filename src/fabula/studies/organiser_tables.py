@@ -1,4 +1,4 @@
-"""What organisers decide: tables beside those of people's answers."""
+"""Tables for organisers' decisions, in addition to those for answers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from fabula.studies.people_tables import TABLES as EARLIER
 
 __all__ = ["TABLES", "contents", "resolutions", "versions"]
 
-# Never overwritten: the newest about a question counts.
+# Never overwritten: the newest decision on a question counts.
 resolutions = Table(
     "resolutions",
     metadata,
     Column("id", ID, primary_key=True, autoincrement=True),
     Column("document_id", Text, nullable=False),
     Column("item", Text, nullable=False),
-    # NULL where nobody can say what is right.
+    # NULL if the right answer cannot be determined.
     Column("value", Text),
     Column("note", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Index("resolutions_by_question", "document_id", "item"),
 )
 
-# What is shown. Numbered by hand: until somebody has a text there is one, and each change gives it
-# a new number.
+# Versions of what is shown. Numbered explicitly: there is one until somebody has been given a text,
+# and each change then gets a new number.
 versions = Table(
     "versions",
     metadata,
@@ -32,11 +32,11 @@ versions = Table(
     Column("at_ms", BigInteger, nullable=False),
     Column("why", Text, nullable=False),
     Column("digest", Text, nullable=False),
-    # JSON, with digests in place of words.
+    # JSON, with digests instead of texts.
     Column("content", Text, nullable=False),
 )
 
-# Words that were shown, each once, as a string of JSON: no database minds what is in them.
+# Texts that were shown, each once, as a JSON string, which every database can store.
 contents = Table(
     "contents",
     metadata,
@@ -45,4 +45,4 @@ contents = Table(
 )
 
 TABLES = (*EARLIER, resolutions, versions, contents)
-"""All tables of a study; those that others refer to come first."""
+"""All tables of a study, in order of their references."""

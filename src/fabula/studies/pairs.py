@@ -1,8 +1,8 @@
-"""Stories side by side, and which of them is preferred: which are shown together, what is asked,
-and answers in the form of `judge --pairwise`.
+"""Preferences between stories shown side by side.
 
-Two are compared, or the best and the worst of four are named (Louviere, Flynn and Marley 2015,
-best-worst scaling). The latter says five of the six comparisons of four stories: the best one is
+Which stories are shown together, the questions, and the answers in the form of `judge --pairwise`.
+Either two are compared, or the best and the worst of four are named (best-worst scaling; Louviere,
+Flynn and Marley 2015). The latter answers five of the six comparisons of four stories: the best is
 preferred to the three others, and the two others to the worst.
 """
 
@@ -38,42 +38,47 @@ __all__ = [
 ]
 
 AT_ONCE = (2, 4)
-"""How many stories can be shown together."""
+"""Allowed numbers of stories shown together."""
 TIE = "Neither"
 BEST, WORST = "best", "worst"
-"""The parts of questions about four stories."""
+"""Parts used for questions about four stories."""
 _BETWEEN = " : "
 _SETS_A_STORY = 2
-"""Kiritchenko and Mohammad 2017: with twice as many sets of four as there are texts, rankings are
-as reliable as those of many more ratings."""
+"""Sets per story.
+
+Kiritchenko and Mohammad 2017: with twice as many sets of four as texts, rankings are as reliable as
+those from many more ratings.
+"""
 
 
 def options_of(n: int) -> tuple[str, ...]:
-    """What n stories that are shown together are called."""
+    """Return the names of n stories shown together."""
     return tuple(f"Story {place}" for place in range(1, n + 1))
 
 
 def pair_key(*documents: Document) -> str:
-    """What stories that are shown together are called; two of them as by a judge."""
+    """Return the id of stories shown together; for two, the same as a judge uses."""
     return _BETWEEN.join(one.id for one in documents)
 
 
 def pair_item(item: Item, n: int = 2, *, ties: bool = False) -> Item:
-    """A question about one story, as it is answered about n of them."""
+    """Turn a question about one story into a question about n of them."""
     options = (*options_of(n), TIE) if ties else options_of(n)
     return replace(item, scale=Scale("choice", options))
 
 
 def pairs_within(sets: Sequence[Sequence[Document]]) -> dict[str, tuple[Document, Document]]:
-    """Every two stories that are shown together, by what a judge calls the pair."""
+    """Return all pairs of stories shown together, by the pair id that a judge uses."""
     return {pair_key(*two): two for one in sets for two in combinations(one, 2)}
 
 
 def chosen_pairs(
     groups: Sequence[Sequence[Document]], n: int | None, seed: int
 ) -> list[tuple[Document, Document]]:
-    """All pairs of stories within groups, or `n` of them: first those that connect the stories of
-    each group, each compared about as often, then others at random. Raises `InputError`.
+    """Return all pairs of stories within groups, or `n` of them.
+
+    Pairs that connect the stories of each group are drawn first, using each story about equally
+    often, then others at random. Raises `InputError`.
     """
     stories = [one for group in groups for one in group]
     starts = np.cumsum([0, *map(len, groups)]).tolist()
@@ -98,16 +103,18 @@ def chosen_pairs(
 def chosen_sets(
     groups: Sequence[Sequence[Document]], size: int, n: int | None, seed: int
 ) -> list[tuple[Document, ...]]:
-    """Sets of `size` stories of a group: all that there are, or `n` of them, or twice as many as
-    stories. Each story is in about as many as any other, every two of a group are together about as
-    often, and all of a group are connected. Raises `InputError`.
+    """Return sets of `size` stories of a group: all, or `n`, or twice as many as stories.
+
+    Every story is in about the same number of sets, every pair in a group appears together about
+    equally often, and all stories of a group are connected. Raises `InputError`.
     """
     drawn: list[tuple[Document, ...]] = []
     shares = _shares(groups, size, n)
     for group, share in zip(groups, shares, strict=True):
         places = [*combinations(range(len(group)), size)]
         if share < len(places):
-            # Of each group by itself: what is drawn of it stays when others are added.
+            # Each group is drawn separately, so that its sets stay the same when other groups are
+            # added.
             own = zlib.crc32("\n".join(one.id for one in group).encode(errors="replace"))
             rng = np.random.default_rng([seed, 4, own])
             places = sorted(_balanced_sets(len(group), size, share, rng))
@@ -116,7 +123,7 @@ def chosen_sets(
 
 
 def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> list[int]:
-    """How many sets each group gets. Raises `InputError` where they could not connect it."""
+    """Return the number of sets per group. Raises `InputError` if too few to connect a group."""
     every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
     least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
     usual = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
@@ -127,7 +134,7 @@ def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> l
             f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
         )
     shares = least
-    # One more at a time, to the group that has fewest for its size.
+    # Add one at a time, to the group with the fewest sets for its size.
     for _ in range(min(n, sum(every)) - sum(least)):
         open_ = [k for k, share in enumerate(shares) if share < every[k]]
         shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
@@ -137,7 +144,7 @@ def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> l
 def _balanced_sets(
     n_stories: int, size: int, n: int, rng: np.random.Generator
 ) -> set[tuple[int, ...]]:
-    """`n` different sets: first a chain that connects all, then those least seen together."""
+    """Return `n` different sets: first a connecting chain, then those least seen together."""
     used: Counter[int] = Counter()
     together: Counter[Pair] = Counter()
     sets: set[tuple[int, ...]] = set()
@@ -158,7 +165,7 @@ def _balanced_sets(
             met = {k: sum(together[min(k, m), max(k, m)] for m in members) for k in left}
             members.append(min(left, key=lambda k: (met[k], used[k], rank[k])))
         if tuple(sorted(members)) in sets:
-            # All that are least seen together were drawn: any other one is as good.
+            # All least-seen sets have been drawn: any other is as good.
             members = _another(sets, n_stories, size, rng)
         add(members)
     return sets
@@ -174,8 +181,9 @@ def _another(
 
 
 def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[int, int]]:
-    """What an answer about n documents says of two at a time: the places of the one that is
-    preferred and of the other. None is what was not answered.
+    """Yield the pairwise preferences in an answer about n documents.
+
+    Each is the index of the preferred document and that of the other. None means not answered.
     """
     others = [place for place in range(n) if place not in (best, worst)]
     if best is not None:
@@ -187,8 +195,9 @@ def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[i
 
 
 def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) -> list[str | None]:
-    """An answer about the documents at two places as a judge gives it, in the order in which they
-    were shown: [straight, turned]. `preferred` is one of the places, or None for neither.
+    """Return an answer about two documents in a judge's format, by the order they were shown in.
+
+    The result is [straight, turned]. `preferred` is one of the two indexes, or None for neither.
     """
     first, second = pair
     is_straight = order.index(first) < order.index(second)
@@ -199,7 +208,7 @@ def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Somebody's answer beside those of others to the same question about the same pair."""
+    """One participant's answer, and others' answers to the same question about the same pair."""
 
     item: str
     document_id: str
@@ -209,7 +218,7 @@ class Compared:
 
 
 def compared_answers(found: Sequence[Measurement]) -> list[Compared]:
-    """Each answer that others gave one beside. Who prefers neither agrees with the same alone."""
+    """Return each answer that has others to compare with; "neither" agrees only with "neither"."""
     asked: dict[tuple[str, str], list[tuple[str, object]]] = {}
     for one in found:
         if "orders" in one.details:

@@ -37,27 +37,27 @@ __all__ = ["NOTES", "Posted", "Visit", "Visitor", "cookie_of", "router", "token_
 
 router = APIRouter()
 NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
-"""The label that a page says first, by what led there."""
+"""Label shown at the top of a page, by what led there."""
 _COOKIE = "fabula_study"
-"""As earlier versions called it, whatever the study: good until its owner comes by a link again."""
+"""Cookie name in earlier versions, for any study; valid until its owner next uses a link."""
 
 
 def cookie_of(study_id: str) -> str:
-    """The cookie of those who take part: one browser may do so in several studies.
+    """Return the cookie name for participants, since one browser may take part in several studies.
 
-    A study's id may say what it is about, which is nobody's business here.
+    A study's id may reveal what it is about, so the name does not contain it.
     """
     return f"{_COOKIE}_{hash_of(study_id)[:8]}"
 
 
 def token_of(request: Request) -> str:
-    """What the visitor's browser brings; empty where it brings nothing."""
+    """Return the token from the visitor's browser; empty if there is none."""
     own = request.cookies.get(cookie_of(request.app.state.study.design.id))
     return own or request.cookies.get(_COOKIE, "")
 
 
 class Visit:
-    """A request of somebody who takes part."""
+    """A participant's request."""
 
     def __init__(self, request: Request, token: str, participant: Participant) -> None:
         self.request = request
@@ -81,7 +81,7 @@ class Visit:
         return HTMLResponse(html, status)
 
     def note(self, after: str) -> str:
-        """What a page says first."""
+        """Return the note at the top of a page."""
         return self.say(NOTES[after]) if after in NOTES else ""
 
     def go(self, path: str) -> RedirectResponse:
@@ -89,7 +89,7 @@ class Visit:
 
 
 def visit(request: Request) -> Visit:
-    """Who asks. Anybody without an invitation is turned away."""
+    """Identify the participant; requests without an invitation get 403."""
     with request.app.state.study.store.reading() as connection:
         return _visit(connection, request, token_of(request))
 
@@ -105,7 +105,7 @@ Visitor = Annotated[Visit, Depends(visit)]
 
 
 async def posted(request: Request) -> dict[str, str]:
-    """The form that was sent, from a page of ours."""
+    """Read a form submitted from one of the study's own pages."""
     request.state.form = await form_fields(request, token_of(request))
     return dict(request.state.form)
 
@@ -115,7 +115,7 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 
 @router.get("/page/{name}")
 def read(visitor: Visitor, name: str) -> Response:
-    """A page of the unit that the participant has open."""
+    """Show a page of the participant's open unit."""
     with visitor.study.store.writing() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
@@ -145,7 +145,7 @@ def read(visitor: Visitor, name: str) -> Response:
 
 @router.post("/page/{name}")
 def send(visitor: Visitor, name: str, form: Posted) -> Response:
-    """A whole page, as browsers without JavaScript send it: save, then go where it says."""
+    """Save a whole page, as browsers without JavaScript submit it, and redirect."""
     with visitor.study.store.writing() as connection:
         held = _held(visitor, connection, form)
         pages = visitor.study.pages(held)
@@ -202,13 +202,13 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
 
 @router.get("/open")
 def list_open(visitor: Visitor) -> Response:
-    """What is still to be answered; where nothing is, the last button."""
+    """Show what is still to be answered; if nothing is, the submit button."""
     with visitor.study.store.reading() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
     pages = visitor.study.pages(held)
     if visitor.study.design.kind == "feedback":
-        # Which pages there are says what was done to the story.
+        # The list of pages would reveal what was done to the story.
         return visitor.go("/")
     still = [(page, page.open(answers, held.unit.facts)) for page in pages]
     return _open_list(visitor, still, last=pages[-1], unit=held.number, revision=revision)
@@ -216,7 +216,7 @@ def list_open(visitor: Visitor) -> Response:
 
 @router.post("/save")
 def save(request: Request, form: Posted) -> Response:
-    """One answer, as it is given; committed before this is answered."""
+    """Save one answer as it is given; committed before the response is sent."""
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
         held = _held(visitor, connection, form)
@@ -241,7 +241,7 @@ def _told_browser(
     opened: set[str],
     form: dict[str, str],
 ) -> dict[str, Any]:
-    """What the script needs: the questions anew only where others apply now."""
+    """Return the data for the script; includes questions only if the applicable ones changed."""
     view = page_view(
         visitor.study.design, held, pages, page, saved.answers, dict(saved.problems), opened
     )
@@ -260,14 +260,14 @@ def _told_browser(
 
 
 def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = None) -> Assignment:
-    """The unit that the participant has open; who has none is sent to where they are."""
+    """Return the participant's open unit; without one, redirect to the current step."""
     held = None
     if visitor.participant.state == "ready":
         held = current_assignment(
             connection, visitor.participant, visitor.study.units, for_update=True
         )
     if held is None and form is not None and visitor.participant.state == "ready":
-        # Who read for longer than the study's hours has what they answered all the same.
+        # A participant who reads past the study's time limit keeps their answers.
         held = take_up_again(
             connection,
             visitor.participant,
@@ -275,7 +275,7 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
             visitor.study.units,
             form.get("unit", ""),
         )
-    # A tab that was left open may send answers to what was handed in meanwhile.
+    # A stale tab may send answers to a unit submitted in the meantime.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, visitor.base + "/")
     return held
@@ -289,12 +289,12 @@ def _page(pages: tuple[Page, ...], name: str) -> Page:
 
 
 def _address(page: Page, instead_of: Page) -> str:
-    """Of a page that comes first; it says why where it only has to be opened."""
+    """Return the URL of a page that has to come first, with the reason if it only needs opening."""
     return f"/page/{page.name}" + ("" if instead_of.shows else "?after=unopened")
 
 
 def _short_reasons(page: Page, answers: Answers, held: Assignment) -> dict[Key, str]:
-    """Reasons on the page that are missing or too short, of what has an answer."""
+    """Return the reasons on the page that are missing or too short, for questions with answers."""
     found = page.open(answers, held.unit.facts)
     return {key: text for key, text in found if key[1].endswith(WHY)}
 
@@ -307,9 +307,10 @@ def _too_early(
     answers: Answers,
     opened: set[str],
 ) -> Page | None:
-    """The page to answer first: where pages build on each other, each waits for those before.
+    """Return the page to answer first.
 
-    Stories are compared once all of them were opened.
+    If pages build on each other, each waits for those before it. Stories are compared once all of
+    them have been opened.
     """
     if visitor.study.design.kind != "feedback":
         return None if page.shows else first_unopened(pages, opened, answers)
@@ -339,8 +340,8 @@ def _shown(
     was_told: bool = False,
     is_filling: bool = False,
 ) -> HTMLResponse:
-    """was_told: whether reasons that are too short were named and going on is free. is_filling:
-    whether the page was opened from the list of what is open.
+    """was_told: whether the participant was already warned about short reasons and may continue.
+    is_filling: whether the page was opened from the list of open questions.
     """
     design = visitor.study.design
     view = page_view(design, held, pages, page, answers, problems, opened)
@@ -366,7 +367,7 @@ def _open_list(
     unit: int,
     revision: int,
 ) -> HTMLResponse:
-    """What is still to be answered before the unit can be handed in on its last page."""
+    """Show what is still to be answered before the unit can be submitted on its last page."""
     return visitor.page(
         "open.html.j2",
         title=visitor.say("nearly_done"),

@@ -1,4 +1,4 @@
-"""Who takes part: invitations, removal, and forgetting on request."""
+"""Participants: invitations, removal, and deletion on request."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ State = Literal[
 ]
 _TOKEN_BYTES = 24
 MAX_WAITING = 10_000
-"""People whom a platform sent and who have not agreed: anybody can invent more."""
+"""Maximum number of people from a platform without consent, since anybody can invent more."""
 MAX_TOKENS = 50
-"""Ways in of one person beside the first; each click at a platform makes one."""
+"""Additional tokens per person; each click at a platform creates one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Somebody who was invited. `name` is what the researcher sees."""
+    """An invited person. `name` is what the researcher sees."""
 
     id: int
     state: State
@@ -75,23 +75,23 @@ class Participant:
 
     @property
     def may_stop(self) -> bool:
-        """Whether there is anything that they could withdraw from."""
+        """Whether the participant has anything to withdraw from."""
         return self.state in ("consented", "ready", "failed")
 
 
 def pseudonym(id_: int) -> str:
-    """What a participant is called in exports: `p0007`."""
+    """Return a participant's name in exports: `p0007`."""
     return f"p{id_:04d}"
 
 
 def hash_of(token: str) -> str:
-    """What is kept of a token: 192 random bits need no salt and no slow hash."""
+    """Return the stored hash of a token: 192 random bits need no salt and no slow hash."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A way in for one person. The token is not kept and cannot be shown again."""
+    """An invitation for one person. The token is not stored and cannot be shown again."""
 
     id: int
     note: str
@@ -99,12 +99,12 @@ class Invitation:
 
     @property
     def name(self) -> str:
-        """What the participant is called."""
+        """The participant's name."""
         return pseudonym(self.id)
 
 
 def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
-    """A new participant for each of these notes."""
+    """Create a participant for each of these notes."""
     found = []
     for note in notes:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -119,12 +119,12 @@ def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[
 
 
 def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
-    """New participants with one note for all; their tokens."""
+    """Create participants with one note for all; return their tokens."""
     return [one.token for one in invite_each(connection, [note] * n, who)]
 
 
 def reissue(connection: Connection, id_: int, who: str) -> Invitation:
-    """A new link for somebody; those that they had are no longer good. Raises `InputError`."""
+    """Create a new link for a participant; earlier ones stop working. Raises `InputError`."""
     row = connection.execute(
         select(participants.c.state, participants.c.note)
         .where(participants.c.id == id_)
@@ -142,7 +142,7 @@ def reissue(connection: Connection, id_: int, who: str) -> Invitation:
 
 
 def number_of(name: str) -> int:
-    """Whom `p0007` means. Raises `InputError`."""
+    """Parse a participant's name such as `p0007`. Raises `InputError`."""
     number = name.removeprefix("p")
     if not number.isascii() or not number.isdecimal() or len(number) > 12:
         raise InputError(f"{name}: is not a participant; they are called p0001, p0002, ...")
@@ -150,18 +150,18 @@ def number_of(name: str) -> int:
 
 
 def check_known(connection: Connection, id_: int) -> None:
-    """Raise `InputError` where there is nobody of this number."""
+    """Raise `InputError` if no participant has this number."""
     known = select(participants.c.id).where(participants.c.id == id_)
     if connection.execute(known).first() is None:
         raise InputError(f"{pseudonym(id_)}: there is no such participant")
 
 
 def join_from_platform(connection: Connection, platform_id: str) -> str:
-    """A token for somebody whom a crowd platform sent; who comes again goes on.
+    """Return a token for a person sent by a crowd platform; returning participants resume.
 
-    Earlier tokens stay good: a second click must not shut out the tab of the first. Their number
-    is bounded: beyond `MAX_WAITING` people who have not agreed, those who came first are dropped,
-    and may come again; beyond `MAX_TOKENS` of one person only the first and the newest are good.
+    Earlier tokens stay valid: a second click must not lock out the first tab. Their number is
+    limited: beyond `MAX_WAITING` people without consent, the earliest are dropped and may come
+    again; beyond `MAX_TOKENS` per person, only the first and the newest remain valid.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     known = select(participants.c.id).where(participants.c.platform_id == platform_id)
@@ -179,7 +179,7 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
                     )
                 )
         except IntegrityError:
-            # A click at the same moment was first.
+            # A simultaneous click came first.
             found = connection.execute(known).scalar_one()
         else:
             _drop_longest_waiting(connection)
@@ -193,7 +193,7 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
 
 
 def _drop_longest_waiting(connection: Connection) -> None:
-    """Forget those who came first of more than `MAX_WAITING` who have agreed to nothing."""
+    """Delete the earliest people without consent in excess of `MAX_WAITING`."""
     waiting = (
         participants.c.platform_id.is_not(None),
         participants.c.state.in_(("invited", "declined")),
@@ -211,7 +211,7 @@ def _drop_longest_waiting(connection: Connection) -> None:
 
 
 def find_by_token(connection: Connection, token: str) -> Participant | None:
-    """Whom a token belongs to."""
+    """Return the participant who owns a token."""
     row = connection.execute(
         select(participants.c.id, participants.c.state).where(
             or_(
@@ -226,7 +226,7 @@ def find_by_token(connection: Connection, token: str) -> Participant | None:
 
 
 def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> bool:
-    """Somebody who was invited goes on; whether they did so now."""
+    """Record an invited person's consent; return whether this changed anything."""
     changed = connection.execute(
         participants.update()
         .where(participants.c.id == participant.id, participants.c.state == "invited")
@@ -236,7 +236,7 @@ def consent(connection: Connection, participant: Participant, *, needs_quiz: boo
 
 
 def remove(connection: Connection, id_: int, who: str) -> int:
-    """Leave somebody's answers out, and give what they held or did to others; how many units."""
+    """Exclude a participant's answers and release all their units; return how many."""
     participant = connection.execute(
         select(participants.c.state).where(participants.c.id == id_).with_for_update()
     ).first()
@@ -257,7 +257,7 @@ def remove(connection: Connection, id_: int, who: str) -> int:
 
 
 def forget(connection: Connection, id_: int, who: str) -> int:
-    """Delete all that somebody answered, for good; how many answers. Raises `InputError`."""
+    """Delete all of a participant's answers permanently; return how many. Raises `InputError`."""
     mine = select(assignments.c.id).where(assignments.c.participant_id == id_)
     if (
         connection.execute(
@@ -266,7 +266,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         is None
     ):
         raise InputError(f"{pseudonym(id_)}: there is no such participant")
-    # Who saves at this moment is waited for.
+    # Wait for a save in progress.
     connection.execute(
         select(assignments.c.id).where(assignments.c.participant_id == id_).with_for_update()
     ).all()
@@ -299,7 +299,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
 
 
 def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
-    """A line of the audit log."""
+    """Add a line to the audit log."""
     connection.execute(
         audit.insert().values(at_ms=now_ms(), who=who, what=what, detail=detail[:500])
     )

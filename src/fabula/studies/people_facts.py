@@ -1,4 +1,4 @@
-"""What is known of each participant beside their answers: how they came, what they agreed to."""
+"""Facts about participants in addition to their answers: how they arrived, what they agreed to."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _NESTED = ("about", "signs", "checks")
 
 @dataclass(slots=True)
 class PersonFacts:
-    """Of one participant. None is what is not known."""
+    """Facts about one participant. None means unknown."""
 
     platform_study: str | None = None
     platform_session: str | None = None
     platform_status: str | None = None
-    """As the platform said last."""
+    """Latest status reported by the platform."""
     said: str | None = None
-    """To the consent, last: agreed, declined, withdrawn."""
+    """Latest response to the consent text: agreed, declined, withdrawn."""
     consent_version: str | None = None
-    """Of the text that they said it to."""
+    """Version of the consent text they responded to."""
     versions: str | None = None
-    """Of what is shown, those that they saw something of: `1, 2`."""
+    """Versions of the study of which they were shown anything: `1, 2`."""
     n_tries: int = 0
-    """At the quiz."""
+    """Number of attempts at the quiz."""
     checks: Checks = field(default_factory=Checks)
-    """Attention items, and questions that were asked again."""
+    """Attention items and repeated questions."""
     about: dict[str, str] = field(default_factory=dict)
-    """What they said about themselves, by question."""
+    """Answers about themselves, by question."""
     signs: Signs = field(default_factory=Signs)
-    """That their texts were not written here."""
+    """Signs that their texts were written elsewhere."""
 
     def row(self) -> dict[str, object]:
-        """A cell for each, also for each question about them."""
+        """Return a cell for each fact, including each question about themselves."""
         own = {name: getattr(self, name) for name in self.__slots__ if name not in _NESTED}
         signs = self.signs
         counts = {
@@ -65,13 +65,13 @@ class PersonFacts:
 
 
 def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, PersonFacts]:
-    """By participant, of those of whom anything is known."""
+    """Return the facts by participant, for those with any."""
     found: dict[int, PersonFacts] = {}
 
     def of(id_: int) -> PersonFacts:
         return found.setdefault(id_, PersonFacts())
 
-    # The last row of each counts.
+    # The last row for each participant counts.
     for row in connection.execute(select(visits).order_by(visits.c.id)):
         one = of(row.participant_id)
         one.platform_study, one.platform_session = row.study or None, row.session or None

@@ -1,4 +1,4 @@
-"""Tables about the people of a study beside those of its answers."""
+"""Tables for the people of a study, in addition to those for answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _of_participant() -> Column[int]:
     return Column("participant_id", ID, ForeignKey("participants.id"), nullable=False)
 
 
-# What somebody was asked to agree to, and what they said: agreed, declined, withdrawn.
+# Consent texts shown, and the response: agreed, declined, withdrawn.
 consents = Table(
     "consents",
     metadata,
@@ -48,12 +48,12 @@ quiz_tries = Table(
     Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("n_right", Integer, nullable=False),
-    # The answers in the order of the questions, as a list of JSON.
+    # The answers in the order of the questions, as a JSON list.
     Column("given", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
 )
 
-# Pages before the first unit that were passed: tutorial, about.
+# Completed pages before the first unit: tutorial, about.
 steps = Table(
     "steps",
     metadata,
@@ -71,7 +71,7 @@ about_answers = Table(
     Column("saved_ms", BigInteger, nullable=False),
 )
 
-# From a platform: one a submission there, and how it stands as far as the platform has said.
+# Arrivals from a platform: one row per submission, with the latest status reported there.
 visits = Table(
     "visits",
     metadata,
@@ -80,18 +80,18 @@ visits = Table(
     Column("platform", Text, nullable=False),
     Column("study", Text, nullable=False),
     Column("session", Text, nullable=False),
-    # A keyed digest; empty where it is not known.
+    # A keyed digest; empty if unknown.
     Column("address", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Column("status", Text),
     Column("status_ms", BigInteger),
-    # Of the participant, before the platform said that they left.
+    # State of the participant before the platform reported that they left.
     Column("state_before", Text),
     UniqueConstraint("participant_id", "session"),
     Index("visits_by_address", "address", "at_ms"),
 )
 
-# What was done in a field since a page was loaded, in numbers only.
+# Counts of what was done in a field since a page was loaded; numbers only.
 signs = Table(
     "signs",
     metadata,
@@ -105,7 +105,8 @@ signs = Table(
     Column("saved_ms", BigInteger, nullable=False),
 )
 
-# Of which version somebody was shown what stands outside the units: welcome, instructions, thanks.
+# Which version of the texts outside the units (welcome, instructions, thanks) a participant was
+# shown.
 texts_shown = Table(
     "texts_shown",
     metadata,
@@ -115,7 +116,7 @@ texts_shown = Table(
 )
 
 OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits, texts_shown)
-"""Those that hold something of a participant, which goes when they are to be forgotten."""
+"""Tables with a participant's data, which is deleted on request."""
 
 TABLES = metadata.sorted_tables
-"""All tables of a study, also those of its answers; those that others refer to come first."""
+"""All tables of a study, including those for answers, in order of their references."""

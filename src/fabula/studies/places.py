@@ -1,7 +1,7 @@
-"""Places: who holds one, when it is given back, and what a platform says of those who came.
+"""Places: who holds one, when it is released, and the platform's status of participants.
 
-A place is one of the `raters` of a unit. It is held from consent on, so that nobody agrees, passes
-the quiz and then finds nothing left. It is given back when its holder has answered nothing for the
+A place is one of the `raters` of a unit. It is reserved at consent, so that nobody agrees, passes
+the quiz and then finds nothing left. It is released when its holder has answered nothing for the
 study's `minutes`, was away for its `hours`, fails the quiz, stops, is removed, or returned their
 submission to the platform or let it time out there.
 """
@@ -23,11 +23,11 @@ __all__ = ["Applied", "apply_statuses", "give_back", "people_with_status", "retu
 
 _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")
 _GRACE_MS = 10 * 60_000
-"""How long a platform may take to list a submission."""
+"""How long a platform may take to list a submission, in milliseconds."""
 
 
 def return_idle(connection: Connection, design: StudyDesign, keep: int | None = None) -> int:
-    """Give back what its holders left alone, all but that of the participant `keep`; how many."""
+    """Release idle places, except that of participant `keep`; return how many."""
     now = now_ms()
     has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
     changed = connection.execute(
@@ -46,7 +46,7 @@ def return_idle(connection: Connection, design: StudyDesign, keep: int | None = 
 
 
 def give_back(connection: Connection, participant: int) -> int:
-    """Give back what somebody holds and has not handed in; how many units."""
+    """Release a participant's unsubmitted units; return how many."""
     changed = connection.execute(
         update(assignments)
         .where(assignments.c.participant_id == participant, assignments.c.state == "open")
@@ -57,25 +57,25 @@ def give_back(connection: Connection, participant: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the platform's statuses changed."""
+    """The effects of applying the platform's statuses."""
 
     n_submissions: int
     n_new: int
-    """Statuses that were other than before."""
+    """Number of statuses that changed."""
     n_returned: int
-    """Units that were given back."""
+    """Number of units released."""
     n_unknown: int
-    """People who came by this study's address and have no submission at the platform."""
+    """Number of people who came by this study's URL but have no submission at the platform."""
 
 
 def apply_statuses(
     connection: Connection, submissions: Iterable[Submission], studies: Sequence[str]
 ) -> Applied:
-    """Take over how submissions stand; within `Store.writing`.
+    """Apply the statuses of submissions; call within `Store.writing`.
 
-    submissions: all of these studies at the platform. Who returned theirs or timed out gives back
-    what they had not handed in; what was handed in stays until the organiser removes them. Who
-    is active again after that may go on.
+    submissions: all of these studies at the platform. Participants who returned theirs or timed out
+    lose their unsubmitted units; submitted ones stay until the organiser removes the participant. A
+    participant who becomes active again may continue.
     """
     by_session: dict[str, Submission] = {one.id: one for one in submissions}
     by_worker: dict[str, list[Submission]] = {}
@@ -93,7 +93,7 @@ def apply_statuses(
         found = by_session.get(row.session)
         own = by_worker.get(row.platform_id, [])
         if found is None and not row.session and len(own) == 1:
-            # The address did not say which of their submissions it was, and there is one only.
+            # The address did not name the submission, but there is only one.
             (found,) = own
         is_theirs = found is not None and found.worker == row.platform_id
         if found is None or not is_theirs:
@@ -106,21 +106,21 @@ def apply_statuses(
             continue
         n_new += 1
         _note(connection, row.id, found.status)
-        # An earlier submission says nothing about the one that they are at now.
+        # An earlier submission says nothing about the current one.
         if newest[row.participant_id] == row.id:
             n_returned += _follow(connection, row.id, row.participant_id, row.state, found.status)
     return Applied(len(by_session), n_new, n_returned, n_unknown)
 
 
 def people_with_status(connection: Connection, status: str) -> set[int]:
-    """Who takes part and whose last submission stands so at the platform."""
+    """Return active participants whose latest submission has this status at the platform."""
     rows = connection.execute(
         select(visits.c.participant_id, visits.c.status)
         .join(participants, participants.c.id == visits.c.participant_id)
         .where(participants.c.state != "removed")
         .order_by(visits.c.id)
     )
-    # The last row of each counts.
+    # The last row for each participant counts.
     newest = {row.participant_id: row.status for row in rows}
     return {id_ for id_, found in newest.items() if found == status.upper()}
 
@@ -132,7 +132,7 @@ def _note(connection: Connection, visit: int, status: str) -> None:
 
 
 def _follow(connection: Connection, visit: int, participant: int, state: str, status: str) -> int:
-    """What a new status of their submission means for somebody's place; how many units it frees."""
+    """Apply a new status to a participant's place; return how many units it frees."""
     own = participants.c.id == participant
     if status in _GONE:
         if state in ("invited", "declined", "consented", "ready", "failed"):

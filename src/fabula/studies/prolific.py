@@ -1,4 +1,4 @@
-"""Prolific's API: which submissions a study has, and how each stands.
+"""Client for Prolific's API: a study's submissions and their statuses.
 
 https://docs.prolific.com/api-reference/submissions: `GET /api/v1/submissions/?study=ID`, in pages,
 with the header `Authorization: Token ...`.
@@ -25,16 +25,16 @@ _N_TRIES = 5
 _LONGEST_WAIT_S = 60.0
 _TIMEOUT_S = 20.0
 _KEYS_S = 24 * 3600.0
-"""Prolific asks for its public keys to be fetched daily."""
+"""Lifetime of cached public keys: Prolific asks clients to fetch them daily."""
 
 
 class PlatformFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """The platform could not be asked, or did not answer as documented. Nothing is known then."""
+    """The platform is unreachable, or did not answer as documented; statuses are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Somebody's place at the platform. `id` is what addresses call SESSION_ID."""
+    """A person's submission at the platform. `id` is what URLs call SESSION_ID."""
 
     id: str
     worker: str
@@ -43,7 +43,7 @@ class Submission:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """The token goes nowhere but to the address that was asked."""
+    """Refuse redirects, so that the token is sent only to the requested URL."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -53,8 +53,9 @@ class _NoRedirect(HTTPRedirectHandler):
 
 @dataclass(slots=True)
 class Prolific:
-    """The API, for who has the token. A refusal for a time (429, 5xx) or a lost connection is
-    retried.
+    """The API, for holders of a token.
+
+    Temporary refusals (429, 5xx) and lost connections are retried.
     """
 
     token: str
@@ -64,7 +65,7 @@ class Prolific:
     _keys_until: float = field(default=0.0, init=False)
 
     def submissions(self, study: str) -> Iterator[Submission]:
-        """All submissions of a study. Raises `PlatformFailed`, also midway."""
+        """Yield all submissions of a study. Raises `PlatformFailed`, possibly midway."""
         page = 1
         while True:
             query = urlencode({"study": study, "page": page, "page_size": _N_A_PAGE})
@@ -80,15 +81,15 @@ class Prolific:
                 raise PlatformFailed(
                     "Prolific's answer does not follow its documentation"
                 ) from error
-            # A link may be given as an object without an address.
+            # A link may be an object without a URL.
             if not (following.get("href") if isinstance(following, dict) else following):
                 return
             page += 1
 
     def keys(self) -> list[Mapping[str, Any]]:
-        """The public keys by which addresses are signed, a day old at most."""
+        """Return the public keys for signed URLs, at most a day old."""
         if time.monotonic() >= self._keys_until:
-            # Somebody waits at the door: one try, and the keys of yesterday where it fails.
+            # A visitor is waiting: try once, and fall back to yesterday's keys.
             try:
                 content = self._get("/.well-known/study/jwks.json", n_tries=1)
             except PlatformFailed:

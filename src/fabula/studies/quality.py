@@ -1,7 +1,8 @@
-"""How participants do, while a study runs: progress, time, agreement with others.
+"""Monitoring of a running study: progress, time, and agreement between participants.
 
-Rashkin et al. 2025, appendix D.3: after each batch they looked at every annotator's agreement with
-the others, the median time a story and its variance, and graded by hand those who stood out.
+Rashkin et al. 2025, appendix D.3: after each batch they examined every annotator's agreement with
+the others and the median and variance of the time per story, and manually graded those who stood
+out.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class UnitProgress:
-    """How far a unit is."""
+    """Progress of a unit."""
 
     key: str
     n_done: int
@@ -52,7 +53,7 @@ class UnitProgress:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A participant as the organiser sees them. None is not known yet."""
+    """A participant as the organiser sees them. None means not known yet."""
 
     id: int
     name: str
@@ -62,16 +63,16 @@ class Standing:
     n_done: int
     n_open: int
     median_s: float | None
-    """Median time over a unit that was handed in."""
+    """Median time on a submitted unit, in seconds."""
     spread_s: float | None
-    """Standard deviation of these times; none below two."""
+    """Standard deviation of these times; None for fewer than two."""
     n_right: int | None
-    """Questions of the quiz."""
+    """Number of quiz questions answered correctly."""
     invited: str | None
     consented: str | None
-    """When, in UTC."""
+    """Time of consent, in UTC."""
     agreement: float | None
-    """Mean of 1 - |a - b| with others over the same questions."""
+    """Mean of 1 - |a - b| with others' answers to the same questions."""
     n_compared: int
     facts: PersonFacts
 
@@ -79,7 +80,7 @@ class Standing:
 def progress(
     connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
 ) -> list[UnitProgress]:
-    """Every unit, in the order of the documents."""
+    """Return the progress of every unit, in the order of the documents."""
     rows = connection.execute(
         select(assignments.c.unit, assignments.c.state, func.count())
         .join(participants, participants.c.id == assignments.c.participant_id)
@@ -95,7 +96,7 @@ def progress(
 def standings(
     connection: Connection, design: StudyDesign, measurements: Sequence[Measurement]
 ) -> list[Standing]:
-    """All participants, the first invited first; `measurements` are what `export` gives."""
+    """Return all participants by time of invitation; `measurements` is the output of `export`."""
     agreement = agreement_with_others(measurements, design)
     times: dict[str, list[Timing]] = {}
     for timing in timings(connection):
@@ -137,9 +138,10 @@ def standings(
 def agreement_with_others(
     measurements: Sequence[Measurement], design: StudyDesign
 ) -> dict[str, tuple[float | None, int]]:
-    """By participant: mean similarity with everybody else on the same question, and of how many.
+    """Return each participant's mean similarity to all others, and the number of comparisons.
 
-    Of pairs of stories: the share of others' answers that are the same.
+    Answers to the same question are compared. For pairs of stories: the share of others' answers
+    that are the same.
     """
     if design.kind == "pairs":
         counts: dict[str, list[int]] = {}
@@ -170,7 +172,7 @@ def agreement_with_others(
 def agreement_by_item(
     measurements: Sequence[Measurement], design: StudyDesign
 ) -> dict[str, ItemAgreement]:
-    """How far all agree on each item. Of pairs of stories: how often two prefer the same one."""
+    """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
         return item_agreement(score_table(measurements, design.rubric), spans_of(design.rubric))
     found = {}

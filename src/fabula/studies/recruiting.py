@@ -1,5 +1,7 @@
-"""What a study's file says about the people themselves: what they are shown and asked before they
-read, and what takes them back to where they came from.
+"""Settings of a study about its participants.
+
+They cover what participants are shown and asked before they read, and what takes them back to their
+platform.
 """
 
 from __future__ import annotations
@@ -30,17 +32,18 @@ __all__ = [
 ShortText = Annotated[str, Field(min_length=1, max_length=300)]
 LongText = Annotated[str, Field(max_length=60_000)]
 Outcome = Literal["done", "declined", "failed", "full", "withdrawn", "attention"]
-"""How somebody's part in a study ends."""
+"""How a participant's part in a study ends."""
 
 
 class Strict(BaseModel):
-    # A misspelt field must be a fault, not a field that is silently ignored.
+    # A misspelt field must be an error, not silently ignored.
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Codes(Strict):
-    """What takes people back to their platform, by how their part ended: a code to enter there, or
-    a link that begins with https://. Empty where there is none.
+    """What takes people back to their platform, by the outcome of their part.
+
+    Each is a code to enter there, or a link that begins with https://. Empty if there is none.
     """
 
     done: str = ""
@@ -49,32 +52,33 @@ class Codes(Strict):
     full: str = ""
     withdrawn: str = ""
     attention: str = ""
-    """In place of `done`, for those with more wrong attention items than `attention_wrong`."""
+    """Replaces `done` for those with more wrong attention items than `attention_wrong`."""
 
 
 class Entry(Strict):
-    """Who may come from a platform."""
+    """Who may join from a platform."""
 
     platform: Literal["", "prolific", "mturk"] = ""
-    """The only one that people may come from; empty for either."""
+    """The only platform that people may join from; empty allows either."""
     studies: tuple[Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{1,64}$")], ...] = ()
-    """The study's ids at the platform; people of others are turned away. Their statuses can be
-    fetched from Prolific."""
+    """The study's ids at the platform; people from other studies are rejected. Their statuses can
+    be fetched from Prolific.
+    """
     allow: str = ""
-    """A file of ids, beside the study's; people who are not in it are turned away."""
+    """A file of ids, next to the study's file; people not listed are rejected."""
     signed: bool = False
-    """Whether addresses must be signed by Prolific."""
+    """Whether URLs must be signed by Prolific."""
     address: str = ""
-    """Where the platform sends people; a signed address must be made for it."""
+    """URL to which the platform sends people; signed URLs must be issued for it."""
     joins_per_address: Annotated[int, Field(ge=0)] = 20
-    """People who may come from one address in a day; 0 for any number."""
+    """Maximum number of people per IP address and day; 0 for no limit."""
     every_s: Annotated[float, Field(ge=10)] = 60
-    """How often a running server fetches statuses."""
+    """Interval at which a running server fetches statuses, in seconds."""
     api: str = "https://api.prolific.com"
 
 
 class Example(Strict):
-    """A worked example of the tutorial: a text, a question about it, its answer and why."""
+    """A worked example in the tutorial: a text, a question about it, its answer and the reason."""
 
     text: LongText
     question: LongText
@@ -83,8 +87,9 @@ class Example(Strict):
 
 
 class AboutQuestion(Strict):
-    """A question about the participant: options to choose from, a number (`low` to `high`), or,
-    without either, words.
+    """A question about the participant.
+
+    It has options to choose from, a number (`low` to `high`), or, with neither, free text.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
@@ -96,7 +101,7 @@ class AboutQuestion(Strict):
 
     @property
     def item(self) -> Item:
-        """As an item, so that it is asked and read as those of a rubric are."""
+        """Return the question as an item, so that it is asked and read like those of a rubric."""
         if self.options:
             scale = Scale("choice", self.options)
         elif self.low is None and self.high is None:
@@ -107,47 +112,50 @@ class AboutQuestion(Strict):
 
 
 class Attention(Strict):
-    """A question that names its right answer, for those who read it."""
+    """An attention check: a question that names its right answer."""
 
     question: LongText
     options: Annotated[tuple[ShortText, ...], Field(min_length=2)] = ("Yes", "No")
     answer: ShortText
     at: Annotated[int, Field(ge=1)] = 1
-    """The story of a group (ttcw), or the unit of a person, with which it is asked."""
+    """The story of a group (ttcw), or the participant's unit, with which it is asked."""
 
     def item(self, id_: str) -> Item:
-        """As an item of a rubric."""
+        """Return the question as an item of a rubric."""
         return Item(id_, 0, "", self.question, scale=Scale("choice", self.options))
 
 
 class Recruiting(Strict):
-    """The fields of a study's file that are about people. All of them can be left out."""
+    """The fields of a study's file that are about people. All of them are optional."""
 
     quiz_tries: Annotated[int, Field(ge=1, le=20)] = 2
-    """How often the quiz may be answered. Prolific asks for two at least."""
+    """Number of attempts at the quiz. Prolific requires at least two."""
     minutes: Annotated[float, Field(gt=0, le=100_000)] = 30
-    """How long a unit is kept for somebody who has answered nothing of it."""
+    """Minutes for which a unit is reserved before its first answer."""
     entry: Entry = Entry()
     codes: Codes = Codes()
     tutorial: tuple[Example, ...] = ()
     about: tuple[AboutQuestion, ...] = ()
     attention: tuple[Attention, ...] = ()
     attention_wrong: Annotated[int, Field(ge=0)] = 0
-    """Wrong answers to attention items that are let pass."""
+    """Number of wrong answers to attention items that are tolerated."""
     repeat: tuple[ShortText, ...] = ()
-    """Items that are asked again: of the first story of a group once all were read (ttcw), or of a
-    person's first unit after a later one."""
+    """Items to repeat: about the first story of a group once all were read (ttcw), or about a
+    participant's first unit after a later one.
+    """
     repeat_at: Annotated[int, Field(ge=2)] = 2
-    """The unit after which they are asked again."""
+    """The unit after which items are repeated."""
 
     @property
     def attention_items(self) -> Mapping[str, Attention]:
-        """By what answers to them are kept under."""
+        """Return the attention items by the key under which answers are stored."""
         return {f"attention_{k}": one for k, one in enumerate(self.attention, 1)}
 
     @property
     def questions_digest(self) -> str:
-        """What of it decides the answers; empty where there is nothing, as in older studies."""
+        """Return a digest of what determines the answers; empty if nothing does, as in older
+        studies.
+        """
         asked = {
             "tutorial": self.tutorial,
             "about": self.about,
@@ -158,7 +166,7 @@ class Recruiting(Strict):
         return repr(given) if given else ""
 
     def check(self, where: str) -> None:
-        """Raise `InputError` where fields do not fit each other."""
+        """Raise `InputError` if fields are inconsistent."""
         self._check_entry(where)
         ids = [one.id for one in self.about]
         for one in self.about:
@@ -196,6 +204,6 @@ class Recruiting(Strict):
             )
         if entry.signed and entry.platform == "mturk":
             raise InputError(f"{where}: entry: signed: only Prolific signs addresses")
-        # A token goes there: only over https, or to this machine.
+        # A token is sent there: only over https, or to this machine.
         if not re.match(r"https://|http://(127\.0\.0\.1|localhost)[:/]", entry.api):
             raise InputError(f"{where}: entry: api: must begin with https://")

@@ -1,5 +1,6 @@
-"""What stands before the first unit: consent, the tutorial, the quiz, questions about the person;
-and how somebody stops.
+"""Steps before the first unit: consent, the tutorial, the quiz, questions about the person.
+
+Also covers withdrawal.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ __all__ = [
 
 
 def consent_version(design: StudyDesign) -> str:
-    """Eight digits over the text that people agree to."""
+    """Return an eight-digit digest of the consent text."""
     return hashlib.sha256(design.texts.consent.encode(errors="replace")).hexdigest()[:8]
 
 
 def agree(connection: Connection, participant: Participant, design: StudyDesign) -> bool:
-    """Somebody agrees to take part; whether they did so now."""
+    """Record that a participant agrees to take part; return whether this changed anything."""
     is_new = consent(connection, participant, needs_quiz=bool(design.quiz))
     if is_new:
         _record(connection, participant, design, "agreed")
@@ -49,7 +50,7 @@ def agree(connection: Connection, participant: Participant, design: StudyDesign)
 
 
 def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
-    """Somebody does not agree; they may still change their mind."""
+    """Record that a participant declines; they may still change their mind."""
     changed = connection.execute(
         participants.update()
         .where(participants.c.id == participant.id, participants.c.state == "invited")
@@ -60,7 +61,7 @@ def decline(connection: Connection, participant: Participant, design: StudyDesig
 
 
 def reconsider(connection: Connection, participant: Participant) -> None:
-    """Somebody who declined wants to read the text again."""
+    """Let a participant who declined read the text again."""
     connection.execute(
         participants.update()
         .where(participants.c.id == participant.id, participants.c.state == "declined")
@@ -71,7 +72,7 @@ def reconsider(connection: Connection, participant: Participant) -> None:
 def withdraw(
     connection: Connection, participant: Participant, design: StudyDesign, *, delete: bool
 ) -> None:
-    """Somebody stops: what they hold is given back, what they handed in stays or is deleted.
+    """Withdraw a participant: release open units, and keep or delete submitted ones.
 
     After `delete`, call `Store.after_forgetting` once this is committed.
     """
@@ -91,7 +92,7 @@ def withdraw(
 def _record(
     connection: Connection, participant: Participant, design: StudyDesign, what: str
 ) -> None:
-    """With the version of the text, and the text itself once."""
+    """Record the response with the version of the text; the text itself is stored once."""
     version = consent_version(design)
     known = select(consent_texts.c.version).where(consent_texts.c.version == version)
     if connection.execute(known).first() is None:
@@ -104,7 +105,7 @@ def _record(
 
 
 def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
-    """Whether somebody has left a page before the first unit behind."""
+    """Return whether a participant has completed a page before the first unit."""
     query = select(steps.c.step).where(
         steps.c.participant_id == participant.id, steps.c.step == step
     )
@@ -112,7 +113,7 @@ def has_passed(connection: Connection, participant: Participant, step: str) -> b
 
 
 def pass_step(connection: Connection, participant: Participant, step: str) -> None:
-    """Remember that. Within `Store.writing`."""
+    """Record that a page is completed. Call within `Store.writing`."""
     _lock(connection, participant)
     if not has_passed(connection, participant, step):
         connection.execute(
@@ -121,14 +122,14 @@ def pass_step(connection: Connection, participant: Participant, step: str) -> No
 
 
 def _lock(connection: Connection, participant: Participant) -> None:
-    """Two clicks of one person take turns, also in PostgreSQL."""
+    """Serialise two clicks by one person, in PostgreSQL too."""
     connection.execute(
         select(participants.c.id).where(participants.c.id == participant.id).with_for_update()
     )
 
 
 def count_tries(connection: Connection, participant: Participant) -> int:
-    """How often somebody has answered the quiz."""
+    """Return how often a participant has answered the quiz."""
     query = (
         select(func.count())
         .select_from(quiz_tries)
@@ -138,7 +139,7 @@ def count_tries(connection: Connection, participant: Participant) -> int:
 
 
 def last_score(connection: Connection, participant: Participant) -> int | None:
-    """How many questions of the quiz were right the last time; None before the first."""
+    """Return the number of right answers in the latest quiz attempt; None before the first."""
     query = select(participants.c.n_right).where(participants.c.id == participant.id)
     n_right: int | None = connection.execute(query).scalar_one()
     return n_right
@@ -151,9 +152,9 @@ def take_quiz(
     given: Sequence[str],
     number: int | None,
 ) -> State:
-    """A try at the quiz, and where it leads.
+    """Record an attempt at the quiz; return the resulting state.
 
-    number: that of the try on the page that was sent, from 1; one sent twice counts once.
+    number: number of the attempt on the submitted page, from 1; duplicates count once.
     """
     _lock(connection, participant)
     state: State = connection.execute(
@@ -188,7 +189,7 @@ def take_quiz(
 def read_about(
     asked: Sequence[AboutQuestion], form: Mapping[str, str], labels: Labels
 ) -> tuple[dict[str, str], dict[Key, str]]:
-    """What somebody said about themselves, and what is wrong with it."""
+    """Return a participant's answers about themselves, and the errors in them."""
     given: dict[str, str] = {}
     problems: dict[Key, str] = {}
     for one in asked:
@@ -204,7 +205,7 @@ def read_about(
 
 
 def keep_about(connection: Connection, participant: Participant, given: Mapping[str, str]) -> None:
-    """Keep the answers; a question that was left out has none. Within `Store.writing`."""
+    """Store the answers; skipped questions have none. Call within `Store.writing`."""
     _lock(connection, participant)
     if has_passed(connection, participant, "about"):
         return

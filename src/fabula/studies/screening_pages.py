@@ -1,4 +1,4 @@
-"""The pages before the first unit, and the one by which somebody stops."""
+"""The pages before the first unit, and the page for withdrawing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ router = APIRouter()
 def ending(
     visitor: Visit, heading: str, paragraphs: Sequence[str], outcome: Outcome | None = None
 ) -> Response:
-    """What somebody is told whose part ended so, with the code or the link for it.
+    """Show the page for an outcome, with its code or link.
 
     heading: a label.
     """
@@ -56,12 +56,12 @@ def ending(
 
 
 def before_reading(visitor: Visit) -> Response:
-    """Where somebody is who does not read yet, or no more."""
+    """Show the current step of a participant who is not reading yet, or no longer."""
     state, design, say = visitor.participant.state, visitor.study.design, visitor.say
     if state == "invited":
         with visitor.study.store.writing() as connection:
             is_left = is_wanted(connection, visitor.participant, design, visitor.study.units)
-        # Nobody is asked for their consent to what they then cannot do.
+        # Do not ask for consent to something that is no longer available.
         if not is_left:
             return nothing_left(visitor)
         return visitor.page(
@@ -93,7 +93,7 @@ def before_reading(visitor: Visit) -> Response:
 
 
 def nothing_left(visitor: Visit) -> Response:
-    """Why somebody finds no place, and what takes them back."""
+    """Show why no place is left, with the code or link back."""
     with visitor.study.store.reading() as connection:
         was_away = has_returned(connection, visitor.participant)
     said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
@@ -101,7 +101,7 @@ def nothing_left(visitor: Visit) -> Response:
 
 
 def _left(visitor: Visit) -> Response:
-    """For those whose submission was returned or timed out at the platform."""
+    """Show the page for those whose submission was returned or timed out at the platform."""
     with visitor.study.store.reading() as connection:
         n_done = count_done(connection, visitor.participant)
     said = ["platform_says", *(["handed_in_is_kept"] if n_done else [])]
@@ -115,8 +115,9 @@ def _left(visitor: Visit) -> Response:
 
 
 def next_step(visitor: Visit) -> Response | None:
-    """The page that somebody who agreed has still to pass: the tutorial, or what is asked about
-    them once they may read; None where there is none.
+    """Return the next page before reading, after consent; None if there is none.
+
+    That is the tutorial, or the questions about the participant once they may read.
     """
     people = visitor.study.design.people
     with visitor.study.store.reading() as connection:
@@ -130,9 +131,9 @@ def next_step(visitor: Visit) -> Response | None:
 
 @router.post("/consent")
 def answer_consent(visitor: Visitor, form: Posted) -> Response:
-    """Yes, no, or, after a no, the text again."""
+    """Handle the response to the consent text: yes, no, or, after a no, show it again."""
     design = visitor.study.design
-    # Who was shown another text than holds now is shown this one.
+    # Participants who were shown an outdated text are shown the current one.
     if form.get("version", consent_version(design)) == consent_version(design):
         with visitor.study.store.writing() as connection:
             if form.get("again") == "yes":
@@ -145,8 +146,9 @@ def answer_consent(visitor: Visitor, form: Posted) -> Response:
 
 
 def _take_place(connection: Connection, visitor: Visit) -> None:
-    """Somebody agrees, and has a place from then on; where the last one went meanwhile, they are
-    as before.
+    """Record consent and reserve a place.
+
+    If the last place was taken in the meantime, the participant's state is unchanged.
     """
     study, who = visitor.study, visitor.participant
     note_texts(connection, who.id, study.store.version)
@@ -159,7 +161,7 @@ def _take_place(connection: Connection, visitor: Visit) -> None:
 
 @router.get("/tutorial")
 def tutorial(visitor: Visitor) -> Response:
-    """The instructions and the worked examples; they can be read again before the quiz."""
+    """Show the instructions and worked examples; they can be read again before the quiz."""
     design = visitor.study.design
     if not design.people.tutorial or visitor.participant.state not in ("consented", "ready"):
         return visitor.go("/")
@@ -200,7 +202,7 @@ def _quiz(visitor: Visit) -> Response:
 
 @router.post("/quiz")
 def answer_quiz(visitor: Visitor, form: Posted) -> Response:
-    """A try at the quiz. What was wrong is explained to those who passed."""
+    """Grade an attempt at the quiz. Wrong answers are explained to those who passed."""
     design = visitor.study.design
     given = [form.get(f"quiz-{number}", "") for number in range(1, len(design.quiz) + 1)]
     if not all(given) or visitor.participant.state != "consented":
@@ -232,7 +234,7 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
 
 
 def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
-    """The questions about the participant, as those about a story are shown."""
+    """Show the questions about the participant, in the same form as those about a story."""
     asked = visitor.study.design.people.about
     fields = [
         Field(

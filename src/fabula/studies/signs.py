@@ -1,11 +1,10 @@
-"""Signs that a text was not written where it was handed in: counts of what was done in its field.
+"""Signs that a text was written elsewhere: counts of what was done in its field.
 
-The page counts pastes, how often it was left while somebody wrote, and changes by hand; never what
-was written. An answer is noticeable where something was pasted into it, or where it has fewer
-changes than words, since even a keyboard that writes a word at a time makes one a word. That is a
-reason to look, and no proof: dictation and pasting one's own notes look the same. About 9 % of
-crowd workers' texts were written elsewhere in a study that could tell (doi
-10.1177/25152459261424723).
+The page counts pastes, how often it was left during writing, and manual changes; never the text
+itself. An answer is flagged if something was pasted into it, or if it has fewer changes than words,
+since even a keyboard that enters a word at a time makes one change per word. That is a reason to
+look, not proof: dictation and pasting one's own notes look the same. About 9 % of crowd workers'
+texts were written elsewhere in a study that could detect it (doi 10.1177/25152459261424723).
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ _COUNTS = re.compile(r"([0-9]{1,6}) ([0-9]{1,6}) ([0-9]{1,6})")
 _LOAD = re.compile(r"[0-9a-f]{24}")
 _MAX_FIELDS = 200
 _LEAST_WORDS = 3
-"""Shorter texts are not looked at: `n/a` is typed by anybody."""
+"""Shorter texts are ignored: anybody types `n/a`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Of the texts that somebody wrote in units that they handed in."""
+    """Counts over the texts in a participant's submitted units."""
 
     n_texts: int = 0
-    """Of three words or more."""
+    """Number of texts of three words or more."""
     n_counted: int = 0
-    """Of these, those whose page could count."""
+    """Number of these whose page could count."""
     n_pastes: int = 0
     n_leaves: int = 0
-    """How often the page was left while one of them was written."""
+    """How often the page was left while one of them was being written."""
     n_noticed: int = 0
-    """Texts that were pasted, or changed fewer times than they have words."""
+    """Number of texts that were pasted, or changed fewer times than they have words."""
     n_counted_by_others: int = 0
     n_noticed_of_others: int = 0
 
     @property
     def reason(self) -> str | None:
-        """Why there is no rate."""
+        """The reason why there is no rate."""
         if self.n_counted:
             return None
         return "no_script" if self.n_texts else "no_words"
@@ -67,8 +66,9 @@ class Signs:
 
     @property
     def stands_out(self) -> bool:
-        """Whether so many of so few by chance would be improbable (below 1 in 100), were this
-        person as the others: Fisher's exact test, one-sided.
+        """Return whether the number of flagged texts is unlikely by chance (below 1 in 100).
+
+        The null hypothesis is that this person is like the others: Fisher's exact test, one-sided.
         """
         if self.n_noticed < 2:
             return False
@@ -83,9 +83,9 @@ class Signs:
 def keep_signs(
     connection: Connection, assignment_id: int, known: Iterable[Key], form: Mapping[str, str]
 ) -> None:
-    """The counts that a page sent; those of one load of a page take the place of earlier ones.
+    """Store the counts sent by a page; they replace earlier ones from the same page load.
 
-    known: the fields that there are. Whatever else was sent is left out. Within `Store.writing`.
+    known: the existing fields; anything else sent is ignored. Call within `Store.writing`.
     """
     load = form.get("load", "")
     if not _LOAD.fullmatch(load):
@@ -113,7 +113,7 @@ def _is_text(item: str, prose: Collection[str]) -> bool:
 
 
 def signs_of_all(connection: Connection, design: StudyDesign) -> dict[int, Signs]:
-    """By participant, over the texts that count of units that were handed in."""
+    """Return the counts by participant, over the texts in submitted units."""
     rubrics = [design.rubric, *([design.group_rubric] if design.group_rubric else [])]
     items = [OWN, *(item for rubric in rubrics for item in rubric.items)]
     prose = {item.id for item in items if item.scale.form == "prose"}

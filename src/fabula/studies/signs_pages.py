@@ -1,4 +1,4 @@
-"""Where the page of a unit sends its counts."""
+"""Endpoint to which the page of a unit sends its counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter()
 
 @router.post("/signs")
 def count(visitor: Visitor, form: Posted) -> Response:
-    """Counts come late, and also once a unit was handed in; what is not one of theirs is left."""
+    """Store counts, which may arrive after the unit was submitted; ignore units of others."""
     study = visitor.study
     number = form.get("unit", "")
     if number.isdecimal() and 0 < len(number) < 7 and int(number):

@@ -1,8 +1,8 @@
-"""The file in which SQLite keeps a study: its owner's alone, and whole once it is closed.
+"""The SQLite file of a study: readable by its owner only, and complete once closed.
 
-While the file is open, what was saved last is in a log beside it (`FILE-wal`). SQLite notes in the
-file's header that there is such a log. Closing writes all of it into the file and takes that note
-back. So a file with the note and without the log was copied alone, and answers are missing in it.
+While the file is open, the latest changes are in a log next to it (`FILE-wal`), and SQLite sets a
+flag in the file's header that says so. Closing writes the whole log into the file and clears the
+flag. A file with the flag but without the log was copied alone, and lacks answers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from pathlib import Path
 __all__ = ["checkpoint", "close_file", "is_database", "lacks_log", "log_of", "make_private"]
 
 _OURS = 0x46616273
-"""`application_id` of the files whose closing takes the note back: those of earlier versions of
-Fabula keep it."""
+"""`application_id` of files whose flag is cleared on closing; files from earlier versions of Fabula
+keep the flag.
+"""
 _TO_CLOSE_S = 2.0
 
 
 def log_of(path: Path) -> Path:
-    """Where SQLite keeps what is not in the file yet."""
+    """Return the path of the log with changes not yet in the file."""
     return path.with_name(f"{path.name}-wal")
 
 
 def make_private(path: Path) -> None:
-    """Make the file, for its owner alone; of one that is there, take away what others may do."""
+    """Create the file for its owner only; if it exists, remove others' permissions."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         return
@@ -39,14 +40,14 @@ def make_private(path: Path) -> None:
 
 
 def is_database(path: Path) -> bool:
-    """Whether that is a file of SQLite's."""
+    """Return whether this is an SQLite file."""
     return _header(path).startswith(b"SQLite format 3\0")
 
 
 def lacks_log(path: Path) -> bool:
-    """Whether the file was copied without its log. To be asked before it is opened."""
+    """Return whether the file was copied without its log. Call before opening it."""
     header = _header(path)
-    # Bytes 18 and 19 are 2 where a log is in use, and 68 to 71 hold `application_id`
+    # Bytes 18 and 19 are 2 if a log is in use, and bytes 68 to 71 hold `application_id`
     # (https://www.sqlite.org/fileformat.html).
     is_ours = len(header) == 100 and struct.unpack(">I", header[68:72])[0] == _OURS
     return is_ours and header[18] == 2 and not log_of(path).exists()
@@ -61,8 +62,9 @@ def _header(path: Path) -> bytes:
 
 
 def checkpoint(path: Path) -> None:
-    """Write into the file what is only in its log, as far as nobody reads or writes it just now,
-    and have it say that without its log answers are missing.
+    """Write the log into the file as far as concurrent readers and writers allow.
+
+    Also marks the file so that a copy without its log is recognised as incomplete.
     """
     with suppress(sqlite3.OperationalError), _connected(path) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != _OURS:
@@ -71,19 +73,19 @@ def checkpoint(path: Path) -> None:
 
 
 def close_file(path: Path, *, is_served: bool = False) -> bool:
-    """Write all of the log into the file; whether the file now holds everything by itself.
+    """Write the whole log into the file; return whether the file is now complete by itself.
 
-    is_served: whether nobody else goes on to save. Another program that has the file open and is
-    the last to close it writes the rest of the log into it, but does not take the note back.
+    is_served: whether no other process will save. Another program that has the file open and is the
+    last to close it writes the rest of the log into it, but does not clear the flag.
     """
     try:
         with _connected(path) as connection:
             with suppress(sqlite3.OperationalError):
-                # Only for whoever has the file alone.
+                # Succeeds only with exclusive access.
                 if connection.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete":
                     return True
             if is_served:
-                # The last entry of the log: whoever has it in the file has all before it.
+                # The last entry in the log: a file that contains it contains all earlier ones.
                 connection.execute("PRAGMA application_id=0")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy

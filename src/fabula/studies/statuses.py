@@ -1,4 +1,4 @@
-"""Keeping up with a platform while a study is served: statuses are fetched again and again."""
+"""Polling of a platform's statuses while a study is served."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _END_S = 5.0
 
 @dataclass(slots=True)
 class Statuses:
-    """The statuses of a study's people at Prolific, and how the last attempt to fetch them went."""
+    """The statuses of a study's people at Prolific, and the outcome of the last fetch."""
 
     prolific: Prolific
     studies: Sequence[str]
-    """The study's ids there."""
+    """The study's ids at Prolific."""
     fetched_ms: int | None = None
     problem: str = ""
-    """Why the last attempt failed; empty where it did not."""
+    """Why the last fetch failed; empty if it succeeded."""
 
     def fetch(self, store: Store, stop: threading.Event | None = None) -> Applied | None:
-        """Fetch all and take them over; None where `stop` was set meanwhile.
+        """Fetch and apply all statuses; None if `stop` was set in the meantime.
 
         All or nothing: a list that breaks off changes nothing. Raises `PlatformFailed`,
         `StoreFailed`.
@@ -48,17 +48,17 @@ class Statuses:
 
 @contextmanager
 def followed(store: Store, statuses: Statuses | None, every_s: float) -> Iterator[None]:
-    """Fetch every so many seconds meanwhile, on a thread. A failure is kept and tried again."""
+    """Fetch statuses every `every_s` seconds on a thread. Failures are recorded and retried."""
     if statuses is None:
         yield
         return
     stop = threading.Event()
-    # Nobody waits for a platform that is busy once the server is told to stop.
+    # Shutdown does not wait for a busy platform.
     statuses.prolific = replace(statuses.prolific, wait=stop.wait)
 
     def run() -> None:
         while not stop.is_set():
-            # What went wrong stands in `problem`.
+            # The error is in `problem`.
             with suppress(PlatformFailed, StoreFailed):
                 statuses.fetch(store, stop)
             stop.wait(every_s)

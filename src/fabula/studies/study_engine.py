@@ -1,6 +1,4 @@
-"""A study's database, opened: the engine, the newest form of its tables, and whether it is this
-study's.
-"""
+"""Opening a study's database: engine, migrations, and the check that it is this study's."""
 
 from __future__ import annotations
 
@@ -30,10 +28,10 @@ def open_store(
     create: bool = True,
     amends: bool = False,
 ) -> Store:
-    """The study's database, brought to the newest form. Without a URL it lies beside the study.
+    """Open and migrate the study's database; without a URL, a file next to the study.
 
-    amends: whether what is shown may have changed since, because that is to be recorded. Raises
-    `InputError` where it cannot be had, or holds another study or other documents.
+    amends: whether what is shown may have changed, because the change is to be recorded. Raises
+    `InputError` if the database cannot be opened, or holds another study or other documents.
     """
     default = URL.create("sqlite", database=str(design.path.with_suffix(".db")))
     address = url or default
@@ -77,7 +75,7 @@ def open_store(
 
 
 def open_file(path: Path) -> Store:
-    """A file of SQLite's of any study, brought to the newest form. Raises `InputError`."""
+    """Open and migrate an SQLite file of any study. Raises `InputError`."""
     sqlite_file.make_private(path)
     store = Store(engine_of(URL.create("sqlite", database=str(path)), is_sqlite=True))
     try:
@@ -89,7 +87,7 @@ def open_file(path: Path) -> Store:
 
 
 def _check_file(path: Path) -> None:
-    """Make the file where there is none. Raises `InputError` where it cannot be used."""
+    """Create the file if it does not exist. Raises `InputError` if it is unusable."""
     if sqlite_file.lacks_log(path):
         raise InputError(
             f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
@@ -103,9 +101,9 @@ def _check_file(path: Path) -> None:
 
 
 def _migrate(engine: Engine, where: str) -> None:
-    """Bring the tables to their newest form, one process at a time.
+    """Migrate the tables to the newest schema, one process at a time.
 
-    Raises `InputError` where they are of a form that this version does not know.
+    Raises `InputError` if this version does not know their schema.
     """
     from alembic import command
     from alembic.config import Config

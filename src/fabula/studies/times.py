@@ -1,8 +1,8 @@
-"""How long people took, over a unit and over each of its pages.
+"""Time that participants spent on each unit and each of its pages.
 
-From when a page was opened or saved to what came next, on whichever page. Who leaves in between
-cannot be told from who thinks, so a gap counts ten minutes at most; it is never left out, or a
-slow reader of long stories would seem quick.
+Time runs from when a page was opened or saved to the next event, on any page. Leaving cannot be
+distinguished from thinking, so a gap counts for at most ten minutes; it is never dropped, or slow
+readers of long stories would seem fast.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fabula.studies.participants import pseudonym
 __all__ = ["MOST_MS", "Event", "PageTime", "Timing", "page_times", "spent_ms", "timings"]
 
 MOST_MS = 10 * 60_000
-"""What a gap counts at most."""
+"""Maximum duration counted for a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a participant took over a unit, in seconds."""
+    """A participant's time on a unit, in seconds."""
 
     participant: str
     unit: str
@@ -36,7 +36,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class PageTime:
-    """How long a participant took over a page of a unit, in seconds."""
+    """A participant's time on a page of a unit, in seconds."""
 
     rater: str
     unit: str
@@ -48,7 +48,7 @@ class PageTime:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that somebody did on a page, which is empty where it is not known."""
+    """An action on a page; `page` is empty if not known."""
 
     at_ms: int
     page: str
@@ -56,7 +56,7 @@ class Event:
 
 
 def spent_ms(events: Iterable[Event]) -> dict[str, int]:
-    """By page, how long until the next event, each gap capped; what comes last has none."""
+    """Return the time by page until the next event, each gap capped; the last event has none."""
     spent: dict[str, int] = {}
     in_order = sorted(events, key=lambda event: event.at_ms)
     for one, after in itertools.pairwise(in_order):
@@ -65,7 +65,7 @@ def spent_ms(events: Iterable[Event]) -> dict[str, int]:
 
 
 def timings(connection: Connection) -> list[Timing]:
-    """Time over each unit, in the order of participants and units."""
+    """Return the time on each unit, in the order of participants and units."""
     events = _events(connection, {})
     return [
         Timing(
@@ -79,7 +79,7 @@ def timings(connection: Connection) -> list[Timing]:
 
 
 def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> list[PageTime]:
-    """Time over each page that was opened or answered. pages: those of each unit."""
+    """Return the time on each page that was opened or answered. pages: those of each unit."""
     found = []
     events = _events(connection, pages)
     for row in _assignments(connection):
@@ -107,7 +107,7 @@ def _assignments(connection: Connection) -> Sequence[Row[Any]]:
 
 
 def _events(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> dict[int, list[Event]]:
-    """What was done with each assignment: given, opened, saved, handed in."""
+    """Return the events of each assignment: assigned, opened, saved, submitted."""
     of_key = {
         unit: {key: page.name for page in own for q in page.questions for key in (q.key, q.why)}
         for unit, own in pages.items()

@@ -1,4 +1,4 @@
-"""What participants are given: units of documents, and what must never reach their browser."""
+"""Units of documents for participants, and what must never reach their browser."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one participant reads at a time: the stories of a group, or a story and its feedback."""
+    """The texts one participant reads at a time: a group's stories, or a story and its feedback."""
 
     key: str
-    """Known to the researcher only."""
+    """Visible to the researcher only."""
     documents: tuple[Document, ...]
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """What conditions may name; never sent to anybody."""
+    """Facts available to conditions; never sent to a browser."""
     stories: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))
-    """What it tells its reader about: for each story the version that is read, None where several
-    are. Whoever has seen a story as it was knows what was changed in it."""
+    """The stories it reveals: for each, the version that is read, or None for several. A reader who
+    has seen the original knows what was changed.
+    """
     n_versions: int = 0
-    """The most versions of one story that it holds by itself; 0 and 1 give nothing away."""
+    """Maximum number of versions of one story within the unit; 0 and 1 reveal nothing."""
 
 
 def read_units(design: StudyDesign) -> list[Unit]:
-    """The units of a study, in the order of its documents. Raises `InputError`."""
+    """Return the units of a study, in the order of its documents. Raises `InputError`."""
     path = design.documents
     if not path.exists():
         raise InputError(f"{design.path}: documents: {path} does not exist")
@@ -76,7 +77,7 @@ def read_units(design: StudyDesign) -> list[Unit]:
 
 
 def _check_checks(design: StudyDesign, units: Sequence[Unit]) -> None:
-    """Raise `InputError` where what checks attention comes after more units than anybody reads."""
+    """Raise `InputError` if an attention check comes after more units than anybody reads."""
     people = design.people
     if design.kind == "ttcw" or not (people.repeat or people.attention):
         return
@@ -94,11 +95,11 @@ def _check_checks(design: StudyDesign, units: Sequence[Unit]) -> None:
 def _marks(
     documents: Sequence[Document], *, is_feedback: bool = False, shows_original: bool = False
 ) -> tuple[Mapping[str, str | None], int]:
-    """The stories that documents are versions of, by their ids and by their words; each with the
-    version that is read, or None. Then the most versions of one.
+    """Return the stories that documents are versions of, and the most versions of any.
 
-    is_feedback: whether they are pieces of feedback, each with the story that it is about.
-    shows_original: whether the reader is shown in the end how a story was before it was changed.
+    Stories are keyed by their ids and by their words; each has the version that is read, or None
+    for several. is_feedback: whether the documents are pieces of feedback, each with the story it
+    is about. shows_original: whether the reader is finally shown the story before it was changed.
     """
     found: dict[str, set[str]] = {}
     for document in documents:
@@ -116,13 +117,13 @@ def _marks(
 
 
 def _digest(text: object) -> str:
-    """Of the words; empty for none."""
+    """Return a digest of the words; empty for none."""
     words = " ".join(str(text).split())
     return hashlib.sha256(words.encode(errors="replace")).hexdigest() if words else ""
 
 
 class Seen:
-    """What one person has read of each story, and what they may still read."""
+    """Versions of each story that one person has read, and what they may still read."""
 
     def __init__(self, per_story: int, units: Iterable[Unit] = ()) -> None:
         self._per_story = per_story
@@ -135,7 +136,7 @@ class Seen:
             self._versions.setdefault(mark, []).append(version)
 
     def allows(self, unit: Unit) -> bool:
-        """Whether nothing in the unit gives away what was done to a story, here or before."""
+        """Return whether the unit, with earlier ones, keeps secret what was done to each story."""
         for mark, version in unit.stories.items():
             seen = self._versions.get(mark)
             if seen and (
@@ -146,7 +147,7 @@ class Seen:
 
 
 def count_for_one_person(units: Sequence[Unit], per_story: int = 1) -> int:
-    """How many units one person can be given without knowing a story before it is read."""
+    """Return how many units one person can read before a story has been revealed to them."""
     seen, n = Seen(per_story), 0
     for unit in units:
         if seen.allows(unit):
@@ -161,13 +162,14 @@ def _stories(path: Path) -> list[Document]:
     return list(read_documents([str(path)]))
 
 
-class NoGroup(InputError):  # noqa: N818 (as its base is called by what is wrong)
-    """A story does not say which group it belongs to."""
+class NoGroup(InputError):  # noqa: N818 (names what is wrong)
+    """A story does not name its group."""
 
 
 def group_field_of(path: Path) -> str:
-    """The field that groups the stories of a file: `group`, or the plot that each was written from
-    as `fabula stories write` says it.
+    """Return the field that groups the stories of a file.
+
+    That is `group`, or the plot that each was written from, as recorded by `fabula stories write`.
     """
     stories = _stories(path)
     has_groups = any("group" in story.meta for story in stories)
@@ -178,7 +180,7 @@ def group_field_of(path: Path) -> str:
 def _pairs(
     groups: Mapping[str, Sequence[Document]], design: StudyDesign
 ) -> dict[str, Sequence[Document]]:
-    """What is compared at a time, by what it is called. Raises `InputError`."""
+    """Return the groups of documents to compare, by name. Raises `InputError`."""
     size, listed = design.at_once, list(groups.values())
     for group, members in groups.items():
         if len(members) == 1:
@@ -218,7 +220,7 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Seque
 
 
 def units_digest(units: Sequence[Unit]) -> str:
-    """Eight digits over all that is read, so that nobody goes on with other documents."""
+    """Return an eight-digit digest of all texts, so that nobody resumes with other documents."""
     digest = hashlib.sha256()
     for unit in units:
         for document in unit.documents:

@@ -1,8 +1,8 @@
-"""What participants are shown, version by version.
+"""Versions of what participants are shown.
 
-What decides the answers (the questions, the quiz, the order) stays as it was once somebody has a
-text. Words around the questions, slips in a text, its author, and further texts may change: each
-change is a version of its own with the reason for it, and every page view says which version it
+What determines the answers (the questions, the quiz, the order) is fixed once somebody has been
+given a text. Wording around the questions, typos in a text, its author, and additional texts may
+change: each change is a new version with its reason, and every page view records which version it
 showed.
 """
 
@@ -54,32 +54,32 @@ _GONE = "people have read it, and the study no longer has it; put its texts, and
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """All that decides what participants see, and what is known of it."""
+    """Everything that determines what participants see, and its known properties."""
 
     fixed: Mapping[str, str]
-    """What decides the answers, by what it is called: a digest of each."""
+    """Digests of what determines the answers, by name."""
     texts: Mapping[str, str]
-    """What participants are told, by name."""
+    """Texts shown to participants, by name."""
     documents: Mapping[str, Mapping[str, str]]
     """The fields of each document, by its id."""
     units: Mapping[str, Sequence[str]]
     """The ids of each unit's documents."""
     set_fields: Sequence[str] = ()
-    """Fields of documents that decide what is asked, or who may read what."""
+    """Fields of documents that determine what is asked, or who may read what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that differs between two versions; None is what was not there."""
+    """A difference between two versions; None means absent."""
 
     where: str
     before: str | None
     after: str | None
     refused: str = ""
-    """Why it cannot be changed any more; empty where it can."""
+    """Why the change is not allowed; empty if it is."""
 
     def line(self) -> str:
-        """In a sentence: what is new, or which words changed."""
+        """Describe the change in a sentence: what is new, or which words changed."""
         if self.before is None or self.after is None:
             return f"{self.where}: {'new' if self.before is None else 'left out'}"
         edits = list(_edits(self.before, self.after))
@@ -90,19 +90,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version, and what came with it."""
+    """A version and its changes."""
 
     number: int
     """From 1, in order."""
     at_ms: int
     why: str
     digest: str
-    """Of the study as it was: `StudyDesign.digest`."""
+    """Digest of the study at the time: `StudyDesign.digest`."""
     changes: Sequence[Change] = field(default_factory=tuple)
 
 
 def shown_by(design: StudyDesign, units: Sequence[Unit]) -> Shown:
-    """What a study shows as its file and its documents are now."""
+    """Return what a study shows with its current file and documents."""
     group = design.group_rubric
     fixed = {
         "design": design.kind,
@@ -110,7 +110,7 @@ def shown_by(design: StudyDesign, units: Sequence[Unit]) -> Shown:
         "reason_words": design.reason_words,
         "seed": design.seed,
         "ties": design.ties,
-        # Not said of studies from before there were sets of four, which all have two at once.
+        # Omitted for studies from before sets of four existed, which all show two at once.
         **({"at_once": design.at_once} if design.at_once > 2 else {}),
         "quiz": (design.quiz, design.quiz_pass),
         "language": (design.labels.language, design.labels.digest),
@@ -136,10 +136,10 @@ def changes_between(
     begun: Collection[str] = (),
     oldest: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> list[Change]:
-    """What differs, in the order of the study.
+    """Return the differences, in the order of the study.
 
-    begun: the units that somebody was given. oldest: the fields of each document as it was first
-    shown; many slips, one after the other, do not make another text.
+    begun: units that have been assigned. oldest: the fields of each document as first shown, since
+    a series of small corrections must not add up to another text.
     """
     return [
         *_fixed_changes(before, now),
@@ -178,7 +178,7 @@ def _document_changes(
     for id_ in {**before.documents, **now.documents}:
         old, new = before.documents.get(id_), now.documents.get(id_)
         if old is None or new is None:
-            # One that somebody was given is missing from its unit, which was said above.
+            # An assigned document that is missing from its unit was reported above.
             if id_ not in given:
                 yield Change(id_, old["text"] if old else None, new["text"] if new else None)
             continue
@@ -191,7 +191,7 @@ def _document_changes(
 
 
 def _why_kept(name: str, old: str, new: str, now: Shown) -> str:
-    """Why a field of a text that somebody has read cannot become so; empty where it can."""
+    """Return why a field of a text already read cannot change this way; empty if it can."""
     if name in now.set_fields:
         return "decides what people were asked about it; put it back"
     if name not in _READ:
@@ -207,7 +207,7 @@ def _why_kept(name: str, old: str, new: str, now: Shown) -> str:
 
 
 def _edits(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """The runs of words that differ."""
+    """Yield the runs of words that differ."""
     a, b = old.split(), new.split()
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     for kind, a0, a1, b0, b1 in matcher.get_opcodes():
@@ -225,9 +225,7 @@ def _digest(text: str) -> str:
 
 
 def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
-    """Raise `InputError` where the answers in there are to something else; otherwise note which
-    version is shown.
-    """
+    """Raise `InputError` if the stored answers are to other content; otherwise note the version."""
     now = shown_by(design, units)
     with store.writing() as connection:
         held = {row.key: row.value for row in connection.execute(select(settings))}
@@ -274,7 +272,7 @@ def _refusal(changed: Sequence[Change], design: StudyDesign, where: str) -> str:
 def _check_older(
     held: Mapping[str, str], design: StudyDesign, units: Sequence[Unit], where: str
 ) -> None:
-    """The same for a database of a version that kept digests alone. Raises `InputError`."""
+    """Check a database from a version that stored digests only. Raises `InputError`."""
     for name, now in (("questions", design.digest), ("documents", units_digest(units))):
         if held.get(name, now) != now:
             raise InputError(
@@ -284,10 +282,10 @@ def _check_older(
 
 
 def amend(store: Store, design: StudyDesign, units: Sequence[Unit], why: str) -> list[Change]:
-    """What was changed since the newest version; recorded as a new one where a reason is given.
-    Before anybody has been given a text there are no versions to compare.
+    """Return the changes since the newest version; record them as a new one if a reason is given.
 
-    Raises `InputError` where something was changed that decides the answers.
+    Before anybody has been given a text, there are no versions to compare. Raises `InputError` if
+    something that determines the answers has changed.
     """
     now, where = shown_by(design, units), str(design.path)
     with store.writing() as connection:
@@ -314,7 +312,7 @@ def amend(store: Store, design: StudyDesign, units: Sequence[Unit], why: str) ->
 
 
 def read_versions(connection: Connection) -> list[Version]:
-    """All versions, each with what it changed, the first one first."""
+    """Return all versions with their changes, oldest first."""
     rows = connection.execute(select(versions).order_by(versions.c.number)).all()
     begun = _begun(connection)
     found: list[Version] = []
@@ -328,7 +326,7 @@ def read_versions(connection: Connection) -> list[Version]:
 
 
 def note_texts(connection: Connection, participant: int, version: int) -> None:
-    """Remember that somebody was shown the texts of a version."""
+    """Record that a participant was shown the texts of a version."""
     known = select(texts_shown.c.version).where(
         texts_shown.c.participant_id == participant, texts_shown.c.version == version
     )
@@ -339,7 +337,7 @@ def note_texts(connection: Connection, participant: int, version: int) -> None:
 
 
 def versions_seen(connection: Connection) -> dict[int, str]:
-    """By participant, the versions of which they were shown anything: `1, 2`."""
+    """Return by participant the versions of which they were shown anything: `1, 2`."""
     places = _places(connection)
     found: dict[int, set[int]] = {}
     in_units = select(assignments.c.participant_id, page_views.c.version).join(
@@ -352,8 +350,9 @@ def versions_seen(connection: Connection) -> dict[int, str]:
 
 
 def versions_viewed(connection: Connection) -> dict[tuple[int, str], list[tuple[int, int]]]:
-    """By assignment and page, when it was opened and which version it showed; empty as long as
-    there is one version only.
+    """Return when each page of an assignment was opened, and which version it showed.
+
+    Empty while there is only one version.
     """
     places = _places(connection)
     if len(places) < 2:
@@ -361,14 +360,15 @@ def versions_viewed(connection: Connection) -> dict[tuple[int, str], list[tuple[
     found: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for row in connection.execute(select(page_views).order_by(page_views.c.id)):
         seen = found.setdefault((row.assignment_id, row.page), [])
-        # Views from before there were versions are of the first.
+        # Views from before versions existed are of the first.
         seen.append((row.at_ms, places.get(row.version, 1)))
     return found
 
 
 def first_digest(connection: Connection) -> str | None:
-    """Of the study as it began, which what was corrected since does not change; None where no
-    version was recorded.
+    """Return the digest of the study at its start, unaffected by later corrections.
+
+    None if no version was recorded.
     """
     query = select(versions.c.digest).order_by(versions.c.number).limit(1)
     digest: str | None = connection.execute(query).scalar()
@@ -376,20 +376,20 @@ def first_digest(connection: Connection) -> str | None:
 
 
 def newest_version(connection: Connection) -> int | None:
-    """The number of what is to be shown now."""
+    """Return the number of the version to show now."""
     query = select(versions.c.number).order_by(versions.c.number.desc()).limit(1)
     number: int | None = connection.execute(query).scalar()
     return number
 
 
 def _places(connection: Connection) -> dict[int | None, int]:
-    """From 1, by number."""
+    """Return the position of each version, from 1, by its stored number."""
     rows = connection.execute(select(versions.c.number).order_by(versions.c.number))
     return {row.number: place for place, row in enumerate(rows, 1)}
 
 
 def has_begun(connection: Connection) -> bool:
-    """Whether somebody has been given a text."""
+    """Return whether anybody has been given a text."""
     return bool(_begun(connection))
 
 
@@ -398,7 +398,7 @@ def _begun(connection: Connection) -> set[str]:
 
 
 def _oldest(connection: Connection) -> dict[str, Mapping[str, str]]:
-    """The fields of each document in the first version that has it."""
+    """Return the fields of each document in the first version that contains it."""
     found: dict[str, Mapping[str, str]] = {}
     for row in connection.execute(select(versions).order_by(versions.c.number)):
         for id_, fields in _read(connection, row.content).documents.items():

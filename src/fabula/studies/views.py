@@ -1,7 +1,7 @@
-"""What the pages of a study show: never more than a participant may know.
+"""View data for the pages of a study: never more than a participant may know.
 
-Everything here is made of the texts and the form. Where a story comes from, who wrote it, what was
-done to it, its name among the documents: none of it is passed on, so that no template can show it.
+Everything here is built from the texts and the form. Where a story comes from, who wrote it, what
+was done to it, its document id: none of it is passed on, so that no template can show it.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ STATIC = {
     "signs.js": (_HERE / "static" / "signs.js", "text/javascript"),
     "study.js": (_HERE / "static" / "study.js", "text/javascript"),
 }
-"""All that is served as it lies; nothing else of the disk can be asked for."""
+"""Static files; no other file on disk can be requested."""
 
 _ENVIRONMENT = page_environment(_HERE / "templates", static=STATIC)
 
 
 def render(template: str, labels: Labels = ENGLISH, **values: Any) -> str:
-    """A page in a language; organisers' pages are in English."""
+    """Render a page in a language; organisers' pages are in English."""
     return _ENVIRONMENT.get_template(template).render(
         labels=labels, t=labels.marked, script_labels=json.dumps(labels.for_script()), **values
     )
 
 
 def told(text: str) -> list[str]:
-    """A text of the researcher's or a story, as paragraphs."""
+    """Split a researcher's text or a story into paragraphs."""
     return [visible(paragraph) for paragraph in paragraphs_of(text) if paragraph.strip()]
 
 
 def field_name(key: Key) -> str:
-    """What a field is called in the page: `1:narrative_ending`."""
+    """Return the name of a field in the page: `1:narrative_ending`."""
     return ":".join(key)
 
 
 def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
-    """The answers in a form that was sent."""
+    """Return the answers in a submitted form."""
     found = {}
     for name, value in form.items():
         part, colon, item = name.partition(":")
@@ -65,7 +65,7 @@ def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A question as the page shows it."""
+    """A question as shown on the page."""
 
     question: Question
     name: str
@@ -85,7 +85,7 @@ def page_view(
     problems: Mapping[Key, str],
     opened: Collection[str],
 ) -> dict[str, Any]:
-    """Everything that a page of a unit shows. opened: the pages that were opened so far."""
+    """Return everything that a page of a unit shows. opened: the pages opened so far."""
     facts = assignment.unit.facts
     locked = page in locked_pages(pages, assignment)
     fields = [
@@ -125,7 +125,7 @@ def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, 
     documents = unit.documents
     if shown.isdecimal():
         document = documents[order[int(shown) - 1]]
-        # A piece of feedback holds its story beside it; a story may have a column of that name.
+        # A piece of feedback includes its story; a story may have a column of that name.
         text = str(document.meta["story"]) if design.kind == "feedback" else document.text
         title = labels("story_n", n=shown) if len(documents) > 1 else labels("story")
     elif shown == "feedback":
@@ -136,7 +136,7 @@ def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, 
 
 
 def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, Any]]:
-    """The questions on all stories, story by story, each with how it begins."""
+    """Return the questions on all stories, story by story, each with its opening words."""
     found = []
     for number in range(1, len(assignment.order) + 1):
         part = str(number)
@@ -152,9 +152,9 @@ def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, An
 
 
 def _listed(design: StudyDesign, pages: Sequence[Page], here: Page) -> Sequence[Page]:
-    """The pages that are named: where they build on each other, none that is still to come.
+    """Return the pages to list; if pages build on each other, none that is still to come.
 
-    Whether there is another one may tell what was done to the story.
+    The existence of another page may reveal what was done to the story.
     """
     return pages if design.kind != "feedback" else pages[: pages.index(here) + 1]
 

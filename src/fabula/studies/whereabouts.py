@@ -1,5 +1,6 @@
-"""Where a participant is, and how much is left: of what they have themselves been given, and of
-nothing that tells what was done to a story.
+"""A participant's progress and remaining work.
+
+Covers only what they have been given themselves, and nothing that reveals what was done to a story.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fabula.text import TextSettings
 __all__ = ["all_are_opened", "first_unopened", "where_they_are"]
 
 # Silent reading of English fiction is about 240 words a minute (Brysbaert 2019, doi
-# 10.1016/j.jml.2019.104047). What a question takes is a guess, and only for the sentence.
+# 10.1016/j.jml.2019.104047). The time per question is a guess, used only for this sentence.
 _WORDS_A_MINUTE = 240
 _MINUTES_A_QUESTION = 0.25
 _MINUTES_A_REASON = 0.5
@@ -31,8 +32,10 @@ def where_they_are(
     answers: Answers,
     n_for_one: int,
 ) -> str:
-    """`Story 3 of 4, about 20 minutes left`; in the design feedback, where the number of questions
-    depends on what was done to the story, only which of their pieces it is.
+    """Return a progress line such as `Story 3 of 4, about 20 minutes left`.
+
+    In the design feedback, where the number of questions depends on what was done to the story, it
+    only says which of their pieces this is.
     """
     parts, say = [], design.labels
     stories = [one for one in pages if one.name.startswith("story-")]
@@ -49,11 +52,11 @@ def where_they_are(
 
 
 def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) -> float:
-    """To read the stories without an answer so far, and to answer what is open."""
+    """Estimate the minutes to read the stories without answers and to answer what is open."""
     minutes = 0.0
     for page in pages:
         if not any(answers.get(question.key) for question in page.questions):
-            # What is asked again was read before.
+            # Texts of repeated questions have been read before.
             for part in page.shows if page.name != AGAIN else ():
                 text = assignment.unit.documents[assignment.document(part)].text
                 minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
@@ -71,9 +74,9 @@ def _left(say: Labels, minutes: float) -> str:
 
 
 def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> Page | None:
-    """The first page with a text that was never opened, before which nobody can compare them all.
+    """Return the first page with a text never opened; comparing all texts has to wait for it.
 
-    What has an answer was opened, also where nobody wrote down when.
+    A page with an answer counts as opened, even if no view was recorded.
     """
     answered = {part for (part, _), value in answers.items() if value}
     for page in pages:
@@ -83,5 +86,5 @@ def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answ
 
 
 def all_are_opened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> bool:
-    """Whether every page with a text was opened."""
+    """Return whether every page with a text has been opened."""
     return first_unopened(pages, opened, answers) is None

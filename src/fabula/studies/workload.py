@@ -1,6 +1,4 @@
-"""What a design asks of people, before anybody is invited: how many, how much, and what it cannot
-keep from them.
-"""
+"""Workload of a design before anybody is invited: people, readings, and what it reveals."""
 
 from __future__ import annotations
 
@@ -20,31 +18,32 @@ _MOST_STEPS = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How many people it takes. A reading is a unit read by one person."""
+    """The number of people needed. A reading is a unit read by one person."""
 
     n_readings: int
     n_for_one_person: int
-    """Units, at most: by `per_participant`, and by what would give a story away."""
+    """Maximum units per person: limited by `per_participant`, and by what would reveal a story."""
     n_people: int
-    """At least: fewer cannot fill it, however it is shared out."""
+    """Lower bound: fewer people cannot suffice under any assignment."""
     n_people_shared_out: int | None
-    """As units are shared out here, where each reads all that they are given; None where that is
-    too much to try."""
+    """People needed with the actual assignment, if each reads all that they are given; None if that
+    is too expensive to compute.
+    """
     giving_away: tuple[str, ...]
-    """Units that hold several versions of one story by themselves."""
+    """Units that contain several versions of one story."""
 
 
 def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
-    """What the design asks for with these units.
+    """Return the workload of the design with these units.
 
-    Of units about one story a person reads one (or `per_story` that show the same version); so a
-    story with K units takes K times `raters` people. Where each unit is about one story, the
-    largest of these and all readings over what a person reads is enough: dealt out in turn, story
+    A person reads one of the units about a story (or `per_story` that show the same version); so a
+    story with K units takes K times `raters` people. If each unit is about one story, the maximum
+    of these and of all readings divided by readings per person is enough: assigned in turn, story
     by story, nobody gets two of one.
     """
     n_readings = design.raters * len(units)
     n_for_one = min(count_for_one_person(units, design.per_story), design.per_participant)
-    # A unit is never read twice by one person.
+    # Nobody reads a unit twice.
     n_people = max(math.ceil(n_readings / n_for_one), design.raters, *_by_story(design, units))
     return Workload(
         n_readings=n_readings,
@@ -58,7 +57,7 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
 
 
 def _by_story(design: StudyDesign, units: Sequence[Unit]) -> Iterator[int]:
-    """How many people each story takes: nobody reads two versions of it."""
+    """Yield the number of people per story: nobody reads two versions of it."""
     versions: dict[str, Counter[str | None]] = {}
     for unit in units:
         for mark, version in unit.stories.items():
@@ -74,7 +73,10 @@ def _by_story(design: StudyDesign, units: Sequence[Unit]) -> Iterator[int]:
 def _shared_out(
     design: StudyDesign, units: Sequence[Unit], n_for_one: int, n_people: int
 ) -> int | None:
-    """How many come before all is read, each being given units until none is left for them."""
+    """Simulate assignment; return how many people arrive until everything is read.
+
+    Each person gets units until none is left for them.
+    """
     if n_people * n_for_one * len(units) > _MOST_STEPS:
         return None
     known = {unit.key: unit for unit in units}

@@ -1,7 +1,7 @@
-"""The words of participants' pages: one catalogue a language, all of them with the same keys.
+"""Interface text of participants' pages: one catalogue per language, all with the same keys.
 
-English and German ship; a study may bring a catalogue of its own. What people are asked, and what
-they read, stands in the study's file and its rubric, in whatever language these are.
+English and German are included; a study may add a catalogue of its own. The questions and the texts
+to read are in the study's file and its rubric, in any language.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Labels:
 
     words: Mapping[str, Any]
     digest: str = ""
-    """Of a catalogue that a study brings; empty of those that ship."""
+    """Digest of a study's own catalogue; empty for those included."""
 
     @property
     def language(self) -> str:
-        """As HTML names it: `de`."""
+        """Language code for HTML: `de`."""
         return str(self.words["language"])
 
     def __call__(self, key: str, **values: object) -> str:
-        """What a page says, with these values in it."""
+        """Return a label with these values filled in."""
         return self._words(key, values).format(**values)
 
     def marked(self, key: str, **values: object) -> Markup:
-        """The same for a template: the catalogue may hold HTML, and values are escaped."""
+        """Return a label for a template: it may contain HTML, and values are escaped."""
         return Markup(self._words(key, values)).format(**values)
 
     def _words(self, key: str, values: Mapping[str, object]) -> str:
@@ -64,26 +64,26 @@ class Labels:
         return str(found.get(str(values["n"]), found["other"]))
 
     def answer(self, answer: str) -> str:
-        """A fixed answer as it is shown; one of a rubric's own is shown as it is."""
+        """Return a fixed answer as displayed; a rubric's own answers are unchanged."""
         return str(self.words["answers"].get(answer, answer))
 
     def item(self, item: Item) -> Item:
-        """An item that every study of a design asks, in the words of this language."""
+        """Translate an item that is built into a design."""
         own = self.words["items"].get(item.id)
         return item if own is None else replace(item, **own)
 
     def rubric(self, rubric: Rubric) -> Rubric:
-        """A rubric of such items; the same one where the language has no words for them."""
+        """Translate a rubric of built-in items; returns it unchanged if there is no translation."""
         items = tuple(map(self.item, rubric.items))
         return rubric if items == rubric.items else replace(rubric, items=items)
 
     def for_script(self) -> dict[str, str]:
-        """What the page's script says; it fills in the values itself."""
+        """Return the labels for the page's script, which fills in the values itself."""
         return {key: str(self.words[key]) for key in _SCRIPTED}
 
 
 def load_labels(language: str, folder: Path | None = None) -> Labels:
-    """The catalogue of a language that ships, or of a file (`.toml`) in `folder`.
+    """Load an included catalogue, or one from a file (`.toml`) in `folder`.
 
     Raises `InputError` naming what the file lacks.
     """
@@ -109,7 +109,7 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
 
 
 def _fault(words: Mapping[str, Any]) -> str | None:
-    """What is wrong with a catalogue, beside the English one."""
+    """Return what is wrong with a catalogue compared with the English one."""
     for key, english in ENGLISH.words.items():
         found = words.get(key)
         if found is None:
@@ -140,7 +140,7 @@ def _fault(words: Mapping[str, Any]) -> str | None:
 
 
 def _texts_of(found: Any) -> list[Any]:
-    """One text, or those of a table that has one for the rest."""
+    """Return a text as a list, or the texts of a table with a key `other`."""
     if isinstance(found, str):
         return [found]
     return [*found.values()] if isinstance(found, dict) and "other" in found else []

@@ -1,5 +1,5 @@
-// Buttons that copy a link, beside the fields that hold the links. Without this script a link is
-// copied from its field.
+// Buttons that copy a link, next to the link's field. Without this script, links are copied from
+// the field.
 "use strict";
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     try {
       await navigator.clipboard.writeText(field.value);
     } catch {
-      // Pages without https have no clipboard of that kind.
+      // The clipboard API needs a secure context.
       document.execCommand("copy");
     }
     const said = button.textContent;

@@ -1,10 +1,10 @@
-// Counts, for each answer, how often something was pasted into it, the page was left while it was
-// written, and how often what stands in it was changed by hand. What was written is not read.
+// Counts, for each answer, pastes, how often the page was left during writing, and manual changes.
+// The text itself is not read.
 "use strict";
 (() => {
   const form = document.querySelector(".asking form");
   const hidden = (name) => form.elements.namedItem(name).value;
-  // Counts are those since the page was loaded, so that one that is sent twice counts once.
+  // Counts are cumulative since the page was loaded, so that one sent twice counts once.
   const load = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
   const counts = new Map();
   let last = "", timer = 0, isChanged = false;
@@ -35,7 +35,7 @@
     const isPaste = event.inputType === "insertFromPaste" || event.inputType === "insertFromDrop";
     count(event.target.name, isPaste ? "pastes" : "keys");
   });
-  // A choice is no writing; it says that this page could count.
+  // A choice is not writing; it shows that this page could count.
   form.addEventListener("change", (event) => { if (event.target.type === "radio") count(event.target.name, "keys"); });
   addEventListener("blur", () => count(last, "leaves"));
   document.addEventListener("visibilitychange", () => { if (document.visibilityState === "hidden") send(); });

@@ -1,5 +1,5 @@
-// Saves every answer as it is given, and shows the questions that follow from it. Without this
-// script the same form is sent by its buttons.
+// Saves every answer as it is given, and shows its follow-up questions. Without this script, the
+// buttons submit the same form.
 "use strict";
 (() => {
   const form = document.querySelector(".asking form");
@@ -9,7 +9,7 @@
   const waiting = new Map(), ended = new Set();
   let sending = null, timer = 0, failures = 0, leaving = false;
   document.documentElement.classList.add("alive");
-  // Reloading a page that came as the answer to a form must not send that form again.
+  // Reloading a page that was the response to a form must not submit that form again.
   history.replaceState(null, "", location.href);
 
   const say = (text, wrong = false) => {
@@ -26,7 +26,7 @@
     timer = setTimeout(send, wait);
   }
 
-  // One request at a time; whoever calls meanwhile waits for the one that is under way.
+  // One request at a time; other calls wait for the one in progress.
   function send() {
     clearTimeout(timer);
     if (!sending && waiting.size) {
@@ -42,7 +42,7 @@
     body.set("ended", [...ended].join(" "));
     ended.clear();
     for (const own of form.querySelectorAll("input[type=hidden]")) body.set(own.name, own.value);
-    // A page that is hidden may be gone before the answer comes; the request must outlive it.
+    // A hidden page may be closed before the response arrives; the request must outlive it.
     const keepalive = document.visibilityState === "hidden";
     try {
       const reply = await fetch(form.dataset.save, {
@@ -55,7 +55,7 @@
       if (waiting.size) timer = setTimeout(send, 0);
     } catch (error) {
       failures += 1;
-      // What was typed since is newer than what failed.
+      // Input typed since then is newer than the failed save.
       for (const [name, value] of batch) if (!waiting.has(name)) waiting.set(name, value);
       if (error.message === "403") { say(label("not_saved_closed"), true); return; }
       say(label("not_saved_retrying"), true);
@@ -64,7 +64,7 @@
     }
   }
 
-  // Everything that waits is saved: true; it could not be: false.
+  // Resolves to true once all pending answers are saved, to false if saving failed.
   async function flush() {
     while (waiting.size || sending) {
       const before = failures;
@@ -95,7 +95,7 @@
     }
   }
 
-  // Other questions apply now. What is being typed stays, and so does the place on the page.
+  // Different questions apply now. Keep the text being typed and the scroll position.
   function replace(content) {
     const active = document.activeElement;
     const id = active && active.id, name = active && active.name, value = active && active.value;
@@ -138,7 +138,7 @@
     if (line.textContent !== text) line.textContent = text;
   }
 
-  // Two stories with one place: said as soon as it is so, and no longer once it is not.
+  // Show a message while two stories have the same rank.
   function compareRanks() {
     const taken = new Map();
     for (const input of form.querySelectorAll(".ranks input:checked")) {
@@ -150,7 +150,7 @@
   }
 
   form.addEventListener("change", (event) => {
-    // Only a reason that somebody has left is told to be too short.
+    // A reason is reported as too short only after the field has lost focus.
     if (event.target.tagName === "TEXTAREA") ended.add(event.target.name);
     note(event.target, 0);
   });
@@ -158,12 +158,12 @@
     if (event.target.tagName === "TEXTAREA") note(event.target, 700);
   });
 
-  // A page is left only once all of it is saved: a lost connection keeps it where it is.
+  // Leave the page only once everything is saved: without a connection it stays open.
   form.addEventListener("submit", async (event) => {
     if (leaving) { event.preventDefault(); return; }
     leaving = true;
     if (!waiting.size && !sending) {
-      // Whoever stops the page from loading can press the button again.
+      // If loading is stopped, the button can be pressed again.
       setTimeout(() => { leaving = false; }, 3000);
       return;
     }
@@ -175,7 +175,7 @@
     const button = [...form.querySelectorAll("button")].find((e) => e.value === name);
     form.requestSubmit(button);
   });
-  // All answers are saved by then. Sending them again could undo what another tab has changed.
+  // All answers are saved by then. Sending them again could undo changes from another tab.
   form.addEventListener("formdata", (event) => {
     for (const name of [...event.formData.keys()]) {
       if (name.includes(":")) event.formData.delete(name);
@@ -196,10 +196,10 @@
     if (!leaving && (waiting.size || sending)) { send(); event.preventDefault(); }
   });
   addEventListener("online", () => { failures = 0; send(); });
-  // A page from the browser's memory may hold old answers: ask for it anew.
+  // A page from the back/forward cache may hold old answers: reload it.
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-  // The page of a form that was sent comes with its text where the reader left it.
+  // After a form is submitted, restore the scroll position of the text.
   const text = document.getElementById("text");
   if (text) {
     const key = `${location.pathname} ${field("unit")?.value}`;

@@ -102,7 +102,7 @@ class Backend(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the documents and their tokenization; determines which numbers compare."""
+        """Identifies the documents and their tokenisation; determines which numbers compare."""
 
     @property
     def settings(self) -> TextSettings: ...

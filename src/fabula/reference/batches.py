@@ -1,4 +1,4 @@
-"""Tokenization of a stream of documents in batches, in parallel and in order."""
+"""Tokenisation of a stream of documents in batches, in parallel and in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _N_SMALL = 7
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """A batch of tokenized documents, as returned by a worker."""
+    """A batch of tokenised documents, as returned by a worker."""
 
     tokens: NDArray[np.uint32]
     """Indices into `words`, counted from 1; 0 ends each document."""
@@ -89,6 +89,6 @@ def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
 def tokenise_stream(
     stream: Iterator[Document], settings: TextSettings, batch_chars: int, n_jobs: int
 ) -> Iterator[TokenBatch]:
-    """Tokenize batches, in order, with a bounded number of them in progress."""
+    """Tokenise batches, in order, with a bounded number of them in progress."""
     tokenise = partial(tokenise_batch, settings=settings)
     yield from in_order(tokenise, in_batches(stream, batch_chars), n_jobs, n_small=_N_SMALL)

@@ -1,6 +1,6 @@
 """Building a reference corpus: documents in, immutable shards out.
 
-Documents come as a stream and are cut into batches; batches are tokenized in parallel; a shard is
+Documents come as a stream and are cut into batches; batches are tokenised in parallel; a shard is
 filled with whole batches. Where a batch or a shard ends depends only on the documents and the
 parameters, never on the number of workers or on an interruption, and the same holds for every byte
 written.

@@ -1,4 +1,4 @@
-"""Building a reference on a cluster: any node tokenizes batches, each shard is one task.
+"""Building a reference on a cluster: any node tokenises batches, each shard is one task.
 
 Documents are read here, or by the nodes if they have an address. Where a batch or a shard ends is
 decided here, from the batches' summaries, by the same rules as in `build` on one machine; so every

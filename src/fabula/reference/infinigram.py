@@ -44,7 +44,7 @@ class _Stopped(LookupFailed):
 class InfiniGramWeb(IndexElsewhere):
     """A corpus behind infini-gram's public HTTP API, or behind a compatible server.
 
-    Matches are exact as the server counts: it tokenizes each n-gram as if a space stood before it,
+    Matches are exact as the server counts: it tokenises each n-gram as if a space stood before it,
     and finds only whole tokens. It accepts queries of up to 1,000 characters or 500 tokens; a
     longer match is reported as the longest that can be queried, never below 32 words.
 

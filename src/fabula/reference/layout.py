@@ -412,7 +412,7 @@ def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def document_line(document: Document) -> bytes:
-    """Serialize a document as a line of the shard's documents; `Shard.document` reads it back."""
+    """Serialise a document as a line of the shard's documents; `Shard.document` reads it back."""
     row: dict[str, Any] = {"id": document.id, "text": document.text}
     if document.author is not None:
         row["author"] = document.author

@@ -81,7 +81,7 @@ class Service:
         states.when_changed = self._changed
 
     async def answer(self, work: Callable[[], tuple[BaseModel, int]]) -> Response:
-        """The result of `work`, serialized in the thread that computed it."""
+        """The result of `work`, serialised in the thread that computed it."""
 
         def found() -> tuple[bytes, int]:
             answered, n_words = work()

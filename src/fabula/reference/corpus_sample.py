@@ -1,15 +1,15 @@
-"""A sample of a public corpus: the files to read, and the documents of them to keep.
+"""A sample of a public corpus: which files to read, and which of their documents to keep.
 
 The rule, `files1` in manifests, depends on hashes of the seed and of names alone, so the same seed
 gives the same sample wherever a build is interrupted:
 
 - Files are sorted by SHA-256(seed, name).
-- If each file is one document, files are read in that order until they hold the number of words.
-  The last one is kept whole, so no document is kept or left out because of its own length.
-- Otherwise, the first files are read that together hold that number of words, by their sizes where
-  known, and at least as many as the catalogue requires for the corpus. A document of them is kept
-  if SHA-256(seed, name, number) falls below a share, the same for all: within the files read, every
-  document has the same probability, and the sample has about the requested number of words.
+- If each file is one document, files are read in that order until they contain the requested number
+  of words. The last one is kept whole, so no document is kept or left out because of its length.
+- Otherwise, the first files are read that together contain that number, by their sizes where known,
+  and at least as many files as the catalogue requires for the corpus. Each of their documents is
+  kept if SHA-256(seed, name, number) falls below a share, the same for all: within the files read,
+  every document has the same probability, and the sample has about the requested number of words.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The files to read of a corpus; chosen before any text is read."""
+    """The files to read from a corpus; chosen before any text is read."""
 
     collection: Collection
     rule: SampleRule
@@ -155,7 +155,7 @@ def is_kept(seed: int, key: str, number: int, share: float) -> bool:
 def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
     """List the corpus's files and choose among them.
 
-    Raises `InputError` if they cannot be listed, or if a part is requested of unknown total size.
+    Raises `InputError` if listing fails, or if a part of a corpus of unknown size is requested.
     """
     listed = _list_files(collection, rule.author)
     names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What every reference is to the measures, whether a corpus on disk or an index elsewhere."""
+"""The interface of references to the measures, for corpora on disk and external indexes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ServerAway(LookupFailed):
-    """A server answered nothing for several texts in a row: it makes no sense to go on."""
+    """A server failed to answer for several texts in a row, so the run stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class LocatedText:
         return len(self.words.words)
 
     def raw(self, first: int, n_words: int) -> str:
-        """The n-gram of `n_words` words from word `first` on, as it stands in the text."""
+        """The n-gram of `n_words` words from word `first`, as written in the text."""
         return self.text[int(self.words.starts[first]) : int(self.words.ends[first + n_words - 1])]
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A place in the reference where an n-gram stands."""
+    """A place in the reference where an n-gram occurs."""
 
     number: int
     """The document's number in the reference."""
@@ -63,28 +63,28 @@ class Attribution:
 
     count: int
     n_documents: int
-    """Different documents that hold it."""
+    """The number of distinct documents that contain it."""
     is_bounded: bool
-    """Whether not all the places of the n-gram were looked at for documents: it is too frequent,
-    or the reference only counts."""
+    """Whether some places of the n-gram were not searched for documents: it is too frequent, or the
+    reference only counts."""
     sources: tuple[Occurrence, ...]
     missing_sources: str | None = None
-    """Why sources that there are could not be had."""
+    """Why existing sources could not be retrieved."""
 
 
 Matches = NDArray[np.int32] | LookupFailed
 """Length of the longest n-gram that starts at each word and occurs in the reference (int32, shape
-(n_words,)); or why that could not be found out, which is never the same as no match."""
+(n_words,)); or why it could not be determined, which is never the same as no match."""
 
 
 def described(backend: Backend) -> str:
-    """How large a reference is and how old, for people."""
+    """The size and age of a reference, for people."""
     age = str(backend.age)
     return f"{backend.size}, years {age}" if age == "unknown" else f"{backend.size}, {age}"
 
 
 def or_why_not(look_up: Callable[[], NDArray[np.int32]]) -> Matches:
-    """What `look_up` finds, or why it failed. Raises `ServerAway`."""
+    """The result of `look_up`, or why it failed. Raises `ServerAway`."""
     try:
         return look_up()
     except ServerAway:
@@ -94,39 +94,39 @@ def or_why_not(look_up: Callable[[], NDArray[np.int32]]) -> Matches:
 
 
 class Backend(Protocol):
-    """A reference that can say how long its longest matches are."""
+    """A reference that can compute longest matches."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """A name for people."""
 
     @property
     def fingerprint(self) -> str:
-        """Stands for the documents and how they became words; it decides what compares."""
+        """Identifies the documents and their tokenisation; determines which numbers compare."""
 
     @property
     def settings(self) -> TextSettings: ...
 
     @property
     def size(self) -> str:
-        """How large it is, for people: `716,959 words in 270 documents`."""
+        """Its size, for people: `716,959 words in 270 documents`."""
 
     @property
     def age(self) -> Age:
-        """How old its documents are, as far as it is known."""
+        """How old its documents are, as far as is known."""
 
     def locate(self, text: str) -> TextWords:
-        """The words of `text` in the reference's normal form, and where they stand."""
+        """The words of `text` in the reference's normal form, with their positions."""
 
     def close(self) -> None:
-        """Let go of what it holds open."""
+        """Release open resources."""
 
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """The longest matches of many texts; documents numbered in `exclude` do not count.
+        """The longest matches of many texts, ignoring documents numbered in `exclude`.
 
-        Raises `LookupFailed` where it makes no sense to go on.
+        Raises `LookupFailed` if continuing is pointless.
         """
 
     def cite(
@@ -137,4 +137,4 @@ class Backend(Protocol):
         *,
         exclude: Iterable[int] = (),
     ) -> list[Attribution]:
-        """Where n-grams of a text come from: each its first word, and its number of words."""
+        """The sources of n-grams of a text, each given as (first word, number of words)."""

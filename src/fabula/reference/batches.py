@@ -1,4 +1,4 @@
-"""From a stream of documents to batches of token ids, in parallel and in order."""
+"""Tokenisation of a stream of documents in batches, in parallel and in order."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["TokenBatch", "tokenise_batch", "tokenise_stream"]
 
 _BLOCK_CHARS = 1 << 16
 _N_SMALL = 7
-"""So few batches are not worth starting workers for."""
+"""Up to this number of batches, starting workers is not worthwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """A batch of documents as words: what a worker hands back."""
+    """A batch of tokenised documents, as returned by a worker."""
 
     tokens: NDArray[np.uint32]
-    """Places in `words` counted from 1; 0 ends each document."""
+    """Indices into `words`, counted from 1; 0 ends each document."""
     words: list[str]
     n_tokens: list[int]
-    """By document, its end included."""
+    """Per document, including its end."""
     ids: list[str]
     blocks: list[tuple[bytes, int]]
-    """Compressed lines, and how many documents they hold."""
+    """Compressed lines, and the number of documents in them."""
     n_read: int
     content: int
     head: str
 
 
 def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
-    """Turn documents into token ids; those without a word are left out (but counted as read)."""
+    """Convert documents to token ids; those without words are left out (but counted as read)."""
     known: dict[str, int] = {}
     parts: list[NDArray[np.uint32]] = []
     n_tokens: list[int] = []
@@ -54,7 +54,7 @@ def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBa
         parts.append(np.array(numbers, np.uint32))
         n_tokens.append(len(numbers))
         kept.append(document)
-    # Different raw words may have one normal form; only the distinct ones are worth normalising.
+    # Several raw words may have the same normal form; only distinct ones are normalised.
     words: dict[str, int] = {}
     forms = settings.normalise(list(known))
     table = np.zeros(len(known) + 1, np.uint32)
@@ -89,6 +89,6 @@ def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
 def tokenise_stream(
     stream: Iterator[Document], settings: TextSettings, batch_chars: int, n_jobs: int
 ) -> Iterator[TokenBatch]:
-    """Batches as words, in order, with a bounded number of them under way."""
+    """Tokenise batches, in order, with a bounded number of them in progress."""
     tokenise = partial(tokenise_batch, settings=settings)
     yield from in_order(tokenise, in_batches(stream, batch_chars), n_jobs, n_small=_N_SMALL)

@@ -1,8 +1,9 @@
 """Building a reference corpus: documents in, immutable shards out.
 
-Documents come as a stream and are cut into batches; batches become words in parallel; whole batches
-fill a shard until it is full. Where a batch or a shard ends depends only on the documents and the
-parameters, never on the number of workers or on an interruption, and so does every byte written.
+Documents come as a stream and are cut into batches; batches are tokenised in parallel; a shard is
+filled with whole batches. Where a batch or a shard ends depends only on the documents and the
+parameters, never on the number of workers or on an interruption, and the same holds for every byte
+written.
 """
 
 from __future__ import annotations
@@ -50,20 +51,20 @@ _JOURNAL = "building.json"
 _BATCH_CHARS = 1 << 20
 
 _RESERVED_BYTES = 400 << 20
-"""The interpreter, the compiled kernels, and a worker's batch."""
+"""Reserved for the interpreter, the compiled kernels, and a worker's batch."""
 _BYTES_PER_TOKEN = 18
-"""Measured while a suffix array is built, a copy of the tokens included."""
+"""Measured during suffix array construction, including a copy of the tokens."""
 _BYTES_PER_WORD = 250
-"""A word of the vocabulary in a Python dictionary, and while it is sorted."""
+"""For a word of the vocabulary in a Python dictionary, and during sorting."""
 _MAX_SHARD_TOKENS = 2**32 - 2
 
 
 @dataclass(frozen=True, slots=True)
 class BuildParameters:
-    """What decides where shards end."""
+    """The parameters that determine where shards end."""
 
     shard_tokens: int = 133_000_000
-    """With the batch that fills it a shard stays below 2**27, so that a place takes 27 bits."""
+    """With the batch that fills it, a shard stays below 2**27, so that a place takes 27 bits."""
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:
@@ -74,7 +75,7 @@ class BuildParameters:
 
     @property
     def batch_chars(self) -> int:
-        # Small shards, as in tests, need batches of their size. Four characters make a token.
+        # Small shards, as in tests, need smaller batches. Assumes four characters per token.
         return min(_BATCH_CHARS, 4 * self.shard_tokens)
 
     def is_full(self, n_tokens: int, n_vocabulary: int) -> bool:
@@ -84,23 +85,23 @@ class BuildParameters:
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """Which shards are to be written, and how."""
+    """The shards to write, and how to write them."""
 
     home: Home
-    """Where the corpus lies."""
+    """Location of the corpus."""
     first: int
-    """The number of the first that is not there."""
+    """The number of the first shard to write."""
     settings: TextSettings
     parameters: BuildParameters
     report: Report
 
     def name_of(self, k: int) -> str:
-        """The name of the k-th shard that is to be written."""
+        """The name of the k-th shard to write."""
         return f"{self.first + k:05d}"
 
 
 WriteShards = Callable[[Iterator[Document], ShardPlan], Iterator[ShardInfo]]
-"""Writes the documents of a stream as shards; says what each holds, in order."""
+"""Writes a stream of documents as shards; yields what each contains, in order."""
 
 
 def build_reference(
@@ -116,13 +117,13 @@ def build_reference(
     source: Mapping[str, Any] | None = None,
     write: WriteShards | None = None,
 ) -> Manifest:
-    """Build a corpus at `path`, or finish one whose build was interrupted.
+    """Build a corpus at `path`, or resume an interrupted build.
 
-    `path`: a folder, or an address of an object store. `written_by` names the models that wrote the
-    documents, where models did; `source` is the public corpus that they are a sample of, with its
-    rule. `write` does the work elsewhere than in `n_jobs` processes here.
-    Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
-    another corpus, or an unfinished build of other documents or parameters (unless `restart`).
+    `path`: a folder, or the address of an object store. `written_by` names the models that wrote
+    the documents, if models did; `source` is the public corpus that they are a sample of, with its
+    sampling rule. `write` replaces the `n_jobs` processes on this machine as the way to do the
+    work. Repeating a finished build changes nothing. Raises `CorpusError` if `path` holds another
+    corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
     stream = _stream_of(documents)
     home = open_home(path)
@@ -138,7 +139,7 @@ def build_reference(
                 found.written_by,
                 found.source,
             )
-            # The same sample of the same files is not fetched again only to be compared.
+            # Do not download the same sample of the same files again just to compare it.
             if there == asked and (source is not None or _holds(found, 0, stream)):
                 _forget_finished(home, found)
                 return found
@@ -160,9 +161,9 @@ def add_documents(
     report: Report = lambda stage: None,
     write: WriteShards | None = None,
 ) -> Manifest:
-    """Add documents to the corpus at `path`, in new shards; finishes an interrupted addition.
+    """Add documents to the corpus at `path`, in new shards; resumes an interrupted addition.
 
-    Adding again what was added last changes nothing, unless `restart`, or some of it was removed.
+    Repeating the last addition changes nothing, unless `restart` is set or some of it was removed.
     """
     stream = _stream_of(documents)
     home = open_home(path)
@@ -192,13 +193,13 @@ def add_documents(
 
 
 def _stream_of(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents one after the other. Raises `InputError` where they are none."""
-    # Those that lie elsewhere are not fetched to be looked at.
+    """Iterate over the documents. Raises `InputError` if there are none."""
+    # Remote documents are not fetched for this check.
     return documents if isinstance(documents, FarDocuments) else _Dated(check_documents(documents))
 
 
 class _Dated(Iterator[Document]):
-    """Documents, and the years that those read so far say in their field `year`."""
+    """Documents, with the range of the years in the field `year` of those read so far."""
 
     def __init__(self, documents: Iterator[Document]) -> None:
         self._documents = documents
@@ -223,7 +224,7 @@ def _extend(
     first = len(manifest.shards)
     _begin(home, manifest, restart)
     done: list[ShardInfo] = []
-    # Those that were written out of order, before an interruption, are kept when they are reached.
+    # Shards written out of order before an interruption are kept when they are reached.
     while (info := read_shard_info(home, f"{first + len(done):05d}")) is not None:
         report(f"checking what is done (shard {int(info.name) + 1})")
         done.append(info)
@@ -246,7 +247,7 @@ def _extend(
 
 
 def _check_room(home: Home) -> None:
-    """Refuse to build among files that are not a corpus's, which `restart` might replace."""
+    """Refuse to build among files that are not part of a corpus, which `restart` might replace."""
     if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
         raise CorpusError(f"{home.spec}: is a file; `out` names a folder to build")
     names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
@@ -265,7 +266,7 @@ def _check_room(home: Home) -> None:
 
 
 def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
-    """Whether the shards from `first` on hold just the documents of the stream."""
+    """Whether the shards from `first` on hold exactly the documents of the stream."""
     settings = manifest.settings
     return all(_is_of(shard, stream, settings) for shard in manifest.shards[first:]) and not any(
         settings.has_words(document.text) for document in stream
@@ -273,14 +274,14 @@ def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
 
 
 def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings) -> bool:
-    """Whether a shard was made of the next documents of the stream, which are read."""
+    """Whether a shard was made of the next documents of the stream; consumes them."""
     read = (d.text for d in islice(stream, shard.n_read))
     content = sum(content_digest([text]) for text in read if settings.has_words(text)) % 2**256
     return f"{content:x}" == shard.content
 
 
 def _unfinished(home: Home) -> dict[str, Any] | None:
-    """What a build or addition noted that did not reach its end."""
+    """The note left by an unfinished build or addition."""
     journal = home.read(_JOURNAL)
     if journal is None:
         return None
@@ -291,14 +292,14 @@ def _unfinished(home: Home) -> dict[str, Any] | None:
 
 
 def _forget_finished(home: Home, manifest: Manifest) -> None:
-    """Remove the note of a build that was stopped between its last two steps."""
+    """Remove the note of a build that was interrupted between its last two steps."""
     plan = _unfinished(home)
     if plan is not None and plan["first"] < len(manifest.shards):
         home.remove(_JOURNAL)
 
 
 def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
-    """Note what is being built; refuse to go on with something else."""
+    """Note what is being built; refuse to resume something else."""
     plan = {
         "fabula": __version__,
         **REFERENCE.mark,
@@ -316,7 +317,7 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
                 f"version; repeat its command, or start over with `restart`"
             )
         return
-    # Until all that was there is gone, nothing of it may be taken for a part of this build.
+    # Until all old files are deleted, none may be taken for part of this build.
     clearing = {"clearing": True, "first": plan["first"]}
     home.write(_JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:

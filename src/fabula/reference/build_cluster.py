@@ -1,9 +1,9 @@
-"""Building a reference on a cluster: batches become words anywhere, a shard is a task.
+"""Building a reference on a cluster: any node tokenises batches, each shard is one task.
 
-The documents are read here, or by the nodes where they have an address. Where a batch or a shard
-ends is decided here, from what is said of them, as `build` decides it on one machine; so every byte
-is the same, however many nodes there are and whichever of them are lost. Words travel from node to
-node and not through here.
+Documents are read here, or by the nodes if they have an address. Where a batch or a shard ends is
+decided here, from the batches' summaries, by the same rules as in `build` on one machine; so every
+byte is the same, whatever the number of nodes and whichever of them are lost. Words travel from
+node to node, not through this process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["on_cluster"]
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What decides where a shard ends, and what it is to be."""
+    """What determines where a shard ends, and what it contains."""
 
     n_tokens: int
     n_vocabulary: int
@@ -42,7 +42,7 @@ class _Summary:
 
 @dataclass(slots=True)
 class _Filling:
-    """A shard that is being filled, as references to its batches."""
+    """A shard being filled, as references to its batches."""
 
     batches: list[Any] = field(default_factory=list)
     words: list[Any] = field(default_factory=list)
@@ -50,7 +50,7 @@ class _Filling:
     known: set[str] = field(default_factory=set)
     """The words of the batches before those."""
     n_more: int = 0
-    """Words of the last batches, one that is in several of them counted in each."""
+    """Words of the last batches, counted once for each batch that contains them."""
     n_tokens: int = 0
     n_documents: int = 0
     n_read: int = 0
@@ -66,7 +66,7 @@ class _Filling:
         self.content += summary.content
 
     def is_full(self, cluster: Cluster, parameters: BuildParameters) -> bool:
-        """As in `build`. The words are fetched only where their number may decide it."""
+        """As in `build`. The words are fetched only if their number may decide it."""
         if not parameters.is_full(self.n_tokens, len(self.known) + self.n_more):
             return False
         if not parameters.is_full(self.n_tokens, 0):
@@ -78,10 +78,10 @@ class _Filling:
 
 
 def on_cluster(cluster: Cluster) -> WriteShards:
-    """For `build_reference`: write the shards on the nodes of this cluster.
+    """A `write` for `build_reference`: the nodes of this cluster write the shards.
 
-    Each node writes to the corpus by its own name, so it must lie in an object store, or in a
-    folder that all of them share.
+    Each node writes to the corpus under the same name, so it must be in an object store, or in a
+    folder that all nodes share.
     """
 
     def write(stream: Iterator[Document], plan: ShardPlan) -> Iterator[ShardInfo]:
@@ -93,8 +93,8 @@ def on_cluster(cluster: Cluster) -> WriteShards:
             name = plan.name_of(k)
             plan.report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
             asked = home, name, shard.n_read, shard.content, n_threads
-            # Batches are arguments, not asked for by the task: it begins when they are there, and
-            # those that were lost with a node are made again before.
+            # Batches are passed as arguments, not fetched by the task: it starts when they are
+            # ready, and those lost with a node are recomputed first.
             writing.append((name, build(*asked, *shard.batches)))
             if len(writing) > cluster.n_cpus():
                 yield _written(cluster, plan.home, *writing.popleft())
@@ -120,7 +120,7 @@ def _fill(cluster: Cluster, stream: Iterator[Document], plan: ShardPlan) -> Iter
 def _tokenised(
     cluster: Cluster, stream: Iterator[Document], plan: ShardPlan
 ) -> Iterator[tuple[Any, Any, _Summary]]:
-    """Each batch and its vocabulary, where they lie, and what it says of itself; in order."""
+    """References to each batch and its vocabulary, and the batch's summary; in order."""
     tokenise = cluster.task(_tokenise, num_returns=3, num_cpus=1)
     pending: deque[tuple[Any, Any, Any]] = deque()
 
@@ -129,7 +129,7 @@ def _tokenised(
         return batch, words, cluster.get(summary)
 
     for batch in _batches(stream, plan.parameters.batch_chars):
-        # The pieces are arguments, so the task begins where most of them are.
+        # The pieces are arguments, so the task starts on the node that has most of them.
         pending.append(tokenise(plan.settings, batch.first, batch.stop, *batch.pieces))
         if len(pending) > 2 * cluster.n_cpus():
             yield first()
@@ -157,7 +157,7 @@ def _tokenise(
 def _write(
     home: Home, name: str, n_read: int, content: int, n_threads: int, *batches: TokenBatch
 ) -> ShardInfo:
-    # An attempt on a node that was lost may have come to its end.
+    # An attempt on a node that was lost may have finished.
     if (kept := kept_shard(home, name, n_read, content)) is not None:
         return kept
     shard = ShardBatches()
@@ -173,7 +173,7 @@ def _write(
 
 
 def _say_nothing(_: str) -> None:
-    """Who waits is told by the process that gave the work."""
+    """No progress messages: the process that submitted the work shows them."""
 
 
 def _written(cluster: Cluster, home: Home, name: str, task: Any) -> ShardInfo:

@@ -1,7 +1,7 @@
-"""Public corpora and web-scale indexes by name: what each is, where it is read from, what it costs.
+"""Public corpora and web-scale indexes by name: what they are, their addresses, their cost.
 
-The entries stand in `catalogue.toml`, with the pages that they were checked against. A file of the
-same form adds corpora, or says where another copy of a known one lies.
+The entries are in `catalogue.toml`, with the pages they were checked against. A file in the same
+format adds corpora, or gives the location of another copy of a known one.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ MINI_URL = "https://api.infini-gram-mini.io/"
 _SHIPPED = Path(__file__).parent / "catalogue.toml"
 
 _BYTES_A_WORD = 5.8
-"""Of English: PG-19's bytes over its publisher's count of words."""
+"""For English: PG-19's bytes divided by its publisher's word count."""
 _WORDS_A_TOKEN = 0.75
-"""Of English web text in tokens of language models, roughly."""
+"""For English web text and tokens of language models, roughly."""
 _BUILT_WORDS_A_S = 800_000.0
 """One core, from text: 66 million words of books in 79 s (docs/scale.md)."""
 _INDEX_BYTES_A_WORD = 11.9
-"""Of a corpus on disk, passages included: 65.9 MB for 5.55 million words of books and speeches."""
+"""For a corpus on disk with passages: 65.9 MB for 5.55 million words of books and speeches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where a corpus's files are: exactly one of `pattern`, `listing` and `table` is given."""
+    """The location of a corpus's files: exactly one of `pattern`, `listing` and `table` is set."""
 
     pattern: str = ""
     """An address with wildcards."""
     listing: str = ""
-    """The address of a file that holds a path a line, each under `base`."""
+    """The address of a file with one path per line, each under `base`."""
     table: str = ""
-    """The address of a CSV; `base` with a row's columns put in is the address of a text."""
+    """The address of a CSV; `base` formatted with a row's columns is the address of a text."""
     base: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
-    """What columns of the table must hold."""
+    """Required values of columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A public corpus that a reference can be built of."""
+    """A public corpus from which a reference can be built."""
 
     name: str
     title: str
@@ -72,10 +72,10 @@ class Collection:
     tells: str
     tells_not: str
     checked: tuple[str, ...]
-    """Pages that say so."""
+    """Pages that the entry was checked against."""
     n_documents: int | None = None
     n_words: int | None = None
-    """As its publisher counts."""
+    """As counted by its publisher."""
     n_bytes: int | None = None
     n_download_bytes: int | None = None
     n_tokens: int | None = None
@@ -83,19 +83,19 @@ class Collection:
     youngest: int | None = None
     """The last year in which a document can have been written."""
     youngest_is: str = ""
-    """What happened in that year: printed, crawled, released, written."""
+    """What happened in that year, e.g. printed, crawled, released, written."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The columns of id, text, title, author and year, where its rows have them."""
+    """The columns of id, text, title, author and year, if its rows have them."""
     years_table: str = ""
     """The address of a CSV without a header: an id, a title, and the year of the text."""
     min_files: int = 1
     one_a_file: bool = False
     wait_s: float = 0.0
-    """Seconds between requests that its server asks for."""
+    """Seconds between requests, as its server requires."""
 
     @property
     def about_words(self) -> int | None:
-        """How many words it holds, estimated where its publisher does not count them."""
+        """Its number of words, estimated if its publisher does not count them."""
         if self.n_words is not None:
             return self.n_words
         if self.n_bytes is not None:
@@ -103,7 +103,7 @@ class Collection:
         return None if self.n_tokens is None else round(self.n_tokens * _WORDS_A_TOKEN)
 
     def cost_of(self, n_words: int) -> Cost:
-        """What a reference of so many of its words takes, and its download at the least."""
+        """The cost of a reference of `n_words` of its words, with a lower bound on the download."""
         whole = self.about_words
         download = None
         if self.n_download_bytes is not None and whole:
@@ -113,29 +113,29 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a reference takes: estimates from measured rates."""
+    """The cost of a reference: estimates from measured rates."""
 
     build_s: float
-    """On one core, without what reading over the network takes."""
+    """On one core, excluding the time to read over the network."""
     disk_bytes: int
-    """With the passages that near matches are searched in."""
+    """Including the passages used to find near matches."""
     download_bytes: int | None
-    """At least; None where the size of the files is not published."""
+    """A lower bound; None if the size of the files is not published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What looking a text up over HTTP takes, about."""
+    """The approximate cost of looking up a text over HTTP."""
 
     lookups_a_word: float
     lookup_s: float
 
     def minutes_of(self, n_words: int, n_parallel: int = 8) -> float:
-        """Of a text, with so many look-ups at a time."""
+        """Minutes for a text, with `n_parallel` lookups at a time."""
         return n_words * self.lookups_a_word * self.lookup_s / n_parallel / 60
 
     def expectation(self, n_parallel: int = 8) -> str:
-        """For people, before a run."""
+        """A message for people, before a run."""
         n = round(1000 * self.lookups_a_word)
         minutes = max(1, round(self.minutes_of(1000, n_parallel)))
         unit = "minute" if minutes == 1 else "minutes"
@@ -146,14 +146,14 @@ class Pace:
 
 
 BY_TOKENS = Pace(2.0, 0.2)
-"""The search asks twice a word at most; a count takes 20 ms (Liu et al. 2024), and the network."""
+"""At most two lookups per word; a count takes 20 ms (Liu et al. 2024), plus the network."""
 BY_CHARACTERS = Pace(3.0, 1.0)
-"""With what stands beside words besides; a count takes 0.4 to 1.7 s (Xu et al. 2025)."""
+"""Also looks up neighbours of words; a count takes 0.4 to 1.7 s (Xu et al. 2025)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A web-scale index that answers over HTTP."""
+    """A web-scale index available over HTTP."""
 
     name: str
     title: str
@@ -163,35 +163,35 @@ class Index:
     n_bytes: int | None = None
     by_characters: bool = False
     also: str = ""
-    """Another way to write its name, which its server does not know."""
+    """An alternative spelling of its name, which its server does not know."""
 
     @property
     def url(self) -> str:
-        """The public server that answers for it."""
+        """The public server that serves it."""
         return MINI_URL if self.by_characters else API_URL
 
     @property
     def pace(self) -> Pace:
-        """What asking it takes."""
+        """The cost of querying it."""
         return BY_CHARACTERS if self.by_characters else BY_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything that has a name."""
+    """All named corpora and indexes."""
 
     corpora: Mapping[str, Collection]
     indexes: Mapping[str, Index]
 
     def corpus(self, name: str) -> Collection:
-        """Raises `InputError` for a name that is not there."""
+        """Raises `InputError` for an unknown name."""
         if name not in self.corpora:
             known = ", ".join(self.corpora)
             raise InputError(f"{name}: not a corpus of the catalogue; it has {known}")
         return self.corpora[name]
 
     def index(self, name: str) -> Index | None:
-        """The index of that name, however it is written; None for one that is not known."""
+        """The index with that name, in any spelling; None if unknown."""
         for one in self.indexes.values():
             if name in (one.name, one.also):
                 return one
@@ -199,7 +199,7 @@ class Catalogue:
 
 
 def read_catalogue(own: Path | None = None) -> Catalogue:
-    """What ships, and what the file `own` adds or puts in its place. Raises `InputError`."""
+    """The built-in entries, with those of the file `own` added or replaced. Raises `InputError`."""
     shipped = _shipped()
     if own is None:
         return shipped

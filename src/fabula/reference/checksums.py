@@ -1,9 +1,9 @@
-"""Checksums of a corpus's files: compared when it is opened first, and remembered.
+"""Checksums of a corpus's files: compared when the corpus is first opened, then cached.
 
     CACHE/checked/KEY.json     by file of a folder: its size, times and inode, and its SHA-256
 
-KEY stands for the folder. What was compared once costs nothing until the file changes; the files of
-a small folder are compared each time. Rows of JSON carry the checksum of what they say.
+KEY stands for the folder. A file is compared again only after it changes, except that the files of
+a small folder are compared each time. JSON rows contain a checksum of their own content.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Report = Callable[[str], None]
 
 _SEAL = "sha256"
 _SMALL_BYTES = 4 << 20
-"""A folder of no more is compared each time; that takes milliseconds."""
+"""Folders up to this size are compared each time; that takes milliseconds."""
 _MANY_BYTES = 1 << 30
-"""Of more it is said how far the comparison is."""
+"""Above this size, progress is reported."""
 _SETTLED_NS = 2 * 10**9
-"""A file that was written just now may change again within the same tick of the clock."""
+"""A file written more recently may change again within the same tick of the clock."""
 
 
 def check_files(
     folders: Sequence[tuple[Path, Mapping[str, str]]], report: Report = lambda stage: None
 ) -> None:
-    """Compare the SHA-256 of the files of these folders, but those that were compared before.
+    """Compare the SHA-256 of the files of these folders, except those already compared.
 
-    folders: each with the checksums by file name. Raises `CorpusError` that names the first file
-    that is missing, or is not what was written.
+    folders: each with its checksums by file name. Raises `CorpusError` that names the first file
+    that is missing or changed.
     """
     checked = [_Folder(folder, files) for folder, files in folders]
     new = [(folder, name) for folder in checked for name in folder.new]
@@ -67,7 +67,7 @@ def check_files(
 
 
 class _Folder:
-    """The files of one folder, and which of them were compared before."""
+    """The files of one folder, and which of them are already compared."""
 
     def __init__(self, path: Path, files: Mapping[str, str]) -> None:
         self.path = path
@@ -81,7 +81,7 @@ class _Folder:
         self.new = [name for name in files if known.get(name) != self._entry(name)]
 
     def check(self, name: str) -> None:
-        """Raises `CorpusError` where the file is not what was written."""
+        """Raises `CorpusError` if the file is not as it was written."""
         if checksum(self.path / name) != self.files[name]:
             raise CorpusError(
                 f"{self.path / name}: damaged, it has changed since it was written; restore it "
@@ -89,7 +89,7 @@ class _Folder:
             )
 
     def remember(self) -> None:
-        """Note what was compared. Where that cannot be written, it is compared each time."""
+        """Save which files were compared. If that fails, they are compared each time."""
         if self._is_small or not self.new:
             return
         before = time.time_ns() - _SETTLED_NS
@@ -113,7 +113,7 @@ class _Folder:
         return known if isinstance(known, dict) else {}
 
     def _stamp(self, name: str) -> list[int]:
-        """What a change of the file alters: size, its content's time and its own, inode."""
+        """The attributes that change with the file: size, modification and change times, inode."""
         try:
             found = (self.path / name).stat()
         except (OSError, ValueError) as error:
@@ -125,12 +125,12 @@ class _Folder:
 
 
 def seal(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with the checksum of what it says."""
+    """Add a checksum of the row's content to it."""
     return {**row, _SEAL: _digest(row)}
 
 
 def parse_row(data: bytes, file: str) -> dict[str, Any]:
-    """A row of JSON. Raises `CorpusError` that names the file where it is none."""
+    """Parse a row of JSON. Raises `CorpusError` that names the file if it is not one."""
     try:
         row = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -141,9 +141,9 @@ def parse_row(data: bytes, file: str) -> dict[str, Any]:
 
 
 def check_seal(row: dict[str, Any], file: str) -> None:
-    """Raise `CorpusError` where a row does not say what was written.
+    """Raise `CorpusError` if a row is not as it was written.
 
-    Rows from before they had a checksum are taken as they are.
+    Rows from versions without checksums are accepted.
     """
     said = {key: value for key, value in row.items() if key != _SEAL}
     if _SEAL in row and row[_SEAL] != _digest(said):
@@ -154,7 +154,7 @@ def check_seal(row: dict[str, Any], file: str) -> None:
 
 
 def read_row(home: Home, name: str) -> dict[str, Any] | None:
-    """What a sealed row there says; None where there is none. Raises `CorpusError`."""
+    """Read a sealed row; None if there is none. Raises `CorpusError`."""
     if (data := home.read(name)) is None:
         return None
     file = f"{home.spec}/{name}"

@@ -1,15 +1,15 @@
-"""A sample of a public corpus: which of its files are read, and which of their documents kept.
+"""A sample of a public corpus: which files to read, and which of their documents to keep.
 
-The rule, `files1` in manifests, decides by hashes of the seed and of names alone, so the same seed
+The rule, `files1` in manifests, depends on hashes of the seed and of names alone, so the same seed
 gives the same sample wherever a build is interrupted:
 
-- The files are put in the order of SHA-256(seed, name).
-- Where a file is a document, files are read in that order until the words are there. The one that
-  fills the sample is kept whole, so no document is kept or left out for its own length.
-- Else the first files are read that together hold the words, by their sizes where those are known,
-  and at least as many as the catalogue wants of the corpus. Of their documents each is kept where
-  SHA-256(seed, name, number) falls below one share, the same for all: within the files that are
-  read every document has the same chance, and the sample has about as many words as were asked for.
+- Files are sorted by SHA-256(seed, name).
+- If each file is one document, files are read in that order until they contain the requested number
+  of words. The last one is kept whole, so no document is kept or left out because of its length.
+- Otherwise, the first files are read that together contain that number, by their sizes where known,
+  and at least as many files as the catalogue requires for the corpus. Each of their documents is
+  kept if SHA-256(seed, name, number) falls below a share, the same for all: within the files read,
+  every document has the same probability, and the sample has about the requested number of words.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _YEAR = re.compile(r"\d{4}")
 
 @dataclass(frozen=True, slots=True)
 class SampleRule:
-    """What decides a sample."""
+    """The parameters of a sample."""
 
     n_words: int | None
     """None for all."""
     seed: int = 0
     n_files: int | None = None
-    """Files to read at least."""
+    """Minimum number of files to read."""
     author: str = ""
 
 
@@ -61,7 +61,7 @@ class _Listed:
     """A file of the corpus."""
 
     key: str
-    """Its name in the listing, which its place in the order is drawn from."""
+    """Its name in the listing, which determines its place in the order."""
     address: str
     source: FileSource | None = None
     row: Mapping[str, str] | None = None
@@ -69,28 +69,28 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is read of a corpus; decided before the first text is."""
+    """The files to read from a corpus; chosen before any text is read."""
 
     collection: Collection
     rule: SampleRule
     files: tuple[_Listed, ...]
-    """In the order in which they are read."""
+    """In reading order."""
     n_listed: int
     share: float
-    """Of their documents, how many are kept."""
+    """The share of their documents to keep."""
     digest: str
-    """Of the names of all files of the corpus: another listing gives another sample."""
+    """A digest of the names of all files of the corpus: another listing gives another sample."""
 
     @property
     def size_bytes(self) -> int | None:
-        """Of the files that are read; None where that is not known."""
+        """The total size of the files to read; None if it is not known."""
         sizes = [file.source.size_bytes for file in self.files if file.source is not None]
         if self.collection.one_a_file or not sizes or None in sizes:
             return None
         return sum(size for size in sizes if size is not None)
 
     def to_row(self) -> dict[str, Any]:
-        """For the manifest: all that decides which documents there are."""
+        """The sample as JSON for the manifest: everything that determines its documents."""
         return {
             "name": self.collection.name,
             "title": self.collection.title,
@@ -110,7 +110,7 @@ class Sample:
     def documents(
         self, meter: Meter = lambda n_bytes: None, tell: Callable[[str], None] = lambda _: None
     ) -> Iterator[Document]:
-        """The documents, as a stream. Raises `InputError` where the network fails for good."""
+        """The documents, as a stream. Raises `InputError` if all retries fail."""
         return self._by_file(meter, tell) if self.collection.one_a_file else self._by_row(meter)
 
     def _by_row(self, meter: Meter) -> Iterator[Document]:
@@ -148,14 +148,14 @@ class Sample:
 
 
 def is_kept(seed: int, key: str, number: int, share: float) -> bool:
-    """Whether the document of that number, in the file of that name, is in the sample."""
+    """Whether the document with that number, in the file with that name, is in the sample."""
     return share >= 1 or _hash(f"{seed}|{key}|{number}") < share * 2**64
 
 
 def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
     """List the corpus's files and choose among them.
 
-    Raises `InputError` where they cannot be listed, or its size is not known and not all is wanted.
+    Raises `InputError` if listing fails, or if a part of a corpus of unknown size is requested.
     """
     listed = _list_files(collection, rule.author)
     names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]
@@ -170,7 +170,7 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
 def _shares(
     collection: Collection, rule: SampleRule, order: Sequence[_Listed]
 ) -> tuple[int, float]:
-    """How many files are read, and the share of their documents that is kept."""
+    """The number of files to read, and the share of their documents to keep."""
     whole = collection.about_words
     if rule.n_words is None or (whole is not None and rule.n_words >= whole):
         return len(order), 1.0
@@ -216,7 +216,7 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
 
 
 def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
-    """The texts in a CSV, of one author where one is named."""
+    """List the texts in a CSV, optionally of one author."""
     files = collection.files
     column = collection.columns.get("author", "")
     for row in csv.DictReader(io.StringIO(_text_of(files.table))):
@@ -231,7 +231,7 @@ def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
 
 
 def _with_size(file: _Listed) -> _Listed:
-    """The file with what is needed to read it, and its size where its server tells it."""
+    """Add what is needed to read the file, and its size if its server states it."""
     if file.source is not None:
         return file
     filesystem, path = open_filesystem(file.address)
@@ -244,7 +244,7 @@ def _with_size(file: _Listed) -> _Listed:
 def _document_of(
     file: _Listed, data: bytes, years: Mapping[str, tuple[str, int]], columns: Mapping[str, str]
 ) -> Document:
-    """A text file as a document, with what the corpus's table says of it."""
+    """A text file as a document, with its fields from the corpus's table."""
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     if (start := _GUTENBERG_START.search(text)) is not None:
         end = _GUTENBERG_END.search(text, start.end())
@@ -264,7 +264,7 @@ def _document_of(
 
 
 def _reduced(document: Document, columns: Mapping[str, str]) -> Document:
-    """The document with what a corpus keeps of each: its title, author and year."""
+    """The document with only the fields that a corpus keeps: its title, author and year."""
     row = document.meta
     author = _in_row(row, columns["author"]) if "author" in columns else document.author
     meta = {
@@ -281,7 +281,7 @@ def _reduced(document: Document, columns: Mapping[str, str]) -> Document:
 
 
 def _in_row(row: Mapping[str, Any], column: str) -> Any:
-    """The value of a column; of `A.b` the value under b in the JSON that column A holds."""
+    """The value of a column; for `A.b`, the value of b in the JSON object in column A."""
     outer, _, inner = column.partition(".")
     if not inner:
         return row.get(column)
@@ -309,7 +309,7 @@ def _hash(text: str) -> int:
 
 
 def _text_of(address: str) -> str:
-    """A list of files or a table, decompressed."""
+    """A list of files or a table, as decompressed text."""
     data = _fetch(address)
     if data is None:
         raise InputError(f"{address}: is not there (any more); name another place in a `catalogue`")
@@ -319,7 +319,7 @@ def _text_of(address: str) -> str:
 
 
 def _fetch(address: str, wait_s: float = 0) -> bytes | None:
-    """The bytes of a file, or None where it is not there. Tries again where the network fails."""
+    """The bytes of a file, or None if it does not exist. Retries if the network fails."""
     filesystem, path = open_filesystem(address)
     for attempt in range(_N_ATTEMPTS):
         time.sleep(wait_s if attempt == 0 else max(wait_s, _FIRST_WAIT_S * 2 ** (attempt - 1)))
@@ -335,7 +335,7 @@ def _fetch(address: str, wait_s: float = 0) -> bytes | None:
 
 
 def _reached(address: str, read: Callable[[], Any]) -> Any:
-    """What `read` gives. Raises `InputError` where the network does not get there."""
+    """Call `read` and return its result. Raises `InputError` if the network fails."""
     try:
         return read()
     except InputError as error:
@@ -347,7 +347,7 @@ def _reached(address: str, read: Callable[[], Any]) -> Any:
 
 
 def _with_remedy(documents: Iterator[Document], address: str) -> Iterator[Document]:
-    """The documents; an error says what helps where it was the network that failed."""
+    """The documents; an error suggests a remedy if the network caused it."""
     try:
         yield from documents
     except InputError as error:
@@ -366,7 +366,7 @@ def _away(address: str, fault: BaseException) -> InputError:
 
 
 def _faults() -> tuple[type[Exception], ...]:
-    """What a network that fails raises, in the libraries that are installed."""
+    """Exceptions that the installed libraries raise for network failures."""
     faults: list[type[Exception]] = [OSError, TimeoutError]
     try:
         import aiohttp

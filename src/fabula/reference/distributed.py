@@ -1,7 +1,7 @@
-"""A reference whose shards are spread over the nodes of a cluster, each kept mapped by one actor.
+"""A reference whose shards are spread over the nodes of a cluster, held by one actor per node.
 
-Every node holds a run of shards, and what runs on it reads those from its own disk; the others it
-asks. Together they are the parts of one reference, and answer as it would.
+Each node holds a contiguous run of shards; processes on it read those from the local disk and query
+other nodes for the rest. Together they are the parts of one reference, with the same results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fabula.types import Document
 __all__ = ["Holders", "Share", "divide"]
 
 _N_QUESTIONS = 4
-"""Questions that an actor answers at a time; the kernels run side by side."""
+"""Number of concurrent requests per actor; the kernels run in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Share:
 
 
 def divide(n_tokens: Sequence[int], nodes: Sequence[str]) -> list[Share]:
-    """A run of shards for each node, about equal in tokens; at most as many shares as shards."""
+    """A run of shards for each node, about equal in tokens; no more shares than shards."""
     ends = np.cumsum(np.array(n_tokens, np.int64))
     n_shares = min(len(nodes), len(n_tokens))
     shares, first = [], 0
     for k in range(n_shares):
         fair = ends[-1] * (k + 1) / n_shares
         stop = int(np.searchsorted(ends, fair - 0.5 * n_tokens[min(first, len(ends) - 1)])) + 1
-        # Each of those that are left gets one at least.
+        # Leave at least one for each of the remaining nodes.
         stop = max(first + 1, min(stop, len(n_tokens) - (n_shares - 1 - k)))
         stop = len(n_tokens) if k == n_shares - 1 else stop
         shares.append(Share(nodes[k], first, stop))
@@ -63,7 +63,7 @@ def divide(n_tokens: Sequence[int], nodes: Sequence[str]) -> list[Share]:
 
 
 class Holders:
-    """One actor on each node that holds a share; picklable, so that all can ask all."""
+    """One actor on each node with a share; picklable, so that every node can query every other."""
 
     def __init__(self, cluster: Cluster, paths: Sequence[str], shares: Sequence[Share]) -> None:
         self.paths = list(paths)
@@ -77,12 +77,12 @@ class Holders:
 
     @classmethod
     def over(cls, cluster: Cluster, paths: Sequence[str], nodes: Sequence[str]) -> Self:
-        """The shards of these corpora divided among these nodes."""
+        """Divide the shards of these corpora among these nodes."""
         sizes = [info.n_tokens for _, info in _shards_of(paths)]
         return cls(cluster, paths, divide(sizes, nodes))
 
     def open(self, node: str | None = None) -> Reference:
-        """The whole reference as it is seen from a node: its own share from disk."""
+        """The whole reference as seen from a node: its own share is read from disk."""
         about, shards = About.of(self.paths, _manifests_of(self.paths)), _shards_of(self.paths)
         parts: list[Part] = []
         for share, actor in zip(self.shares, self.actors, strict=True):
@@ -99,7 +99,7 @@ def _manifests_of(paths: Sequence[str]) -> list[Manifest]:
 
 
 def _shards_of(paths: Sequence[str]) -> list[tuple[str, ShardInfo]]:
-    """The shards over all corpora, each with where its corpus lies."""
+    """The shards of all corpora, each with the location of its corpus."""
     return [
         (path, info)
         for path, manifest in zip(paths, _manifests_of(paths), strict=True)
@@ -108,7 +108,7 @@ def _shards_of(paths: Sequence[str]) -> list[tuple[str, ShardInfo]]:
 
 
 def _local(about: About, shards: Sequence[tuple[str, ShardInfo]], share: Share) -> LocalPart:
-    """A share on this node's disk; what an object store holds of it is copied here."""
+    """A share on this node's disk; shards in an object store are copied here."""
     sizes = [info.n_documents for _, info in shards]
     begin, end = sum(sizes[: share.first]), sum(sizes[: share.stop])
     opened = []
@@ -120,7 +120,7 @@ def _local(about: About, shards: Sequence[tuple[str, ShardInfo]], share: Share) 
 
 
 class _Holder:
-    """The actor: a part, as it lies on its node."""
+    """The actor: the part stored on its node."""
 
     def __init__(self, paths: Sequence[str], share: Share) -> None:
         self._paths = paths
@@ -170,7 +170,7 @@ class _Holder:
 
 
 class _FarPart:
-    """A part that another node holds."""
+    """A part on another node."""
 
     def __init__(self, actor: Any, n_documents: int) -> None:
         self._actor = actor
@@ -217,14 +217,14 @@ class _FarPart:
         return _FarWalks(self._actor)
 
     def close(self) -> None:
-        """Nothing to let go of: the actor ends with the work."""
+        """Nothing to close: the actor ends with the job."""
 
     def _ask(self, method: str, *given: Any, **options: Any) -> Any:
         return _get(self._actor.ask.remote(method, *given, **options))
 
 
 class _FarWalks:
-    """Shards that another node walks."""
+    """Shards on another node, which walks them."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -236,7 +236,7 @@ class _FarWalks:
 
 
 class _FarPassages:
-    """The passages that another node holds."""
+    """Passages on another node."""
 
     def __init__(self, actor: Any, key: str) -> None:
         self._actor = actor

@@ -21,12 +21,13 @@ def dj_search(
     """Longest matches by DJ Search, for a reference that only answers yes or no.
 
     Algorithm 2 of appendix A.1 (Lu et al. 2024): two pointers over the words from `begin` to `end`
-    (half-open; all `n_words` if not given) at which a match may start; it may go on beyond `end`.
-    `occurs(i, j)` says whether words i to j (half-open) occur in the reference. It must say yes to
-    every part of what it says yes to; so the parts of a text may be searched one by one. What it
-    raises is passed on: no answer is not a No.
+    (half-open; all `n_words` if not given) at which a match may start; it may extend beyond `end`.
+    `occurs(i, j)` returns whether words i to j (half-open) occur in the reference. If it is true
+    for a run, it must be true for every part of it; so the parts of a text may be searched
+    separately. Its exceptions propagate: a failed lookup is not a No.
 
-    It is asked at most 2 * (end - begin) times, and once more for each word by which the longest
+    It is called at most 2 * (end - begin) times, and once more for each word by which the longest
+    match exceeds `min_words`; never more than (end - begin) + (n_words - begin) times.
     match is longer than `min_words`; never more than (end - begin) + (n_words - begin) times.
 
     Returns int32, shape (end - begin,): lengths of at least `min_words`, otherwise 0.

@@ -1,16 +1,17 @@
-"""Which documents of a reference are the text itself, or copy, quote or cite it.
+"""Finds documents of a reference that are the text itself, or copy, quote or cite it.
 
-A text that stands in the reference would trivially have no originality, so the Creativity Index of
-a published text is computed without the documents that hold it (Lu et al. 2024, section "Creativity
-Index" and appendix A.3, where a language model decides). Here a rule decides, so that everyone gets
-the same answer. A document is left out when
+A text that is in the reference would trivially have no originality, so the Creativity Index of a
+published text is computed without the documents that contain it (Lu et al. 2024, section
+"Creativity Index" and appendix A.3, where a language model decides). Here a rule decides, so that
+everyone gets the same result. A document is excluded if
 
 - it shares an unbroken run of at least `run` words with the text (a quotation), or
 - its shared runs of at least `cover_run` words cover at least the share `cover` of the text (a
   copy, perhaps edited).
 
-The rule cannot know who copied from whom: of a text that borrows a long run, it hides the source.
-So it is meant for texts that were published before the reference was collected, and off by default.
+The rule cannot know who copied from whom: if a text borrows a long run, the rule hides the source.
+So it is meant for texts that were published before the reference was collected, and is off by
+default.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from fabula.types import Document
 __all__ = ["Copies", "Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
 
 _N_ASKED = 256
-"""n-grams that are looked up at a time."""
+"""Number of n-grams per lookup."""
 _ALL_PLACES = 1 << 62
 _N_NAMED = 64
-"""Documents that an n-gram names at first; one that more hold is looked up again for all."""
+"""Documents requested per n-gram at first; an n-gram in more of them is looked up again for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """When a document counts as a copy or quotation of a text.
+    """Thresholds for a document to count as a copy or quotation of a text.
 
-    The defaults: among the novels and speeches that this was tried on, different authors do not
-    share 25 words in a row by chance, and common phrases of 8 words do not cover half a text.
+    The defaults: among the novels and speeches used for testing, different authors do not share 25
+    words in a row by chance, and common phrases of 8 words do not cover half a text.
     """
 
     run: int = 25
@@ -52,7 +53,7 @@ class CopyRule:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A document that was left out, and why."""
+    """An excluded document, and the reason."""
 
     number: int
     id: str
@@ -60,7 +61,7 @@ class Copy:
     longest_run: int
     coverage: float
     by_model: bool = False
-    """Whether a model decided, where the rule did not."""
+    """Whether a model decided, because the rule did not."""
 
     @property
     def reason(self) -> str:
@@ -70,7 +71,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The documents that were left out, and what a reader should know of the choice."""
+    """The excluded documents, and remarks on the choice."""
 
     documents: tuple[Copy, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -80,7 +81,7 @@ class Copies:
 
 
 def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int, int]]:
-    """(first word, number of words) of each match of `min_words` or more that no other contains."""
+    """Maximal matches of at least `min_words` words, as (first word, number of words)."""
     ends = np.arange(len(lengths)) + lengths
     before = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]]) if len(ends) else ends
     chosen = np.flatnonzero((lengths >= min_words) & (ends > before))
@@ -88,11 +89,11 @@ def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int,
 
 
 def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> Copies:
-    """The documents that are to be left out when `words` is measured, in their order.
+    """The documents to exclude when `words` is measured, in the order of the reference.
 
-    All documents that share any run are looked at together: a run of m words holds m - n + 1
-    n-grams at places that follow each other, and what a document covers in runs of n words or more
-    is what the n-grams cover that it holds.
+    All documents that share any run are processed together: a run of m words contains m - n + 1
+    n-grams at consecutive places, and the words that a document covers in runs of n words or more
+    are those covered by the n-grams in it.
     """
     n = min(rule.run, rule.cover_run)
     coverage, longest, n_bounded = _held(reference, words, n)
@@ -114,10 +115,10 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
 def _held(
     reference: Reference, words: Sequence[str], n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """By document, the words of the text that its n-grams cover, and the longest run it may share.
+    """By document, the words of the text that its n-grams cover, and its longest possible run.
 
-    int32 (n_documents,), both. Also how many n-grams are so frequent that only some of their
-    documents are known.
+    int32 (n_documents,), both. Also the number of n-grams that are so frequent that only some of
+    their documents are known.
     """
     places = np.flatnonzero(reference.longest_matches(words) >= n).tolist()
     coverage, longest, current, ends = np.zeros((4, len(reference.about.removed)), np.int32)
@@ -140,8 +141,8 @@ def _held(
 def _holders(
     reference: Reference, grams: list[tuple[str, ...]]
 ) -> dict[tuple[str, ...], tuple[NDArray[np.int64], bool]]:
-    """By n-gram, the numbers of the documents that hold it, and whether some are not known."""
-    # Most stand in few documents; a server answers so many n-grams at once as may name few each.
+    """By n-gram, the numbers of the documents that contain it, and whether some are unknown."""
+    # Most are in few documents; if each may name few, a server answers more n-grams per request.
     found = dict(zip(grams, _look_up(reference, grams, _N_NAMED), strict=True))
     more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
     if more:
@@ -151,7 +152,7 @@ def _holders(
 
 
 def _look_up(reference: Reference, grams: list[tuple[str, ...]], limit: int) -> list[Found]:
-    # On this machine's disk there is no need to bound how many places are looked at.
+    # On this machine's disk there is no need to limit the number of places.
     max_places = _ALL_PLACES if reference.is_local else MAX_PLACES
     return reference.part.find(grams, limit=limit, max_places=max_places)
 
@@ -172,13 +173,13 @@ def _judge(
 def shared_runs(
     words: Sequence[str], others: Sequence[str], min_words: int
 ) -> tuple[list[bool], int]:
-    """Which words lie in a run of at least `min_words` that `others` holds, and the longest run."""
+    """Which words are in a run of `min_words` or more shared with `others`; the longest run."""
     places: dict[tuple[str, ...], list[int]] = {}
     for k in range(len(others) - min_words + 1):
         places.setdefault(tuple(others[k : k + min_words]), []).append(k)
     covered = [False] * len(words)
     longest = 0
-    # By place in `others`, how many n-grams in a row have matched up to there.
+    # By place in `others`, the number of consecutive n-grams that match up to there.
     running: dict[int, int] = {}
     for i in range(len(words) - min_words + 1):
         found = places.get(tuple(words[i : i + min_words]), ())

@@ -1,4 +1,4 @@
-"""What the indexes that Fabula did not build have in common."""
+"""Common code for indexes that Fabula did not build."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from fabula.types import Document, Span
 __all__ = ["SURROGATE", "IndexElsewhere", "n_gram_text", "occurs_in_tokens"]
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a character, which no request can hold."""
+"""Half of a surrogate pair, which no request can contain."""
 
 
 class IndexElsewhere(ABC):
-    """Words and punctuation marks as they stand: an index elsewhere knows no other form."""
+    """Words and punctuation marks as written: an external index has no other normal form."""
 
     settings = TextSettings(case="keep", punct="keep")
 
     @property
     def age(self) -> Age:
-        """Unknown, unless somebody says it."""
+        """Unknown, unless set."""
         return Age()
 
     def locate(self, text: str) -> TextWords:
-        """The words and punctuation marks of `text`, and where they stand."""
+        """The words and punctuation marks of `text`, with their positions."""
         return self.settings.locate(text)
 
     def cite(
@@ -46,7 +46,7 @@ class IndexElsewhere(ABC):
 
     @abstractmethod
     def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
-        """How often an n-gram occurs, and `n_sources` documents that hold it."""
+        """How often an n-gram occurs, and up to `n_sources` documents that contain it."""
 
     def _refuse(self, exclude: Iterable[int]) -> None:
         if any(True for _ in exclude):
@@ -58,10 +58,10 @@ class IndexElsewhere(ABC):
     def _occurrence(
         self, text: LocatedText, first: int, n_words: int, number: int, shown: Document
     ) -> Occurrence | None:
-        """The n-gram's first place in a document as it is shown, or None where it is not found.
+        """The n-gram's first place in a document as shown, or None if it is not found.
 
-        Words are compared, not characters: an index gives back its tokens, and the spaces between
-        them may be others than in the document.
+        Words are compared, not characters: an index returns its tokens, and the spaces between them
+        may differ from those in the document.
         """
         wanted = text.words.words[first : first + n_words]
         words, starts, ends = self.locate(shown.text)
@@ -73,17 +73,17 @@ class IndexElsewhere(ABC):
 
 
 def n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
-    """An n-gram as it stands in its text, but each run of white space is one space."""
-    # A lone half of a surrogate pair has no place in a request.
+    """An n-gram as written in its text, with each run of white space replaced by one space."""
+    # A request cannot contain a lone half of a surrogate pair.
     return SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
 
 
 def occurs_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:
-    """Whether words i to j (half-open) occur in an index that finds whole tokens only.
+    """Whether words i to j (half-open) occur in an index that finds only whole tokens.
 
-    A run of punctuation, as the comma and the quotation mark at the end of speech, is often one
-    token, and an n-gram that ends in the middle of it is not found. But where it is found with
-    the rest of the run, it occurs.
+    A run of punctuation, such as the comma and the quotation mark at the end of speech, is often
+    one token, and an n-gram that ends in the middle of it is not found. But if it is found with the
+    rest of the run, it occurs.
     """
     if occurs(i, j):
         return True

@@ -1,4 +1,4 @@
-"""The filter of a shard's grams (`kernels.grams`): made with the shard, or added to one without."""
+"""The n-gram filter of a shard (`kernels.grams`): built with the shard, or added later."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["add_filters", "make_filter"]
 Report = Callable[[str], None]
 
 _CHUNK = 1 << 24
-"""Tokens that are read at a time."""
+"""Number of tokens read at a time."""
 
 
 def make_filter(
     chunks: Iterable[NDArray[np.uint32]], n_tokens: int, *, n_threads: int
 ) -> NDArray[np.uint64]:
-    """The filter of `n_tokens` tokens, each chunk of which says again the last ones before it.
+    """The filter of `n_tokens` tokens; each chunk starts with the last tokens of the previous one.
 
     uint64 (n_blocks, BLOCK_WORDS); the same bytes for any number of threads or chunks.
     """
@@ -46,9 +46,9 @@ def make_filter(
 def add_filters(
     path: str | Path, *, n_jobs: int = 1, report: Report = lambda stage: None
 ) -> Manifest:
-    """Write the filter of each shard of the corpus at `path` that has none yet.
+    """Write the filter of each shard of the corpus at `path` that does not have one.
 
-    Interrupted, it is simply called again. Raises `CorpusError` where there is no corpus.
+    If interrupted, call it again. Raises `CorpusError` if there is no corpus.
     """
     home = open_home(path)
     with home.lock():
@@ -66,7 +66,7 @@ def add_filters(
 
 
 def _with_filter(home: Home, path: str | Path, info: ShardInfo, n_jobs: int) -> ShardInfo:
-    """Write a shard's filter, and what `shard.json` says of it."""
+    """Write a shard's filter, and update its `shard.json`."""
     (shard,) = open_shards([(copy_shards(path, [info.name]), info)])
     written = io.BytesIO()
     np.save(written, make_filter(_chunks(shard), info.n_tokens, n_threads=n_jobs))

@@ -1,4 +1,4 @@
-"""Look-ups in an index elsewhere: asked over HTTP, with patience, and remembered on disk."""
+"""Lookups in a remote index over HTTP, with retries and a cache on disk."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ _LONGEST_WAIT_S = 60.0
 _TRIES_OF_NOBODY = 3
 _MAX_REDIRECTS = 5
 _BUSY_S = 30.0
-"""How long another process may write to the cache before this one gives up."""
+"""How long to wait while another process writes to the cache."""
 _REFUSALS = frozenset({400, 401, 404, 405, 422})
-"""HTTP statuses that stay however often one asks. 403 is none of them: the gateway before
-infini-gram's server says Forbidden when it has too much to do."""
+"""HTTP statuses that are not retried. 403 is not one of them: the gateway in front of infini-gram's
+server replies Forbidden when it is overloaded."""
 
 Reply = dict[str, Any]
 
 
 class Refused(Exception):  # noqa: N818 (a reply, not yet an error)
-    """The server understood the request and will never answer it; the text says why."""
+    """The server understood the request and will never answer it; the message says why."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
         self.status = status
-        """Of HTTP; 0 where the answer itself says so."""
+        """HTTP status; 0 if the error is in the reply itself."""
 
 
 class LookupServer:
-    """A server that takes and gives JSON objects, asked again where it stumbles.
+    """A server that takes and returns JSON objects; requests are retried.
 
-    `n_parallel`: requests in flight at most, over all threads. `backoff_s`: the wait before the
-    second attempt, doubled for each further one, with jitter, and a tenth of it where a connection
-    was cut; the server's Retry-After is honoured, up to a minute. Where nobody has ever
-    answered and none can be reached, three attempts are enough. `headers` go with every request;
-    `refusals` are the statuses that stay however often one asks.
+    `n_parallel`: maximum number of requests in flight, over all threads. `backoff_s`: the wait
+    before the second attempt, doubled for each further one, with jitter, and a tenth of it after a
+    dropped connection; the server's Retry-After is honoured, up to a minute. If the server has
+    never answered and cannot be reached, there are only three attempts. `headers` are sent with
+    every request; `refusals` are the statuses that are not retried.
     """
 
     def __init__(
@@ -105,10 +105,11 @@ class LookupServer:
     ) -> Reply:
         """The server's reply to `request`, in which `fault_in` finds no fault.
 
-        None asks by GET; bytes are JSON already. `path` goes on from the server's address.
+        For None the method is GET; bytes are JSON already. `path` is appended to the server's
+        address.
 
-        Raises `Refused` with the server's words where asking again is no use (`fault_in` may raise
-        it too), `InputError` where it redirects to another address, `LookupFailed` with the last
+        Raises `Refused` with the server's message if retrying is useless (`fault_in` may raise it
+        too), `InputError` if the server redirects to another address, `LookupFailed` with the last
         fault when the attempts are used up or `stop` is set.
         """
         body = json.dumps(request).encode() if isinstance(request, dict) else request
@@ -124,7 +125,7 @@ class LookupServer:
                     response = self._send(path, body)
             except self._faults as error:
                 fault = f"{type(error).__name__}: {error}".rstrip(": ")
-                # A connection that was cut is not a server that has too much to do.
+                # A dropped connection does not mean that the server is overloaded.
                 first_wait_s = self._backoff_s / 10
                 if isinstance(error, self._nobody) and not self._has_answered:
                     n_attempts = min(n_attempts, _TRIES_OF_NOBODY)
@@ -144,10 +145,10 @@ class LookupServer:
         raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
 
     def _send(self, path: str, body: bytes | None) -> httpx.Response:
-        """The reply to a request, after redirects within the server's own address.
+        """The response to a request, after redirects within the server's own address.
 
-        Raises `InputError` where one leads elsewhere: the user named this server and no other, and
-        what is asked may be words of an unpublished story, with a token.
+        Raises `InputError` if one leads elsewhere: the user named only this server, and the request
+        may contain words of an unpublished story, and a token.
         """
         headers = {} if body is None else {"Content-Type": "application/json"}
         method = "GET" if body is None else "POST"
@@ -167,7 +168,7 @@ class LookupServer:
 
 
 def _is_same_server(asked: httpx.URL, to: httpx.URL) -> bool:
-    """Whether a redirect stays with the host and port, or goes from http to https there."""
+    """Whether a redirect keeps the host and port, or upgrades the host from http to https."""
     is_upgrade = (asked.scheme, to.scheme) == ("http", "https")
     ports = {url.port or {"http": 80, "https": 443}.get(url.scheme) for url in (asked, to)}
     if asked.host != to.host:
@@ -176,10 +177,10 @@ def _is_same_server(asked: httpx.URL, to: httpx.URL) -> bool:
 
 
 def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | None, str]:
-    """The object in a reply, or None and what is wrong with it; raises `Refused`."""
+    """The object in a reply, or None and the fault; raises `Refused`."""
     try:
         reply = response.json()
-    except (ValueError, RecursionError):  # no JSON, no text at all, or a trap for its readers
+    except (ValueError, RecursionError):  # not JSON, not text, or nested too deeply
         reply = None
     words = str(reply["error"]) if isinstance(reply, dict) and "error" in reply else ""
     status = response.status_code
@@ -193,7 +194,7 @@ def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | N
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, which the server may say as a number or as a date."""
+    """Seconds to wait, which the server may state as a number or as a date."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -206,16 +207,16 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def cache_path() -> Path:
-    """Where counts are kept unless the user says otherwise."""
+    """The default location of cached counts."""
     return cache_folder() / "infinigram.sqlite3"
 
 
 class LookupCache:
-    """Counts that were once answered, in an SQLite file that threads and processes share.
+    """A cache of counts, in an SQLite file that threads and processes share.
 
-    What was asked is kept as a hash: a cache must not hold the words of an unpublished story. Each
-    count stands beside a checksum of question and answer, so that of a damaged file no count is
-    believed. Raises `InputError` where the file cannot be used.
+    Queries are stored as hashes: a cache must not contain the words of an unpublished story. Each
+    count has a checksum of query and count, so that no count from a damaged file is used. Raises
+    `InputError` if the file cannot be used.
     """
 
     def __init__(self, path: Path) -> None:
@@ -235,13 +236,14 @@ class LookupCache:
             raise self._unusable(error) from error
 
     def _set_up(self) -> None:
-        # SQLite does not wait where two processes open a new file at the same time, so this does.
+        # SQLite does not wait when two processes open a new file at the same time, so this code
+        # does.
         until = time.monotonic() + _BUSY_S
         while True:
             try:
                 self._rows.execute("PRAGMA journal_mode = WAL")
-                # Enough to survive the end of the process; after a power cut the last ones are
-                # asked again.
+                # Enough to survive a crash of the process; after a power failure the last ones are
+                # queried again.
                 self._rows.execute("PRAGMA synchronous = NORMAL")
                 self._rows.execute(
                     "CREATE TABLE IF NOT EXISTS counts "
@@ -260,7 +262,7 @@ class LookupCache:
             self._rows.close()
 
     def get(self, url: str, corpus: str, query: str) -> int | None:
-        """The count of `query`, or None where it is not known."""
+        """The cached count of `query`, or None."""
         key = _key(url, corpus, query)
         try:
             with self._lock:

@@ -32,30 +32,31 @@ from fabula.types import Document
 __all__ = ["API_URL", "InfiniGramIndex", "InfiniGramMini", "InfiniGramWeb"]
 
 _ENOUGH_WORDS = 32
-"""A match may be cut at the server's limits only beyond this: no level of a measure is so long."""
+"""A match may be truncated at the server's limits only beyond this: no level is so long."""
 _SEGMENT_WORDS = 32
 _N_FAILED_IN_A_ROW = 3
 
 
 class _Stopped(LookupFailed):
-    """Another part of the text failed, so this one was not asked."""
+    """Another part of the text failed, so this one was not looked up."""
 
 
 class InfiniGramWeb(IndexElsewhere):
-    """A corpus behind infini-gram's public HTTP API, or behind a server that speaks like it.
+    """A corpus behind infini-gram's public HTTP API, or behind a compatible server.
 
-    Matches are exact as the server counts: it turns each n-gram into tokens as if a space stood
-    before it, and finds only whole tokens. It takes no query of more than 1,000 characters or 500
-    tokens; a longer match is told as long as can be asked, never below 32 words.
+    Matches are exact as the server counts: it tokenises each n-gram as if a space stood before it,
+    and finds only whole tokens. It accepts queries of up to 1,000 characters or 500 tokens; a
+    longer match is reported as the longest that can be queried, never below 32 words.
 
-    `n_parallel`: requests in flight at most. `max_retries`: attempts after the first, for faults of
-    the server and the network; `backoff_s` is the wait before the first of them, which doubles.
-    `cache`: the file that keeps every count, below FABULA_CACHE or the user's cache folder if not
-    given; `fresh` asks everything anew all the same, once. `meter(n_lookups, n_from_cache)` is told
-    of each look-up answered, in any thread. Results depend on none of these.
+    `n_parallel`: maximum number of requests in flight. `max_retries`: retries after faults of the
+    server and the network; `backoff_s` is the wait before the first retry, doubled each time.
+    `cache`: the file that stores every count, by default below FABULA_CACHE or the user's cache
+    folder; `fresh` ignores cached counts and queries each again, once. `meter(n_lookups,
+    n_from_cache)` is called for each answered lookup, from any thread. Results depend on none of
+    these.
 
-    `close` it, or use it in a `with` statement. Raises `InputError` where httpx is missing, the
-    address is none or the cache cannot be used.
+    `close` it, or use it in a `with` statement. Raises `InputError` if httpx is missing, the
+    address is not valid or the cache cannot be used.
     """
 
     def __init__(
@@ -104,13 +105,13 @@ class InfiniGramWeb(IndexElsewhere):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections and of the cache."""
+        """Close the connections and the cache."""
         self._server.close()
         self._cache.close()
 
     @property
     def fingerprint(self) -> str:
-        """The corpus's name, and which server where it is not the public one."""
+        """The corpus's name, and the server if it is not the public one."""
         if self.url == self._public_url:
             return self.name
         return f"{self.name}.{hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
@@ -121,7 +122,7 @@ class InfiniGramWeb(IndexElsewhere):
 
     @property
     def age(self) -> Age:
-        """As the catalogue has it for the index of that name."""
+        """The age that the catalogue states for the index of that name."""
         known = read_catalogue().index(self.name)
         return Age() if known is None else Age(None, known.youngest)
 
@@ -130,10 +131,10 @@ class InfiniGramWeb(IndexElsewhere):
     ) -> list[Matches]:
         """The longest matches of many texts; `n_parallel` requests at a time, not `n_threads`.
 
-        A text for which a look-up failed after all retries has that `LookupFailed` for a result.
-        Raises `LookupFailed` where three texts in a row failed, over all calls, or the first did
-        and the server never answered; `InputError` where it does not know the index, or documents
-        are to be left out.
+        If a lookup fails for a text after all retries, its result is that `LookupFailed`. Raises
+        `LookupFailed` if three texts in a row failed, over all calls, or if the first failed and
+        the server never answered; `InputError` if the server does not know the index, or if
+        `exclude` is used.
         """
         self._refuse(exclude)
         stop = threading.Event()
@@ -150,21 +151,21 @@ class InfiniGramWeb(IndexElsewhere):
                 )
             return [self._gather(parts) for parts in searches]
         except KeyboardInterrupt:
-            # Requests that hang are not waited for.
+            # Do not wait for requests that hang.
             stop.set()
             self._server.close()
             raise
         finally:
-            # Where one text ends the work, the others are not waited for.
+            # If one text ends the work, do not wait for the others.
             stop.set()
             pool.shutdown(cancel_futures=True)
 
     def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
-        """How often the n-gram occurs, and `n_sources` documents as far as the server shows them.
+        """How often the n-gram occurs, and up to `n_sources` documents that the server shows.
 
-        A document is shown around the n-gram, at most 1,000 tokens. Where the server counts but
-        does not show documents, there are none and a reason; after three such n-grams in a row they
-        are not asked for any more. Raises `LookupFailed` where the count is not known.
+        A document is shown around the n-gram, up to 1,000 tokens. If the server counts but does not
+        show documents, the result has none and a reason; after three such n-grams in a row,
+        documents are no longer requested. Raises `LookupFailed` if the count is not known.
         """
         query = n_gram_text(text, first, n_words)
         stop = threading.Event()
@@ -185,7 +186,7 @@ class InfiniGramWeb(IndexElsewhere):
             )
             sources = tuple(islice(filter(None, located), n_sources))
         except (LookupFailed, TooLong) as error:
-            # What the text shares is known, and so is its score; only whose it is, is not.
+            # The matches of the text are known, and so is its score; only the sources are not.
             self._n_cites_failed += 1
             return Attribution(count, 0, True, (), str(error))
         self._n_cites_failed = 0
@@ -234,12 +235,12 @@ class InfiniGramWeb(IndexElsewhere):
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: threading.Event
     ) -> tuple[str, int]:
-        """What an n-gram is looked up as, and how often that occurs."""
+        """The query that an n-gram is looked up as, and how often it occurs."""
         query = n_gram_text(text, first, n_words)
         return query, self._count(query, stop)
 
     def _gather(self, parts: Sequence[Future[NDArray[np.int32]]]) -> Matches:
-        """The parts of a text as one, or why it has none; counts the texts that fail in a row."""
+        """Merge the parts of a text, or return its failure; counts consecutive failures."""
         failures = []
         for part in parts:
             error = part.exception()
@@ -252,9 +253,9 @@ class InfiniGramWeb(IndexElsewhere):
             return np.concatenate([np.zeros(0, np.int32), *(part.result() for part in parts)])
         failure = next((f for f in failures if not isinstance(f, _Stopped)), failures[0])
         if isinstance(failure.__cause__, TooLong):
-            # That is the text's fault, not the server's.
+            # The text is at fault, not the server.
             return failure
-        # A server that has answered other questions since is there.
+        # A server that has answered other requests since is up.
         n_answered = self._server.n_answered
         has_answered = n_answered > self._n_answered_before
         self._n_answered_before = n_answered
@@ -267,7 +268,7 @@ class InfiniGramWeb(IndexElsewhere):
         return failure
 
     def _count(self, query: str, stop: threading.Event) -> int:
-        """How often `query` occurs; asked once, however many threads want to know.
+        """How often `query` occurs; requested once, even if several threads need it.
 
         Raises `LookupFailed`, `InputError`, `TooLong`.
         """
@@ -298,7 +299,7 @@ class InfiniGramWeb(IndexElsewhere):
         if count or " " in query:
             self._cache.put(self.url, self.name, query, count)
         else:
-            # An index that lacks a single word is perhaps not whole yet: the next run asks again.
+            # An index that lacks a single word may be incomplete: the next run looks it up again.
             self._absent.add(query)
 
     def _remembered(self, query: str) -> int | None:
@@ -328,18 +329,18 @@ _AFTER = (
     *(" ", ",", ".", "\n", '"', "?", "!", ";", ":", ")", "\u201d", "\u2014", "--", "]", "*", "<"),
     *("\u2026", "' ", "\u2019 ", "- "),
 )
-"""What stands beside a word where it begins and ends, the most frequent first. An apostrophe or a
-hyphen alone may stand within a word."""
+"""Characters before and after a word, the most frequent first. An apostrophe or a hyphen alone may
+occur within a word."""
 _IN_WORDS = "'\u2019-"
 
 
 class InfiniGramMini(InfiniGramWeb):
-    """A corpus behind infini-gram mini's API, whose index is of characters.
+    """A corpus behind infini-gram mini's API, which indexes characters.
 
-    The server finds `he cat` in `the cats`. So where an n-gram begins or ends with a word it is
-    looked up with what stands beside a word: a space on both sides, what stands there in the text
-    itself, and then each of a fixed list of marks before and after it. What occurs only beside
-    other characters, or within words, does not count; a count is of the first neighbours that
+    The server finds `he cat` in `the cats`. So if an n-gram begins or ends with a word, it is
+    looked up together with its neighbours: a space on both sides, the neighbours in the text
+    itself, and then each of a fixed list of marks before and after it. Occurrences only beside
+    other characters, or within words, do not count; a count is that of the first neighbours that
     occur, and a lower bound.
     """
 
@@ -348,13 +349,13 @@ class InfiniGramMini(InfiniGramWeb):
 
     @property
     def fingerprint(self) -> str:
-        """With the rule of neighbours, which decides what is found."""
+        """The fingerprint, including the rule of neighbours, which affects results."""
         return f"{super().fingerprint}.beside1"
 
     def _occurs(
         self, text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
     ) -> bool:
-        # Punctuation can be cut anywhere here.
+        # Here, punctuation can be split anywhere.
         return occurs(i, j)
 
     def _found_as(
@@ -362,11 +363,11 @@ class InfiniGramMini(InfiniGramWeb):
     ) -> tuple[str, int]:
         query = n_gram_text(text, first, n_words)
         begins, ends = _neighbours(text, first, n_words)
-        # What is most probable, and the text's own neighbours: most of what occurs is found so.
+        # Try the most probable neighbours and the text's own first: they find most of what occurs.
         for before, after in dict.fromkeys(((begins[0], ends[0]), (begins[-1], ends[-1]))):
             if count := self._count(before + query + after, stop):
                 return before + query + after, count
-        # Each side alone: most of what does not occur ends here.
+        # Try each side alone: this rules out most of what does not occur.
         if not self._count(query, stop):
             return query, 0
         begins = [before for before in begins if self._count(before + query, stop)]
@@ -378,10 +379,10 @@ class InfiniGramMini(InfiniGramWeb):
 
 
 def _neighbours(text: LocatedText, first: int, n_words: int) -> tuple[list[str], list[str]]:
-    """What may stand before and after an n-gram: marks, and last what stands there in its own text.
+    """The neighbours to try before and after an n-gram: marks, then those in its own text.
 
-    Beside a punctuation mark anything may. The lists depend on the first and the last word alone,
-    so that every part of what is found is found.
+    Beside a punctuation mark, anything may stand. The lists depend only on the first and last word,
+    so that every part of a match is a match.
     """
     begin = int(text.words.starts[first])
     end = int(text.words.ends[first + n_words - 1])
@@ -392,9 +393,9 @@ def _neighbours(text: LocatedText, first: int, n_words: int) -> tuple[list[str],
 
 
 def _beside(inside: str, marks: tuple[str, ...], own: str) -> list[str]:
-    """What may stand beside the first character of `inside`, the most frequent first."""
+    """The neighbours to try beside the first character of `inside`, the most frequent first."""
     if inside[0] in _IN_WORDS and inside[1:2].isalnum():
-        # It could stand within a word. With more than a space its parts would need longer marks.
+        # It could occur within a word. With more than a space, its parts would need longer marks.
         marks = marks[:1]
     elif not inside[0].isalnum():
         return [""]
@@ -402,7 +403,7 @@ def _beside(inside: str, marks: tuple[str, ...], own: str) -> list[str]:
 
 
 def _own_neighbour(beside: str) -> str:
-    """What stands next to a word, of the two characters there; nothing at an end of the text."""
+    """The neighbour of a word, from the two characters there; empty at an end of the text."""
     spaced = "".join(" " if c.isspace() else c for c in SURROGATE.sub("\ufffd", beside))
     if not spaced or spaced[0].isalnum():
         return ""
@@ -412,10 +413,10 @@ def _own_neighbour(beside: str) -> str:
 
 
 def _segments(text: LocatedText) -> list[tuple[int, int]]:
-    """Where the parts of a text begin and end that are searched side by side, in words.
+    """The bounds, in words, of the parts of a text that are searched in parallel.
 
-    They do not depend on how many are searched at a time: the server answers a little differently
-    at each border, as it takes a space to stand before every n-gram. So a part begins after one.
+    They do not depend on the number searched at a time: the server answers slightly differently at
+    each boundary, because it assumes a space before every n-gram. So a part begins after a space.
     """
     borders = [0]
     for k, start in enumerate(text.words.starts):

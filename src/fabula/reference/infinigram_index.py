@@ -29,15 +29,15 @@ _SHOWN_TOKENS = 1000
 class InfiniGramIndex(IndexElsewhere):
     """A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
 
-    `tokenizer`: a `tokenizer.json`, the one in the folder if not given. `token_dtype`: the width
-    of a token id, seen from the sizes of the files if not given.
+    `tokenizer`: a `tokenizer.json`, by default the one in the folder. `token_dtype`: the width of a
+    token id, by default inferred from the sizes of the files.
 
     An n-gram is found where the index has it token for token, with one space where the text has
     white space; so not across the end of a paragraph, nor at the first word of one if the tokenizer
-    writes spaces into its tokens.
+    includes spaces in its tokens.
 
-    Raises `CorpusError` where files are missing or their sizes do not fit each other, `InputError`
-    where a package is not installed.
+    Raises `CorpusError` if files are missing or their sizes are inconsistent, `InputError` if a
+    package is not installed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class InfiniGramIndex(IndexElsewhere):
         self.token_dtype = _token_dtype(path, self._files, token_dtype)
         self._tokenizer_path = tokenizer or path / "tokenizer.json"
         self._encoder = _Encoder(self._tokenizer_path)
-        # The end of text and the vocabulary's size decide only what the model would say next.
+        # The end-of-text id and the vocabulary size only affect next-token predictions.
         n_ids = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
         self._engine: Any = InfiniGramEngine(
             index_dir=str(path),
@@ -71,7 +71,7 @@ class InfiniGramIndex(IndexElsewhere):
 
     @cached_property
     def fingerprint(self) -> str:
-        """12 hex digits of the files' names and sizes, both ends of each, and the tokenizer."""
+        """12 hex digits: a digest of the files' names, sizes and ends, and the tokenizer."""
         digest = hashlib.sha256(self.token_dtype.encode())
         for file in self._files:
             n_bytes = file.stat().st_size
@@ -89,27 +89,27 @@ class InfiniGramIndex(IndexElsewhere):
         for file in self._files:
             n_bytes[file.name.partition(".")[0]] += file.stat().st_size
         n_documents = n_bytes["offset"] // 8
-        # Each document begins with a separator, which is no token of its own.
+        # Each document begins with a separator, which does not count as a token.
         n_tokens = n_bytes["tokenized"] // _TOKEN_BYTES[self.token_dtype] - n_documents
         return f"{n_tokens:,} tokens in {n_documents:,} documents"
 
     def close(self) -> None:
-        """Nothing to let go of: its files are mapped."""
+        """Nothing to close: the files are memory-mapped."""
 
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
         """The longest matches of many texts, `n_threads` of them at a time.
 
-        Raises `InputError` where documents are to be left out, `CorpusError` where the tokenizer
-        does not fit the index.
+        Raises `InputError` if `exclude` is used, `CorpusError` if the tokenizer does not fit the
+        index.
         """
         self._refuse(exclude)
         with ThreadPoolExecutor(max(1, n_threads)) as pool:
             return list(pool.map(self._search, texts))
 
     def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
-        """How often the n-gram occurs, and `n_sources` documents, from its first places."""
+        """How often the n-gram occurs, and up to `n_sources` documents, from its first places."""
         ids = self._ids(text, first, n_words)
         if not ids:
             return Attribution(0, 0, True, ())
@@ -131,7 +131,7 @@ class InfiniGramIndex(IndexElsewhere):
 
     def _search(self, text: LocatedText) -> Matches:
         def occurs(i: int, j: int) -> bool:
-            # Of no tokens the engine would count every token of the corpus.
+            # For an empty query the engine would count every token of the corpus.
             ids = self._ids(text, i, j - i)
             return bool(ids) and _answer(self._engine.count(input_ids=ids))["count"] > 0
 
@@ -141,7 +141,7 @@ class InfiniGramIndex(IndexElsewhere):
             return error
 
     def _ids(self, text: LocatedText, first: int, n_words: int) -> list[int]:
-        """The n-gram's token ids, none if the index cannot hold it."""
+        """The n-gram's token ids; empty if the index cannot contain it."""
         start = int(text.words.starts[first])
         after_space = start == 0 or text.text[start - 1].isspace()
         ids = self._encoder.ids(n_gram_text(text, first, n_words), after_space=after_space)
@@ -155,10 +155,10 @@ class InfiniGramIndex(IndexElsewhere):
 
 
 class _Encoder:
-    """Text to token ids as they stand in the middle of a document.
+    """Encodes text as the token ids that it has in the middle of a document.
 
-    Byte-level tokenizers write the space before a word into its token, if there is one; those of
-    Llama's kind put one before every text of their own accord.
+    Byte-level tokenizers include the space before a word in its token, if there is one; those like
+    Llama's always add one before a text.
     """
 
     def __init__(self, path: Path) -> None:
@@ -189,21 +189,22 @@ class _Encoder:
         self._anchor = self._encode("\n")
 
     def ids(self, n_gram: str, *, after_space: bool) -> list[int]:
-        """The ids of `n_gram`; none where the tokenizer does not know all of it.
+        """The ids of `n_gram`; empty if the tokenizer does not know all of it.
 
-        What it does not know stands for many things, and would match where another of them stands.
+        The id for unknown text stands for many strings, and would match where another of them
+        occurs.
         """
         if after_space:
             ids = self._encode(f" {n_gram}" if self._takes_space else n_gram)
         else:
-            # Behind an anchor no tokenizer puts a space of its own; the anchor is cut off.
+            # No tokenizer adds a space after an anchor; the anchor is cut off.
             ids = self._encode(f"\n{n_gram}")
             n = len(self._anchor)
             ids = ids[n:] if ids[:n] == self._anchor else self._encode(n_gram)
         return [] if self._unknown in ids else ids
 
     def text(self, ids: Sequence[int]) -> str:
-        """What the ids say."""
+        """Decode the ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def _encode(self, text: str) -> list[int]:
@@ -212,10 +213,10 @@ class _Encoder:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The files of an index, in order; raises `CorpusError` where one is missing."""
+    """The files of an index, in order; raises `CorpusError` if one is missing."""
     if not path.is_dir():
         raise CorpusError(f"{path} is no folder with an infini-gram index")
-    # The engine looks for these words in the whole path, and dies of what it finds elsewhere.
+    # The engine looks for these words in the whole path, and crashes if it finds them elsewhere.
     if any(kind in str(path) for kind in _KINDS):
         raise CorpusError(
             f"infini-gram cannot open {path}: no folder's name may contain {', '.join(_KINDS)}; "
@@ -237,9 +238,9 @@ def _files_of(path: Path) -> list[Path]:
 def _token_dtype(path: Path, files: Sequence[Path], told: TokenDtype | None) -> TokenDtype:
     """The width of the ids: the table has a pointer for each token, wide enough for the bytes.
 
-    An indexing that was ended early leaves files whose sizes fit no width; the engine would search
-    them all the same, and miss what is not there. Where the width is told, pointers may be of any
-    width. Raises `CorpusError`.
+    Interrupted indexing leaves files whose sizes fit no width; the engine would search them all the
+    same, and miss matches. If the width is given, pointers may have any width. Raises
+    `CorpusError`.
     """
     sizes = {file.name: file.stat().st_size for file in files}
     shards = [
@@ -264,12 +265,12 @@ def _fits(n_bytes: int, n_table_bytes: int, n_token_bytes: int, *, is_told: bool
     if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
         return False
     n_pointer_bytes, rest = divmod(n_table_bytes, n_bytes // n_token_bytes)
-    # As infini_gram/indexing.py computes it.
+    # As computed in infini_gram/indexing.py.
     return rest == 0 and (is_told or n_pointer_bytes == math.ceil(math.log2(n_bytes) / 8))
 
 
 def _answer(reply: Any) -> Any:
-    """What the engine says, unless it is an error."""
+    """The engine's reply, unless it is an error."""
     if "error" in reply:
         raise LookupFailed(f"infini-gram could not look up an n-gram: {reply['error']}")
     return reply

@@ -1,4 +1,4 @@
-"""What infini-gram's HTTP server is asked, and what counts as its answer.
+"""Requests to infini-gram's HTTP server, and validation of its replies.
 
 The protocol is that of api/api_server.py and docs/source/api.rst in liujch1998/infini-gram: a POST
 with `index`, `query_type` and `query` or `query_ids`; the reply has `error`, with any status, or
@@ -19,12 +19,12 @@ __all__ = ["InfiniGramMiniServer", "InfiniGramServer", "TooLong"]
 
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
-"""MAX_QUERY_CHARS in api_server.py: it takes no longer query."""
+"""MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""
 _SHOWN_TOKENS = 1000
 _SHOWN_CHARS = 1000
-"""On either side of the place: `max_ctx_len`, of which 1,000 is the server's own default."""
+"""On either side of the place: `max_ctx_len`; 1,000 is the server's own default."""
 
-# The server takes " AND " and " OR " in a query for operators and counts something else.
+# The server parses " AND " and " OR " in a query as operators and counts something else.
 _BEFORE_OPERATOR = re.compile(r" (?=(?:AND|OR) )")
 _TOO_LONG = re.compile(r"limit your input", re.IGNORECASE)
 _NO_SUCH_INDEX = re.compile(
@@ -35,14 +35,14 @@ _NO_SUCH_INDEX = re.compile(
 
 
 class TooLong(Exception):  # noqa: N818 (the server's limit, not an error)
-    """The server takes no such n-gram: mostly, it is too long."""
+    """The server does not accept this n-gram, usually because it is too long."""
 
 
 class InfiniGramServer:
     """One index behind a server.
 
-    Every method raises `LookupFailed` where no proper answer came in all attempts, or `stop` was
-    set; `TooLong`; and `InputError` where the server does not know the index.
+    Every method raises `LookupFailed` if no valid answer was received in all attempts, or `stop`
+    was set; `TooLong`; and `InputError` if the server does not know the index.
     """
 
     def __init__(self, server: LookupServer, index: str) -> None:
@@ -57,11 +57,11 @@ class InfiniGramServer:
     def count(self, query: str, stop: threading.Event) -> int:
         """How often `query` occurs."""
         reply = self._ask_about(query, {"query_type": "count"}, _count_fault, stop)
-        # Of no tokens the server counts every token of the corpus.
+        # For an empty query the server counts every token of the corpus.
         return 0 if reply.get("token_ids") == [] else int(reply["count"])
 
     def documents(self, query: str, limit: int, stop: threading.Event) -> Iterator[tuple[int, str]]:
-        """Different documents that hold `query`, from the first `limit` of its places.
+        """Distinct documents that contain `query`, from the first `limit` of its places.
 
         Each is its number and the text around the place, as far as the server shows it.
         """
@@ -76,7 +76,7 @@ class InfiniGramServer:
                 yield reply["doc_ix"], self._text_in(reply)
 
     _shown: ClassVar[Reply] = {"max_disp_len": _SHOWN_TOKENS}
-    """How much of a document is asked for."""
+    """How much of a document to request."""
 
     @staticmethod
     def _document_fault(reply: Reply) -> str | None:
@@ -93,10 +93,10 @@ class InfiniGramServer:
         fault_in: Callable[[Reply], str | None],
         stop: threading.Event,
     ) -> Reply:
-        """The answer to a question about an n-gram.
+        """The answer to a query about an n-gram.
 
-        What its token ids stand for is compared with what they stood for: an index may be replaced
-        while it is asked.
+        The meaning of its token ids is compared with the earlier one: an index may be replaced
+        during a run.
         """
         asked_as, expected = self._asked_as(query, stop)
         reply = self._ask({**request, **asked_as}, fault_in, stop)
@@ -106,11 +106,10 @@ class InfiniGramServer:
         return reply
 
     def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
-        """The n-gram in a request: as text, or as token ids where words of it are operators.
+        """The n-gram in a request: as text, or as token ids if some of its words are operators.
 
-        Then also what the ids stand for, if the server says it. No token reaches over a space, so
-        the ids of the pieces are those of the whole. A server that tells no token ids has no
-        operators.
+        Also the text of the ids, if the server returns it. No token spans a space, so the ids of
+        the pieces are those of the whole. A server that returns no token ids has no operators.
         """
         if len(query) > _MAX_QUERY_CHARS:
             raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
@@ -141,7 +140,7 @@ class InfiniGramServer:
             if _TOO_LONG.search(str(error)):
                 raise TooLong(str(error)) from error
             if self.n_answered and not _NO_SUCH_INDEX.search(str(error)):
-                # It knows the index, and will not have this one question.
+                # It knows the index, but rejects this query.
                 raise TooLong(str(error)) from error
             raise InputError(
                 f"{self._server.url} does not answer for the index {self._index!r} ({error}); the "
@@ -152,7 +151,7 @@ class InfiniGramServer:
 
 
 class InfiniGramMiniServer(InfiniGramServer):
-    """An index behind infini-gram mini's server, which knows characters and no tokens.
+    """An index behind infini-gram mini's server, which indexes characters, not tokens.
 
     Its protocol is that of docs/source/api.rst in xuhaoxh/infini-gram-mini: it has no operators,
     and shows a document as text around the place.
@@ -191,12 +190,12 @@ def _error_in(reply: Reply) -> str | None:
 
 
 def _count_fault(reply: Reply) -> str | None:
-    """What is wrong with the answer to `count`; raises `Refused` where it will stay so."""
+    """What is wrong with the answer to `count`; raises `Refused` if retrying will not help."""
     if (error := _error_in(reply)) is not None:
         return error
     if not _is_count(reply.get("count")):
         return f"no count in the reply {str(reply)[:80]}"
-    # Only operators make a count approximate, and then 0 may mean some.
+    # Only operators make a count approximate, and then 0 may hide some.
     return "an approximate count" if reply.get("approx") else None
 
 
@@ -225,9 +224,9 @@ def _document_fault(reply: Reply) -> str | None:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """The stretches of a shown document as one text.
+    """Join the pieces of a shown document into one text.
 
-    Each was decoded by itself, and some tokenizers leave out a space at the beginning.
+    Each was decoded separately, and some tokenizers drop a space at the beginning.
     """
     joined = ""
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a reference is, wherever it lies."""
+"""A description of a reference, local or remote."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ _YEAR = re.compile(r"[12]\d{3}(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """How old the documents of a reference are, as far as it is known."""
+    """How old the documents of a reference are, as far as is known."""
 
     oldest: int | None = None
-    """The earliest year that a document says."""
+    """The earliest year stated by a document."""
     youngest: int | None = None
-    """The last year in which any document can have been written; None where that is not known."""
+    """The last year in which a document can have been written; None if unknown."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> Age:
-        """From the years that all documents say, or else the public corpus that they are from."""
+        """From the years that all documents state, or else from their public corpus."""
         years, source = manifest.years, manifest.source
         oldest = None if years is None else years.first
         if years is not None and years.n_dated == sum(shard.n_read for shard in manifest.shards):
             return cls(oldest, years.last)
-        # What was added later need not be of that corpus.
+        # Later additions need not be from that corpus.
         is_sample = source is not None and len(manifest.additions) == 1
         return cls(oldest, source["youngest"] if source is not None and is_sample else None)
 
     @classmethod
     def joined(cls, ages: Sequence[Age]) -> Age:
-        """Of several references together."""
+        """The age of several references together."""
         oldest = [age.oldest for age in ages if age.oldest is not None]
         youngest = [age.youngest for age in ages if age.youngest is not None]
         is_known = len(youngest) == len(ages)
         return cls(min(oldest, default=None), max(youngest) if is_known and youngest else None)
 
     def younger(self, documents: Iterable[Document]) -> list[str]:
-        """The ids of those that say a year in which no document of the reference was written."""
+        """The ids of documents whose year is later than that of any document of the reference."""
         if self.youngest is None:
             return []
         return [one.id for one in documents if (year_of(one) or 0) > self.youngest]
 
     @property
     def consequence(self) -> str:
-        """What follows for texts, to be read after the years."""
+        """The consequence for texts, to be shown after the years."""
         if self.youngest is None:
             return ""
         return f"; a text written after {self.youngest} cannot be in it"
@@ -80,7 +80,7 @@ def year_of(document: Document) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The corpora of a reference, as one."""
+    """The corpora of a reference, combined."""
 
     name: str
     fingerprint: str
@@ -89,12 +89,12 @@ class About:
     n_words: int
     written_by: tuple[str, ...]
     removed: NDArray[np.bool_]
-    """bool (n_numbers,): which numbers are of documents that were removed."""
+    """bool (n_numbers,): which numbers belong to removed documents."""
     age: Age = Age()
 
     @classmethod
     def of(cls, paths: Sequence[str | Path], manifests: Sequence[Manifest]) -> Self:
-        """Raises `CorpusError` where the corpora are of different settings."""
+        """Raises `CorpusError` if the corpora have different settings."""
         abouts = []
         for path, manifest in zip(paths, manifests, strict=True):
             home = open_home(path).everywhere()
@@ -116,9 +116,9 @@ class About:
 
     @classmethod
     def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
-        """Several references as one, in this order; `places` is where each lies, for people.
+        """Several references as one, in this order; `places` are their locations, for display.
 
-        Raises `CorpusError` where they are of different settings.
+        Raises `CorpusError` if they have different settings.
         """
         settings = abouts[0].settings
         for place, about in zip(places, abouts, strict=True):

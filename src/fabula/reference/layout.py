@@ -1,9 +1,9 @@
-"""How a reference corpus lies on disk.
+"""The layout of a reference corpus on disk.
 
     DIR/manifest.json     what the corpus is: settings, shards, removed documents, fingerprint
-    DIR/building.json     only while a build or an addition is under way
+    DIR/building.json     only while a build or an addition is in progress
     DIR/removed-N.bin     numbers of the N documents that were removed (int64, ascending)
-    DIR/held_out.jsonl    how its own documents score against the rest, if that was measured
+    DIR/held_out.jsonl    scores of its own documents against the rest, if they were measured
     DIR/shards/00000/     one immutable shard
         tokens.npy        uint16 (n_tokens,)         token ids by frequency; 0 ends each document,
                                                      65535 is any rare word
@@ -21,14 +21,14 @@
         documents.zst, blocks.npy                    JSON Lines in compressed blocks (`zstdcat`)
         shard.json        counts, checksums, content digest
 
-Checksums are compared when a corpus is opened first (`checksums`); manifest.json and shard.json
-carry their own.
+Checksums are compared when a corpus is first opened (`checksums`); manifest.json and shard.json
+contain their own.
 
-What a search reads is as small as it can be read from quickly (`kernels.packed`, `kernels.pairs`).
-The filter spares a search most of its steps and most shards (`kernels.grams`), and changes no
-result: a corpus without it is searched as well, and `fabula reference filter` adds it.
-The manifest is written last and replaced at once, so a corpus is always the one before a change or
-the one after it.
+The files that a search reads are as small as fast reading allows (`kernels.packed`,
+`kernels.pairs`). The filter saves a search most of its steps and most shards (`kernels.grams`), and
+changes no result: a corpus without it can be searched too, and `fabula reference filter` adds it.
+The manifest is written last and replaced atomically, so a corpus is always in its state before or
+after a change.
 """
 
 from __future__ import annotations
@@ -81,31 +81,32 @@ __all__ = [
 ]
 
 HELD_OUT = "held_out.jsonl"
-"""Beside a corpus: the numbers of its own documents, a line for each way to measure."""
+"""Beside a corpus: scores of its own documents, one line for each way to measure."""
 GRAMS = "grams.npy"
 """In a shard: its filter."""
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
-"""What a manifest names only where there is something to say."""
+"""Fields of a manifest that are omitted when empty."""
 
 
 def content_digest(texts: list[str]) -> int:
-    """A number for a collection of texts that does not depend on their order.
+    """A digest of a collection of texts that does not depend on their order.
 
     The sum of the texts' SHA-256 digests, modulo 2**256: digests of collections add up and, for a
-    removal, subtract, so that the same documents give the same fingerprint however they came in.
+    removal, subtract, so that the same documents give the same fingerprint in whatever order they
+    were added.
     """
     return sum(int(hashlib.sha256(t.encode()).hexdigest(), 16) for t in texts) % _DIGEST_MODULUS
 
 
 def text_digest(text: str) -> str:
-    """Sixteen hexadecimal digits that stand for a text."""
+    """A digest of a text, 16 hexadecimal digits."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """What the manifest says of a shard."""
+    """The manifest's entry for a shard."""
 
     name: str
     n_documents: int
@@ -113,9 +114,9 @@ class ShardInfo:
     n_tokens: int
     n_vocabulary: int
     n_pairs: int
-    """Different pairs of words that follow each other."""
+    """Distinct pairs of adjacent words."""
     n_read: int
-    """Documents that were read for it, those without a word included."""
+    """Documents read for it, including those without words."""
     content: str
     """`content_digest` of its documents' texts, in hexadecimal."""
     head: str
@@ -126,14 +127,14 @@ class ShardInfo:
 
 @dataclass(frozen=True, slots=True)
 class Years:
-    """Of the documents that say their year: from when, to when, and how many they are."""
+    """The first and last year of the documents that state one, and the number of such documents."""
 
     first: int
     last: int
     n_dated: int
 
     def with_more(self, other: Years | None) -> Years:
-        """Of both."""
+        """The years of both."""
         if other is None:
             return self
         first, last = min(self.first, other.first), max(self.last, other.last)
@@ -142,7 +143,7 @@ class Years:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a reference corpus is."""
+    """The description of a reference corpus."""
 
     settings: TextSettings
     parameters: dict[str, Any]
@@ -150,17 +151,17 @@ class Manifest:
     additions: tuple[int, ...] = ()
     """The first shard of the build, and of each addition."""
     removed: str | None = None
-    """File of removed documents' numbers."""
+    """Name of the file with the removed documents' numbers."""
     removed_sha256: str | None = None
     removed_content: str = "0"
     n_removed: int = 0
     n_removed_words: int = 0
     written_by: tuple[str, ...] = ()
-    """The models that wrote the documents, where models did."""
+    """The models that wrote the documents, if models did."""
     source: Mapping[str, Any] | None = None
-    """The public corpus that it is a sample of, with the rule of the sample; None for others."""
+    """The public corpus it samples, with the sampling rule; None for other corpora."""
     years: Years | None = None
-    """The years of its documents, where they say them."""
+    """The years of its documents, if they state them."""
 
     @property
     def n_documents(self) -> int:
@@ -172,7 +173,7 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that stand for the documents and how they became words."""
+        """A fingerprint of the documents and the settings, 12 hexadecimal digits."""
         content = sum(int(shard.content, 16) for shard in self.shards)
         content = (content - int(self.removed_content, 16)) % _DIGEST_MODULUS
         parts = f"{TOKENISER}|{self.settings.case}|{self.settings.punct}|{content:x}"
@@ -192,7 +193,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: str | Path | Home) -> Manifest:
-        """The manifest of the corpus at `path`. Raises `CorpusError` where there is none."""
+        """Read the manifest of the corpus at `path`. Raises `CorpusError` if there is none."""
         home = open_home(path)
         path, file = home.spec, f"{home.spec}/manifest.json"
         if (data := home.read("manifest.json")) is None:
@@ -207,7 +208,7 @@ class Manifest:
             )
         row = parse_row(data, file)
         try:
-            # Each version of it has said its own.
+            # Each version of the manifest states its own format.
             REFERENCE.check({"format": row["format"]}, file)
             if row["tokeniser"] != TOKENISER:
                 raise CorpusError(
@@ -248,7 +249,7 @@ class Manifest:
         return manifest
 
     def with_shards(self, shards: list[ShardInfo], years: Years | None = None) -> Manifest:
-        """As it is after a build or an addition wrote these shards, of documents of these years."""
+        """The manifest after a build or an addition wrote these shards, for these years."""
         additions = (*self.additions, len(self.shards))
         if self.years is not None:
             years = self.years.with_more(years)
@@ -256,7 +257,7 @@ class Manifest:
 
 
 def check_names(file: str, names: Iterable[str]) -> None:
-    """Raise `CorpusError` for a name in `file` that would lead out of the corpus's folder."""
+    """Raise `CorpusError` for a name in `file` that would lead out of the corpus folder."""
     for name in names:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise CorpusError(f"{file}: names a file {name!r}, as no corpus does; build it again")
@@ -265,9 +266,9 @@ def check_names(file: str, names: Iterable[str]) -> None:
 def open_shards(
     shards: Sequence[tuple[Path, ShardInfo]], report: Callable[[str], None] = lambda stage: None
 ) -> list[Shard]:
-    """Open these shards of the corpora in these folders; their files' checksums are compared once.
+    """Open these shards of the corpora in these folders; checksums are compared once.
 
-    Raises `CorpusError` that names the file that is missing or damaged.
+    Raises `CorpusError` that names the missing or damaged file.
     """
     places = [(corpus / "shards" / info.name, info) for corpus, info in shards]
     check_files([(folder, info.files) for folder, info in places], report)
@@ -277,9 +278,9 @@ def open_shards(
 class Shard:
     """An open shard: arrays mapped from disk, documents read on demand.
 
-    `open_shards` compares checksums before. Here sizes and types are looked at, so that no kernel
-    reads where there is nothing: they bound what they read in a file by the sizes of its arrays.
-    Raises `CorpusError` that names the file.
+    `open_shards` compares checksums first. This class checks sizes and types, so that no kernel
+    reads out of bounds: kernels bound their reads in a file by the sizes of its arrays. Raises
+    `CorpusError` that names the file.
     """
 
     def __init__(self, folder: Path, info: ShardInfo) -> None:
@@ -297,7 +298,7 @@ class Shard:
             mapped("rare_ids", np.uint32, None),
         )
         if n == 0 or self.tokens.codes[-1] != 0:
-            # Comparing ends there at the latest.
+            # Comparison ends there at the latest.
             raise CorpusError(f"{folder / 'tokens.npy'}: damaged (no end); build the corpus again")
         self.suffixes = Packed(mapped("suffixes", np.uint64, n_packed_words(n, n_bits)), n_bits, n)
         buckets, entries = (mapped(name, np.uint64, None) for name in ("pair_buckets", "pairs"))
@@ -311,12 +312,12 @@ class Shard:
             if len(self.grams) == 0:
                 raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
         self.is_on_disk = False
-        """Whether it is too large for the memory (`expect_random`)."""
+        """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
-        """Whether a search asks for pages before it reads them, as the last one read the disk."""
+        """Whether a search prefetches pages first, because the last one read the disk."""
         self.starts: NDArray[np.int64] = mapped("starts", np.int64, info.n_documents)
         self.vocabulary = Vocabulary.open(folder, info.n_vocabulary)
-        # All files are mapped now: one that is replaced later stays as it was for this reader.
+        # All files are mapped now: for this reader, one that is replaced later stays unchanged.
         self.ids = Strings.open(folder, "ids", info.n_documents)
         self._blocks: NDArray[np.int64] = mapped("blocks", np.int64, None, 2)
         self._documents = map_bytes(folder / "documents.zst")
@@ -324,7 +325,7 @@ class Shard:
 
     @property
     def search_bytes(self) -> int:
-        """The size of the files that a search goes to and fro in."""
+        """The total size of the files that a search accesses at random."""
         filter_bytes = 0 if self.grams is None else self.grams.nbytes
         return filter_bytes + sum(array.nbytes for array in self._searched)
 
@@ -339,27 +340,27 @@ class Shard:
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:
-        """How often each token stands here: int64, shape (n_vocabulary + 1,)."""
+        """The number of occurrences of each token: int64, shape (n_vocabulary + 1,)."""
         n = self.info.n_vocabulary + 1
         codes = np.bincount(self.tokens.codes, minlength=n)[:RARE]
-        # A damaged file may hold any number.
+        # A damaged file may contain any number.
         rare = np.bincount(np.minimum(self.tokens.rare_ids, n), minlength=n)
         rare[: len(codes)] += codes[: len(rare)]
         return rare[:n]
 
     @cached_property
     def first_suffixes(self) -> NDArray[np.int64]:
-        """Where the suffixes that begin with each token begin: int64, shape (n_vocabulary + 2,)."""
+        """The index of the first suffix for each token: int64, shape (n_vocabulary + 2,)."""
         ends = np.cumsum(np.append(0, self.token_counts))
-        # Of a damaged file, what is counted may be more than there is.
+        # In a damaged file, the counts may exceed the number of tokens.
         firsts: NDArray[np.int64] = np.minimum(ends, self.info.n_tokens)
         return firsts
 
     def expect_random(self) -> None:
-        """Have the system read single pages of these files, and not what lies around them.
+        """Advise the system to read single pages of these files, without read-ahead.
 
-        Where the files do not fit into memory, what is read ahead only drives out what is needed.
-        The filter, which every search asks, is read whole.
+        If the files do not fit in memory, read-ahead only evicts pages that are needed. The filter,
+        which every search uses, is read whole.
         """
         if not hasattr(mmap, "MADV_RANDOM"):
             return
@@ -371,9 +372,10 @@ class Shard:
             mapped.madvise(mmap.MADV_WILLNEED)
 
     def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
-        """The ids of the tokens from `begin` to before `end`, each 0 or that of a word.
+        """The ids of the tokens from `begin` up to `end` (exclusive), each 0 or that of a word.
 
-        uint32 (end - begin,). Raises `CorpusError` for any other id: kernels look words up by them.
+        uint32 (end - begin,). Raises `CorpusError` for any other id: kernels use ids to look up
+        words.
         """
         ids = read_tokens(self.tokens, begin, end)
         if ids.max(initial=0) > self.info.n_vocabulary:
@@ -384,7 +386,7 @@ class Shard:
         return ids
 
     def document(self, k: int) -> Document:
-        """The shard's k-th document, as it was read. Raises `CorpusError` where it is damaged."""
+        """The shard's k-th document, as it was read. Raises `CorpusError` if it is damaged."""
         block = int(np.searchsorted(self._blocks[:, 1], k, side="right")) - 1
         try:
             row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
@@ -402,7 +404,7 @@ class Shard:
 
 
 def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """The mapped file that an array lies in; None where it lies in none."""
+    """The memory map that backs an array, or None."""
     base: Any = array.base
     while base is not None and not isinstance(base, mmap.mmap):
         base = base.base
@@ -410,7 +412,7 @@ def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def document_line(document: Document) -> bytes:
-    """A document as a line of the shard's documents; `Shard.document` reads it back."""
+    """Serialise a document as a line of the shard's documents; `Shard.document` reads it back."""
     row: dict[str, Any] = {"id": document.id, "text": document.text}
     if document.author is not None:
         row["author"] = document.author
@@ -422,7 +424,7 @@ def document_line(document: Document) -> bytes:
 
 
 def read_shard_info(home: Home, name: str) -> ShardInfo | None:
-    """What the `shard.json` of the shard of that name says; None where it is not whole."""
+    """Read the `shard.json` of the named shard; None if it is missing or incomplete."""
     file = f"shards/{name}/shard.json"
     row = read_row(home, file)
     try:
@@ -434,6 +436,6 @@ def read_shard_info(home: Home, name: str) -> ShardInfo | None:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of each data file of a shard."""
+    """The SHA-256 of each data file of a shard."""
     files = sorted(file for file in folder.iterdir() if file.name != "shard.json")
     return {file.name: checksum(file) for file in files}

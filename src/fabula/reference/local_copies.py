@@ -1,9 +1,9 @@
-"""Copies of corpora that lie in an object store, on this machine, where they can be mapped.
+"""Local copies of corpora in an object store, so that they can be memory-mapped.
 
     CACHE/references/KEY/NAME/     as the corpus (`layout`), with the shards that were needed here
 
-KEY stands for the address, NAME is its last part. A file is copied once, compared with its checksum
-and kept; the manifest is looked at each time.
+KEY stands for the address, NAME is its last part. A file is copied once, verified with its checksum
+and kept; the manifest is read each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Report = Callable[[str], None]
 
 
 def folder_of(spec: str | Path) -> Path:
-    """Where the corpus, or the copy of it, lies on this machine."""
+    """The folder of the corpus on this machine, or of its copy."""
     if not is_stored(spec):
         return Path(spec)
     address = open_home(str(spec)).spec
@@ -49,10 +49,10 @@ def copy_shards(
     names: Collection[str] | None = None,
     report: Report = lambda stage: None,
 ) -> Path:
-    """The folder of the corpus, in which at least the shards of these names (or all) are.
+    """The folder of the corpus, with at least the shards with these names (or all).
 
-    Nothing is copied where it lies in a folder anyway. Raises `CorpusError` where there is no
-    corpus, where what arrives is not what the manifest says, and where there is no room.
+    Nothing is copied if the corpus is in a folder already. Raises `CorpusError` if there is no
+    corpus, if a copy differs from the manifest, or if the disk is full.
     """
     folder = folder_of(spec)
     if not is_stored(spec):
@@ -77,7 +77,7 @@ def copy_passages(
     names: Collection[str],
     report: Report = lambda stage: None,
 ) -> None:
-    """Have the passages of these shards beside their copies; nothing where they are in place."""
+    """Copy the passages of these shards beside their copies, unless they are in place."""
     if not is_stored(spec):
         return
     folder = folder_of(spec)
@@ -94,12 +94,12 @@ def copy_passages(
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
-    """Others that want the same wait, and find it."""
+    """A lock: processes that want the same copy wait, then find it."""
     return writer_lock(folder / ".lock", str(folder), waits=True)
 
 
 def _is_there(place: Path, files: Mapping[str, str], row: bytes) -> bool:
-    """Whether the copy is of this very folder, and whole: a damaged one is made again."""
+    """Whether the copy is of this very folder, and complete: a damaged one is replaced."""
     last = place / "shard.json"
     if not last.exists() or last.read_bytes() != row:
         return False
@@ -111,7 +111,7 @@ def _is_there(place: Path, files: Mapping[str, str], row: bytes) -> bool:
 
 
 def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], row: bytes) -> None:
-    """One folder of the corpus, unless it is there: all its files, and `row` as its last."""
+    """Copy one folder of the corpus, unless it exists: all its files, with `row` last."""
     place = folder / name
     if _is_there(place, files, row):
         return

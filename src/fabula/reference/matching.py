@@ -15,7 +15,7 @@ from fabula.reference.layout import Shard
 __all__ = ["match_shard", "number_words"]
 
 _BLOCK = 4096
-"""Positions that a thread searches at a time."""
+"""Number of positions that a thread searches at a time."""
 
 
 def match_shard(
@@ -25,10 +25,10 @@ def match_shard(
     excluded: NDArray[np.bool_] | None,
     n_threads: int,
 ) -> NDArray[np.int32]:
-    """Longest matches in one shard, where they are longer than the known ones of other shards.
+    """Longest matches in one shard, where they exceed the known ones of other shards.
 
-    query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), what is found elsewhere.
-    int32 (n,): where they are not longer, any number up to the shard's longest match.
+    query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
+    Returns int32 (n,): where they are not longer, any number up to the shard's longest match.
     """
     n = len(query)
     ends = run_ends(query)
@@ -54,7 +54,7 @@ def match_shard(
             ahead=shard.asks_ahead,
         )
         if shard.is_on_disk:
-            # To ask for pages that are in memory takes several times as long as the search.
+            # Prefetching pages that are in memory takes several times as long as the search.
             shard.asks_ahead = blocks_read() > n_before
 
     if n_threads == 1 or n <= _BLOCK:
@@ -73,7 +73,7 @@ def match_shard(
 
 
 def blocks_read() -> int:
-    """How much this thread has read from disks so far."""
+    """Number of blocks that this thread has read from disks so far."""
     import resource
 
     whose = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
@@ -83,7 +83,7 @@ def blocks_read() -> int:
 def number_words(
     documents: Iterable[Sequence[str]],
 ) -> tuple[list[str], NDArray[np.int32]]:
-    """The different words, and all documents in a row as their numbers, counted from 1.
+    """The distinct words, and all documents concatenated as word numbers, counted from 1.
 
     int32, shape (n_words + n_documents,): a 0 ends each document.
     """

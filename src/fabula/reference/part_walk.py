@@ -1,7 +1,7 @@
-"""Stretches of a text that stand in a part of a reference in other words, wherever its shards lie.
+"""Stretches of a text that occur in a part of a reference in other words, local or remote.
 
-What a stretch scores depends on its own words alone, and on how rare they are in the whole
-reference; so several machines find what one disk does.
+The score of a stretch depends only on its own words, and on their rarity in the whole reference; so
+several machines find the same as one disk.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ class ShardWords:
     """The words of a shard."""
 
     words: list[str]
-    """By token id, from 1 on."""
+    """By token id, starting at 1."""
     counts: NDArray[np.int64]
-    """int64 (n_words,): how often each stands there."""
+    """int64 (n_words,): the number of occurrences of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A text to walk a shard with. Bits are counted in `kernels.walking.PARTS`."""
+    """A text to compare with a shard. Bits are in units of 1 / `kernels.walk.PARTS`."""
 
     units: NDArray[np.int32]
-    """int32 (n_words,): the text's words as numbers of its distinct ones."""
+    """int32 (n_words,): the text's words as indices of its distinct words."""
     is_content: NDArray[np.bool_]
     """bool (n_units,)"""
     starts: NDArray[np.int64]
-    """int64 (n_units + 1,): where the tokens that each may stand for begin."""
+    """int64 (n_units + 1,): where the matching token ids of each begin in `ids`."""
     n_anchors: NDArray[np.int64]
-    """int64 (n_units,): how many of these, the first ones, may be in an anchor."""
+    """int64 (n_units,): how many of these, from the first, may be in an anchor."""
     ids: NDArray[np.int64]
     """int64 (n_alike,): token ids of the shard."""
     rarities: NDArray[np.int32]
     """int32 (n_alike,): the bits of each in the reference."""
     gains: NDArray[np.int32]
-    """int32 (n_alike,): what each brings where it stands beside the text's word."""
+    """int32 (n_alike,): the gain of each when aligned with the text's word."""
     costs_here: NDArray[np.int32]
-    """int32 (n_units,): what it costs to skip a word of the text."""
+    """int32 (n_units,): the cost of skipping a word of the text."""
     costs_there: NDArray[np.int32]
-    """int32 (n_vocabulary + 1,): and one of the shard."""
+    """int32 (n_vocabulary + 1,): the cost of skipping a word of the shard."""
     enough: int
-    """Bits of an anchor."""
+    """Minimum bits of an anchor."""
     width: int
     drop: int
     exchange: int
@@ -63,12 +63,12 @@ class Walk:
     gap: int
     join: int
     need: int
-    """As the kernels say."""
+    """As in the kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Stretches of a text beside stretches of documents."""
+    """Stretches of a text aligned with stretches of documents."""
 
     firsts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -90,11 +90,11 @@ class WalkPart(Protocol):
         """By shard."""
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        """What stands there of a text; `walks` and the answer are by shard."""
+        """Matches of each text there; `walks` and the results are by shard."""
 
 
 class LocalWalks:
-    """Shards on this machine's disk. `excluded` as `LocalPart.excluded`."""
+    """Shards on this machine's disk. `excluded` is as in `LocalPart.excluded`."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class LocalWalks:
 
 
 class JoinedWalks:
-    """Several parts as one; `n_documents` says how many numbers each has."""
+    """Several parts as one; `n_documents` is how many numbers each part has."""
 
     def __init__(self, parts: Sequence[WalkPart], n_documents: Sequence[int]) -> None:
         self._parts = list(parts)
@@ -139,7 +139,7 @@ class JoinedWalks:
 
 
 def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> Stretches:
-    """What of the text stands in documents of the shard that are not excluded."""
+    """Stretches of the text in documents of the shard that are not excluded."""
     tokens, suffixes = shard.tokens, shard.suffixes
     ends = walk.starts[:-1] + walk.n_anchors
     anchors = find_anchors(
@@ -185,7 +185,7 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
         walk.company,
         walk.least,
     )
-    # By place in the reference; many anchors lead to one alignment.
+    # Sorted by place in the reference; many anchors lead to the same alignment.
     pieces = np.unique(pieces[:, [2, 3, 0, 1, 4]], axis=0)[:, [2, 3, 0, 1, 4]]
     documents = np.searchsorted(shard.starts, pieces[:, 2], side="right") - 1
     found = chain(np.ascontiguousarray(pieces), documents, walk.gap, walk.join, walk.need)

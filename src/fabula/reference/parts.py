@@ -1,8 +1,8 @@
-"""A part of a reference: some of its shards, wherever they lie.
+"""A part of a reference: some of its shards, local or remote.
 
 A part numbers its documents from 0. The longest match in a reference is the longest in any part,
-counts add up, and each document stands in one part only; so a reference in parts, on several
-machines or behind a server, answers as if it lay on one disk.
+counts add up, and each document is in one part only; so a reference in parts, on several machines
+or behind a server, gives the same results as on one disk.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where an n-gram stands in a part."""
+    """Where an n-gram occurs in a part."""
 
     count: int
     n_places: int
-    """Its places that were looked at: all, or as many as was asked for in each shard."""
+    """The number of places considered: all, or the maximum requested for each shard."""
     n_documents: int
-    """Different documents at those places."""
+    """The number of distinct documents at those places."""
     numbers: NDArray[np.int64]
     """The first of these documents, ascending."""
     places: NDArray[np.int64]
-    """The first word of the n-gram's first place in each, counted from 0."""
+    """The first word of the n-gram's first place in each of them, counted from 0."""
 
 
 class Part(Protocol):
-    """Some shards of a reference. Words are given in the reference's normal form."""
+    """Some shards of a reference. Words are passed in the reference's normal form."""
 
     @property
     def n_documents(self) -> int:
-        """How many numbers documents have here, removed ones included."""
+        """The number of documents numbered here, including removed ones."""
 
     def match(
         self,
@@ -66,7 +66,7 @@ class Part(Protocol):
     ) -> NDArray[np.int32]:
         """Length of the longest n-gram that starts at each place and occurs in a document.
 
-        places: int32 (n,), counted from 1 in `words`; 0 where no n-gram goes on. int32 (n,).
+        places: int32 (n,), counted from 1 in `words`; 0 where no n-gram continues. int32 (n,).
         """
 
     def find(
@@ -77,28 +77,28 @@ class Part(Protocol):
         max_places: int,
         exclude: Sequence[int] = (),
     ) -> list[Found]:
-        """Where each n-gram stands; names `limit` documents, looks at `max_places` in a shard."""
+        """Where each n-gram occurs: up to `limit` documents, from `max_places` places per shard."""
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
-        """The documents of these numbers, as they were read when the corpus was built."""
+        """The documents with these numbers, as they were read when the corpus was built."""
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        """By id, the numbers of the documents that have it and are not removed."""
+        """For each id, the numbers of the documents that have it and are not removed."""
 
     def passages(self, key: str) -> PassagePart:
-        """Its passages of the kind that `key` names. Raises `CorpusError` where it has none."""
+        """Its passages with the settings `key`. Raises `CorpusError` if it has none."""
 
     def walks(self) -> WalkPart:
-        """Its shards, to be walked for what stands there in other words."""
+        """Its shards, for walks that find borrowings in other words."""
 
     def close(self) -> None:
-        """Let go of what it holds open."""
+        """Release open resources."""
 
 
 class LocalPart:
     """Shards on this machine's disk.
 
-    removed: bool (n_documents,), which documents are out of every search.
+    removed: bool (n_documents,), the documents that no search considers.
     """
 
     def __init__(self, shards: Sequence[Shard], removed: NDArray[np.bool_]) -> None:
@@ -149,7 +149,7 @@ class LocalPart:
         return found
 
     def shard_of(self, number: int) -> int:
-        """Which shard holds the document of that number."""
+        """The index of the shard that contains the document with that number."""
         return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
@@ -166,19 +166,19 @@ class LocalPart:
         return LocalWalks(self.shards, self.excluded)
 
     def close(self) -> None:
-        """Nothing to let go of: files are mapped, and closed with the last array."""
+        """Nothing to close: files are mapped, and closed with the last array."""
 
     def ids(self) -> Iterator[tuple[int, str]]:
-        """The number and the id of each document that is not removed, in order."""
+        """The number and the id of each document not removed, in order."""
         for first, shard in zip(self.first_numbers.tolist(), self.shards, strict=False):
             for k in range(len(shard.ids)):
                 if not self.removed[first + k]:
                     yield first + k, shard.ids[k]
 
     def excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
-        """By shard, which of its documents are out: removed, or of these numbers.
+        """For each shard, which documents are excluded: removed, or in `exclude`.
 
-        bool, shape (n_documents,); None where none is.
+        bool, shape (n_documents,); None if there are none.
         """
         out = self.removed
         numbers = list(exclude)
@@ -221,7 +221,7 @@ class LocalPart:
 
 
 class JoinedParts:
-    """Several parts as one; each one's documents are numbered after those of the one before."""
+    """Several parts as one; documents are numbered consecutively over the parts."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = list(parts)
@@ -288,16 +288,16 @@ class JoinedParts:
             part.close()
 
     def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
-        """What each part says."""
+        """The result from each part."""
         return ask_together(list(self._with(exclude)), lambda _, pair: ask(*pair))
 
     def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
-        """Each part with those of the numbers that lie in it, as it counts."""
+        """Each part with those of the numbers that are in it, as numbered there."""
         for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
             yield part, [number - first for number in numbers if first <= number < end]
 
     def _merged(self, found: Sequence[Found], limit: int) -> Found:
-        """What the parts found of one n-gram, as one."""
+        """Merge what the parts found for one n-gram."""
         numbers = [one.numbers + first for one, first in zip(found, self._firsts, strict=False)]
         return Found(
             count=sum(one.count for one in found),

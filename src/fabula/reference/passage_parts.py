@@ -1,8 +1,8 @@
-"""The passages of a part of a reference, wherever its shards lie, and how the best are found.
+"""The passages of a part of a reference, local or remote, and how the best are found.
 
-The score of a passage is computed within its shard alone, by weights that all shards decide
-together. So the best of a reference are the best of what its parts find best, and shards on
-several machines rank passages as one disk does, to the last bit.
+The score of a passage is computed within its shard alone, with weights determined over all shards.
+So the best passages of a reference are the best of its parts' best, and shards on several machines
+rank passages exactly as on one disk, to the last bit.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Queries:
     """Several texts to rank passages by."""
 
     terms: list[str]
-    """The different content words of all of them, sorted."""
+    """The distinct content words of all of them, sorted."""
     weights: NDArray[np.float32]
-    """float32 (n_terms,): how much each counts."""
+    """float32 (n_terms,): the weight of each."""
     places: list[NDArray[np.int64]]
-    """By text, which of the terms it holds, ascending."""
+    """For each text, the indices of the terms it contains, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Ranked:
 
     shards: NDArray[np.int64]
     passages: NDArray[np.int64]
-    """int64 (n_found,): which passage of its shard."""
+    """int64 (n_found,): the index of the passage in its shard."""
     scores: NDArray[np.float32]
 
     @classmethod
     def best(cls, found: Sequence[Ranked], n_passages: int) -> Self:
-        """The best of several, which follow each other; of equally good ones the first."""
+        """The best of several consecutive parts; ties go to the first."""
         scores = np.concatenate([one.scores for one in found])
         chosen = _largest(scores, n_passages)
         return cls(
@@ -72,49 +72,49 @@ class PassageTokens:
     """Passages of one shard with their words, as arrays for the kernels."""
 
     passages: NDArray[np.int64]
-    """int64 (n_passages,): which of the shard's, ascending."""
+    """int64 (n_passages,): their indices in the shard, ascending."""
     numbers: NDArray[np.int64]
-    """int64 (n_passages,): each one's document."""
+    """int64 (n_passages,): the document of each."""
     first_words: NDArray[np.int64]
-    """int64 (n_passages,): which word of the document it begins with."""
+    """int64 (n_passages,): the index of its first word in the document."""
     tokens: NDArray[np.uint32]
     """Word ids of the shard, one passage after the other."""
     begins: NDArray[np.int64]
-    """int64 (n_passages,): each one's first place in `tokens`."""
+    """int64 (n_passages,): the first place of each in `tokens`."""
     lengths: NDArray[np.int32]
     """int32 (n_passages,), in words."""
 
 
 class PassagePart(Protocol):
-    """The passages of some shards, which are numbered from 0, as documents are."""
+    """The passages of some shards; shards are numbered from 0, as documents are."""
 
     @property
     def n_passages(self) -> int: ...
 
     @property
     def n_vocabularies(self) -> Sequence[int]:
-        """The number of different words of each shard."""
+        """The number of distinct words of each shard."""
 
     def n_with(self, terms: Sequence[str]) -> NDArray[np.int64]:
-        """How many passages hold each term: int64 (n_terms,)."""
+        """The number of passages that contain each term: int64 (n_terms,)."""
 
     def best(
         self, queries: Queries, n_passages: int, *, exclude: Sequence[int] = ()
     ) -> list[Ranked]:
-        """For each text the passages with the highest scores above 0, at most `n_passages`."""
+        """For each text, the passages with the highest scores above 0, up to `n_passages`."""
 
     def read(self, wanted: Mapping[int, NDArray[np.int64]]) -> dict[int, PassageTokens]:
-        """By shard, the passages of these numbers, which ascend."""
+        """The passages with these ascending numbers, by shard."""
 
     def words(self, wanted: Mapping[int, NDArray[np.uint32]]) -> dict[int, list[str]]:
-        """By shard, the words of these ids."""
+        """The words with these ids, by shard."""
 
 
 class LocalPassages:
     """The passages of shards on this machine's disk.
 
-    key: names their kind. excluded: by shard, which of its documents are out, as
-    `LocalPart.excluded` says it. Raises `CorpusError` where they were not built or do not fit.
+    key: names their settings. excluded: for each shard, which documents are excluded, as in
+    `LocalPart.excluded`. Raises `CorpusError` if they were not built or do not fit.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class LocalPassages:
         self.n_vocabularies = [shard.info.n_vocabulary for shard in shards]
 
     def lengths(self, shard: int) -> NDArray[np.int32]:
-        """int32 (n_passages,): the words of each passage of a shard."""
+        """The number of words of each passage of a shard: int32 (n_passages,)."""
         return self._shards[shard].lengths
 
     def n_with(self, terms: Sequence[str]) -> NDArray[np.int64]:
@@ -195,7 +195,7 @@ class LocalPassages:
 
 
 class JoinedPassages:
-    """The passages of several parts as one; `n_documents` says how many numbers each has."""
+    """The passages of several parts as one; `n_documents` is how many numbers each part has."""
 
     def __init__(self, parts: Sequence[PassagePart], n_documents: Sequence[int]) -> None:
         self._parts = list(parts)
@@ -238,7 +238,7 @@ class JoinedPassages:
         wanted: Mapping[int, NDArray[Any]],
         ask: Callable[[PassagePart, dict[int, NDArray[Any]]], dict[int, R]],
     ) -> dict[int, tuple[int, R]]:
-        """By shard, which part holds it and what that part says; the others are not asked."""
+        """For each shard, the part that holds it and its result; other parts are not queried."""
         asked = {}
         for k, (first, end) in enumerate(pairwise(self._shards)):
             if here := {shard - first: of for shard, of in wanted.items() if first <= shard < end}:
@@ -252,7 +252,7 @@ class JoinedPassages:
 
 
 def ask_together(asked: Sequence[Q], ask: Callable[[int, Q], R]) -> list[R]:
-    """What each says, with its number, all asked at the same time: some of them are far."""
+    """The result for each item, with its index; all run concurrently, as some are remote."""
     if len(asked) < 2:
         return [ask(k, one) for k, one in enumerate(asked)]
     with ThreadPoolExecutor(len(asked)) as pool:
@@ -260,7 +260,7 @@ def ask_together(asked: Sequence[Q], ask: Callable[[int, Q], R]) -> list[R]:
 
 
 def _largest(values: NDArray[np.float32], n: int) -> NDArray[np.int64]:
-    """Where the n largest values stand, in order; of equal ones the first."""
+    """The indices of the n largest values, ascending; ties go to the first."""
     if len(values) <= n:
         return np.arange(len(values))
     least = np.partition(values, len(values) - n)[len(values) - n]

@@ -28,9 +28,9 @@ _KINDS: dict[str, type[np.generic]] = {
 
 
 def open_passages(shards: Sequence[Shard], key: str) -> list[PassageShard]:
-    """The passages of these shards, of the kind that `key` names.
+    """The passages of these shards with the settings `key`.
 
-    Their files' checksums are compared once. Raises `CorpusError` where they were not built, are of
+    Their files' checksums are compared once. Raises `CorpusError` if they were not built, belong to
     other texts, or are damaged.
     """
     folders = [shard.folder.parents[1] / "passages" / key / shard.info.name for shard in shards]
@@ -60,9 +60,9 @@ def _row_of(folder: Path, shard: Shard) -> dict[str, Any]:
 
 
 class PassageShard:
-    """The passages that `folder` holds of a shard.
+    """The passages of a shard, stored in `folder`.
 
-    Raises `CorpusError` where its files do not fit each other.
+    Raises `CorpusError` if its files are inconsistent.
     """
 
     def __init__(self, folder: Path, shard: Shard, n_passages: int) -> None:
@@ -78,11 +78,11 @@ class PassageShard:
         self.documents = np.searchsorted(shard.starts, self.begins, side="right") - 1
 
     def ids_of(self, terms: Sequence[str]) -> NDArray[np.int64]:
-        """The shard's ids of these words, 0 where it has none: int64 (n_terms,)."""
+        """The shard's ids of these words, 0 for unknown words: int64 (n_terms,)."""
         return self.shard.vocabulary.find(list(terms)).astype(np.int64)
 
     def _misfit(self, n_passages: int, shard: Shard) -> str | None:
-        """The file in which a number leads outside an array, if one does: kernels do not look."""
+        """The file with a number out of an array's bounds, if any: kernels do not check bounds."""
         n_tokens, indptr = shard.info.n_tokens, self.indptr
         if len(self.begins) != n_passages or not _within(self.begins, 0, n_tokens - 1):
             return "begins"
@@ -104,9 +104,9 @@ def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
 
 
 def count_current(home: Home, folder: str, shard: ShardInfo) -> int | None:
-    """How many passages a folder holds of the shard; None where there are none of this very one.
+    """The number of passages a folder contains of this very shard; None if there are none.
 
-    A corpus may be built again in its place, and what is damaged is as if it were not there.
+    A corpus may be rebuilt in place, and damaged passages count as absent.
     """
     try:
         row = read_row(home, f"{folder}/{shard.name}/shard.json")
@@ -123,5 +123,5 @@ def _is_of(row: dict[str, Any], shard: ShardInfo) -> bool:
 
 
 def tokens_of(shard: ShardInfo) -> str:
-    """Stands for the shard's tokens, as their files' checksums do."""
+    """A digest of the shard's tokens, from their files' checksums."""
     return shard.files["tokens.npy"] + shard.files["rare_ids.npy"]

@@ -1,17 +1,17 @@
-"""The passages of a reference that are most like a text, by BM25.
+"""The passages of a reference that are most similar to a text, by BM25.
 
-    DIR/passages/KEY/00000/     of the shard of that number
+    DIR/passages/KEY/00000/     for the shard with that number
         begins.npy    int64 (n_passages,)     each passage's first token
         lengths.npy   int32 (n_passages,)     its number of words
         data.npy, indices.npy, indptr.npy     BM25 without rarity, columns by word id (sparse)
         shard.json                            what it was made of, checksums
 
-A document is cut into passages of so many words, each sharing some with the one before, so that an
-n-gram that is no longer than what they share stands whole in one of them. KEY names length, overlap
-and stop words; other ones are built beside it.
+Each document is cut into passages of a fixed number of words that overlap, so that an n-gram no
+longer than the overlap is contained whole in one of them. KEY names length, overlap and stop words;
+passages with other settings are built beside it.
 
-Lu et al. 2024, section "DJ Search", takes whole documents; passages of one length make the bound on
-the work, and the ranking, independent of how a corpus is cut into documents.
+Lu et al. 2024, section "DJ Search", uses whole documents; passages of one length make the bound on
+the work, and the ranking, independent of how a corpus is divided into documents.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ __all__ = [
 
 Report = Callable[[str], None]
 
-# Passages are of one length, so length does not count (b = 0); nor does it matter then how the
-# corpus is cut into shards.
+# Passages have the same length, so length does not count (b = 0); nor does it then matter how the
+# corpus is divided into shards.
 _K1, _B = 1.5, 0.0
 _N_REMEMBERED = 1 << 17
-"""Terms of which it is remembered how many passages hold them."""
+"""Maximum number of terms for which the number of passages with the term is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageSettings:
-    """How documents are cut into passages, and which words count when they are compared."""
+    """How documents are cut into passages, and which words are compared."""
 
     n_words: int = 300
     overlap: int = 50
@@ -85,9 +85,9 @@ class Passage:
     """A stretch of a document of the reference."""
 
     number: int
-    """Its document's number."""
+    """The number of its document."""
     first_word: int
-    """Which word of the document it begins with."""
+    """The index of its first word in the document."""
     n_words: int
 
 
@@ -100,10 +100,10 @@ def build_passages(
     *,
     spread: Callable[..., Iterable[int]] = map,
 ) -> int:
-    """Cut and index the shards of the corpus at `path` that are not yet; others stay as they are.
+    """Cut and index those shards of the corpus at `path` that have no passages yet.
 
-    A shard is written whole or not at all, so an interrupted run goes on where it was. `spread` is
-    as `map`, and may do the shards side by side. Returns how many passages there are.
+    A shard is written whole or not at all, so interrupted runs resume. `spread` has the signature
+    of `map`, and may process the shards in parallel. Returns the number of passages.
     """
     home = open_home(path).everywhere()
     folder = f"passages/{settings.key(stop_words)}"
@@ -129,7 +129,7 @@ def build_passages(
 
 
 def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> None:
-    """Compare the checksums of all passages that were built for the corpus there.
+    """Compare the checksums of all passages built for the corpus there.
 
     Raises `CorpusError` that names the file.
     """
@@ -151,17 +151,17 @@ def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> 
 def _write(
     home: Home, folder: str, info: ShardInfo, settings: PassageSettings, stop_words: StopWords
 ) -> int:
-    """Index one shard of the corpus; returns how many passages it has."""
+    """Index one shard of the corpus; returns its number of passages."""
     place = f"{folder}/{info.name}"
     (shard,) = open_shards([(copy_shards(home.spec, [info.name]), info)])
     with home.writing(place) as aside:
         n_passages = _fill(aside, shard, settings, stop_words)
-        home.remove(place)  # of another shard that was there
+        home.remove(place)  # of another shard with that name
     return n_passages
 
 
 def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: StopWords) -> int:
-    """Write the files of a shard's passages into a folder."""
+    """Write the files of a shard's passages to a folder."""
     from bm25s import BM25
 
     ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
@@ -176,13 +176,13 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
     parts = (shard.read_tokens(begin, begin + n) for begin, n in spans if n)
     texts = [part[is_content[part]] for part in parts]
     with warnings.catch_warnings():
-        # Passages of nothing but stop words have no mean length, which b = 0 does not ask for.
+        # If passages have only stop words, there is no mean length, but b = 0 does not need it.
         warnings.filterwarnings("ignore", category=RuntimeWarning)
         scores = BM25(k1=_K1, b=_B, method="lucene").build_index_from_ids(
             list(range(shard.info.n_vocabulary + 1)), texts, show_progress=False
         )
-    # How rare a word is, is decided over all shards when they are searched; without it, a score
-    # is a function of how often the passage holds the word.
+    # A word's rarity is determined over all shards at search time; without it, a score depends only
+    # on how often the passage contains the word.
     n_passages_with = np.diff(scores["indptr"])
     rarity = np.repeat(_idf(len(spans), n_passages_with), n_passages_with)
     saturated = np.round(scores["data"] / rarity, 4).astype(np.float32)
@@ -206,7 +206,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
 
 
 def _content_words(shard: Shard, stop_words: StopWords) -> NDArray[np.bool_]:
-    """By word id, whether it is a content word: bool, shape (n_vocabulary + 1,)."""
+    """Whether each word id is a content word: bool, shape (n_vocabulary + 1,)."""
     vocabulary = shard.vocabulary
     found = [stop_words.is_content(vocabulary[k]) for k in range(len(vocabulary))]
     return np.array([False, *found], np.bool_)
@@ -215,8 +215,8 @@ def _content_words(shard: Shard, stop_words: StopWords) -> NDArray[np.bool_]:
 class PassageIndex:
     """The passages of one or more corpora, ranked as one.
 
-    BM25 weighs a word by how rare it is over all shards together, so that a document is found alike
-    in whichever shard it lies. Documents that are left out of a search still count as far as that.
+    BM25 weights a word by its rarity over all shards together, so that a document is ranked the
+    same in whichever shard it is. Documents excluded from a search still count towards rarity.
     """
 
     def __init__(
@@ -232,17 +232,17 @@ class PassageIndex:
     def best(
         self, words: Iterable[str], n_passages: int, *, exclude: Iterable[int] = ()
     ) -> NDArray[np.int64]:
-        """The passages most similar to these words, at most `n_passages`, in the reference's order.
+        """The passages most similar to these words, up to `n_passages`, in the reference's order.
 
         int64, shape (n_found, 2): shard, and passage of the shard. Each content word counts once.
-        Passages that share none are not among them; of equally good ones the first are.
+        Passages without any of the words are left out; ties go to the first.
         """
         return self.best_many([words], n_passages, exclude=exclude)[0]
 
     def best_many(
         self, texts: Sequence[Iterable[str]], n_passages: int, *, exclude: Iterable[int] = ()
     ) -> list[NDArray[np.int64]]:
-        """`best` of several texts, in one question to each part of the reference."""
+        """`best` of several texts, in one request to each part of the reference."""
         is_content = self.stop_words.is_content
         held = [sorted({word for word in words if is_content(word)}) for words in texts]
         terms = sorted({term for some in held for term in some})
@@ -253,7 +253,7 @@ class PassageIndex:
         return [np.stack([one.shards, one.passages], axis=1).astype(np.int64) for one in found]
 
     def read(self, chosen: Sequence[NDArray[np.int64]]) -> dict[int, PassageTokens]:
-        """All passages that `best_many` chose, with their words, by shard; each is read once."""
+        """All passages that `best_many` selected, with their words, by shard; each is read once."""
         if not sum(map(len, chosen)):
             return {}
         shards, passages = np.concatenate(chosen).T
@@ -266,7 +266,7 @@ class PassageIndex:
         return Passage(int(one.numbers[0]), int(one.first_words[0]), int(one.lengths[0]))
 
     def _weights(self, terms: Sequence[str]) -> NDArray[np.float32]:
-        """How much each term counts, by the passages that hold it; they are remembered."""
+        """The weight of each term, from the number of passages with it; these are cached."""
         found = {term: self._n_with.get(term) for term in terms}
         new = [term for term, n in found.items() if n is None]
         if new:
@@ -280,6 +280,6 @@ class PassageIndex:
 
 
 def _idf(n: int, frequency: NDArray[Any]) -> NDArray[np.float64]:
-    """Lucene's: the logarithm of 1 + (n - f + 0.5) / (f + 0.5)."""
+    """Lucene's IDF: the logarithm of 1 + (n - f + 0.5) / (f + 0.5)."""
     idf: NDArray[np.float64] = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
     return idf

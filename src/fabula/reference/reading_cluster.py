@@ -1,7 +1,8 @@
-"""Documents that the nodes of a cluster read, where texts have an address that all can reach.
+"""Documents read by the nodes of a cluster, from addresses that all nodes can reach.
 
-Each file is read by a task, in pieces that stay where they were read. How long the documents are
-comes here, which is all that decides where a batch ends; so batches are those of one process.
+Each file is read by a task, in pieces that stay where they were read. Only the documents' lengths
+are sent here, which are all that determines where a batch ends; so batches are the same as in one
+process.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from fabula.types import Document
 __all__ = ["FarDocuments", "Pieces", "are_far"]
 
 _N_AHEAD = 6
-"""Pieces of each file that wait to be taken; reading stops until then."""
+"""Number of pieces of each file that may queue up before reading pauses."""
 
 
 def are_far(files: Sequence[FileSource]) -> bool:
-    """Whether all have an address, and not a path that may mean something else elsewhere."""
+    """Whether all have an address, not a path that may mean something else on another machine."""
     return all("://" in file.name for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A run of documents, from `first` to `stop` (half-open) of those of the pieces together."""
+    """A run of documents: `first` to `stop` (half-open) of those in the pieces together."""
 
     pieces: list[Any]
     first: int
@@ -38,8 +39,8 @@ class Pieces:
 class FarDocuments:
     """The documents of files, in order, read by the nodes.
 
-    Iterated over, they are fetched one piece after the other; `batches` leaves them where they are.
-    `how` is as for `read_documents`; `meter` is told how many bytes were read.
+    Iteration fetches one piece after the other; `batches` leaves pieces in place. `how` is as in
+    `read_documents`; `meter` receives the number of bytes read.
     """
 
     def __init__(
@@ -71,11 +72,11 @@ class FarDocuments:
         return self._here[self._at - 1]
 
     def put_back(self) -> None:
-        """Have the document that was taken last come again."""
+        """Make the next call return the last document again."""
         self._at -= 1
 
     def batches(self, n_chars: int) -> Iterator[Pieces]:
-        """What is left, as `in_batches` divides it."""
+        """The remaining documents, divided as by `in_batches`."""
         pieces: list[Any] = []
         first, n_documents, total = self._at, 0, 0
         while True:
@@ -103,8 +104,8 @@ class FarDocuments:
     def _read(
         self, files: Sequence[FileSource], how: dict[str, Any], piece_chars: int
     ) -> Iterator[tuple[Any, list[int], int]]:
-        """Each piece, where it lies, how long its documents are, and how many bytes it was."""
-        # A reader waits for most of the time; it must not keep a processor from those who work.
+        """References to each piece, with its documents' lengths and its number of bytes."""
+        # A reader mostly waits; it must not occupy a processor that workers need.
         read = self._cluster.task(
             _read,
             num_cpus=0,
@@ -119,13 +120,13 @@ class FarDocuments:
                 reading.append(read(left.popleft(), how, piece_chars))
             pieces = reading.popleft()
             for piece in pieces:
-                # Where a task fails, its error stands in the place of a piece, and nothing follows.
+                # If a task fails, its error takes the place of a piece, and nothing follows.
                 lengths, n_bytes = self._cluster.get(next(pieces, piece))
                 yield piece, lengths, n_bytes
 
 
 def _read(file: FileSource, how: dict[str, Any], piece_chars: int) -> Iterator[Any]:
-    """The documents of a file in pieces, each followed by what there is to know of it."""
+    """The documents of a file in pieces, each followed by its lengths and number of bytes."""
     n_bytes = 0
 
     def note(n: int) -> None:

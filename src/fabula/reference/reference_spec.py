@@ -1,4 +1,4 @@
-"""From the name of a reference to the reference."""
+"""Opens references by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OWN_SERVER = "FABULA_INFINIGRAM_URL"
 
 
 def index_url(spec: str) -> str:
-    """The server that `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]` asks."""
+    """The server for `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]`."""
     from fabula.reference.catalogue import API_URL, MINI_URL
 
     public = MINI_URL if _is_by_characters(spec) else API_URL
@@ -40,7 +40,7 @@ def index_url(spec: str) -> str:
 
 
 def _is_by_characters(spec: str) -> bool:
-    """Whether infini-gram mini answers for it: it is named so, or the catalogue knows its name."""
+    """Whether infini-gram mini serves it, by its prefix or by the catalogue."""
     index = _known_index(spec)
     return spec.startswith(_MINI) or (index is not None and index.by_characters)
 
@@ -52,7 +52,7 @@ def _known_index(spec: str) -> Index | None:
 
 
 def is_served(spec: str) -> bool:
-    """Whether it names what `fabula reference serve` serves."""
+    """Whether it names a reference served by `fabula reference serve`."""
     return spec.startswith(("http://", "https://"))
 
 
@@ -62,19 +62,19 @@ def is_elsewhere(spec: str) -> bool:
 
 
 def is_looked_up(spec: str) -> bool:
-    """Whether runs of words are looked up over HTTP, in an index by infini-gram."""
+    """Whether words are looked up over HTTP, in an infini-gram index."""
     return spec.startswith((_WEB, _MINI))
 
 
 def pace_of(spec: str) -> Pace:
-    """What looking texts up there takes."""
+    """The cost of looking up texts there."""
     from fabula.reference.catalogue import BY_CHARACTERS, BY_TOKENS
 
     return BY_CHARACTERS if _is_by_characters(spec) else BY_TOKENS
 
 
 def check_spec(spec: str) -> None:
-    """Raise `InputError` where this can be no path or address."""
+    """Raise `InputError` if this cannot be a path or an address."""
     if without_controls(spec) != spec:
         raise InputError(
             f"{without_controls(spec)}: a reference's path or address holds no control characters"
@@ -90,15 +90,14 @@ def open_backend(
     meter: Callable[[int, int], None] | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> Backend:
-    """Corpora, on disk, in an object store or served at `http://...`, searched as one; or
+    """Open corpora, on disk, in an object store or served at `http://...`, as one; or
     `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.
 
-    Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server: that of
-    infini-gram mini for the names that the catalogue says are its own. The options are for what is
-    asked over HTTP; `fresh` does not believe what was answered before. `meter` is told how many
-    look-ups were made, and how many of them memory answered; `report` is told what is copied.
-    Raises `CorpusError`, `InputError` and, where a served reference does not answer,
-    `LookupFailed`.
+    The default URL is the environment's FABULA_INFINIGRAM_URL, or else the public server: that of
+    infini-gram mini for the names that the catalogue lists as its own. The options apply to HTTP
+    lookups; `fresh` ignores cached counts. `meter` receives the number of lookups, and the number
+    answered from the cache; `report` receives messages on what is copied. Raises `CorpusError`,
+    `InputError` and, if a served reference does not respond, `LookupFailed`.
     """
     for spec in specs:
         check_spec(spec)
@@ -143,7 +142,7 @@ def open_backend(
 def _open_joined(
     specs: Sequence[str], n_parallel: int, max_retries: int, report: Callable[[str], None]
 ) -> Reference:
-    """References on disk and behind servers, in this order, as one; each counts once."""
+    """References on disk and behind servers as one, in this order; duplicates count once."""
     from fabula.reference.serving.handshake import open_served
 
     abouts: list[About] = []

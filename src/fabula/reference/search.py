@@ -36,11 +36,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_PLACES = 100_000
-"""Places of one n-gram in one shard that are put in order; more are counted, but not looked at."""
+"""Maximum number of places of one n-gram sorted per shard; the rest are only counted."""
 N_LOCATED = 64
-"""Documents whose words' places are remembered."""
+"""Number of documents whose located words are cached."""
 _N_FOUND, _N_NAMED = 1 << 14, 100
-"""N-grams that are remembered with so many documents each: phrases recur from text to text."""
+"""N-grams cached, and documents cached for each: phrases recur from text to text."""
 
 
 class Reference:
@@ -51,8 +51,8 @@ class Reference:
     array([5, 4, 3, 2, 1], dtype=int32)
 
     Words are compared in the corpus's normal form (`settings`); `reference.locate(text)` gives a
-    text's words in that form. Documents are numbered from 0 in the order they came in, corpora
-    one after the other; removed documents keep their numbers and are never found.
+    text's words in that form. Documents are numbered from 0 in the order they were added, one
+    corpus after the other; removed documents keep their numbers and are never found.
     """
 
     def __init__(self, about: About, part: Part) -> None:
@@ -64,10 +64,10 @@ class Reference:
         self.n_words = about.n_words
         self.age = about.age
         self.written_by = about.written_by
-        """The models that wrote it; none where people did, or nobody said."""
+        """The models that wrote it; empty if people did, or if unknown."""
         self.part = part
         self.paths: tuple[str, ...] = ()
-        """Where it was opened from, by name; empty where it was put together of parts."""
+        """The paths it was opened from, as strings; empty if it was assembled from parts."""
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
         self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
         self._lock = threading.Lock()
@@ -76,11 +76,11 @@ class Reference:
     def open(
         cls, path: str | Path, *more: str | Path, report: Callable[[str], None] = lambda _: None
     ) -> Self:
-        """Open the corpora at these paths as one reference; what a store holds is copied once.
+        """Open the corpora at these paths as one reference; corpora in a store are copied once.
 
-        A corpus that is named twice, or that lies at two paths, counts once.
+        A corpus given twice, or found at two paths, counts once.
 
-        Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
+        Raises `CorpusError` if a path holds no corpus, a damaged one, or one with other settings.
         """
         corpora: dict[str, tuple[Path, Manifest]] = {}
         for place in dict.fromkeys((path, *more)):
@@ -117,7 +117,7 @@ class Reference:
 
     @property
     def size(self) -> str:
-        """How large it is, for people."""
+        """Its size, formatted for people."""
         return f"{self.n_words:,} words in {self.n_documents:,} documents"
 
     def _repr_html_(self) -> str:
@@ -128,24 +128,24 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies whole on this machine's disk."""
+        """Whether all of it is on this machine's disk."""
         return isinstance(self.part, LocalPart)
 
     def close(self) -> None:
-        """Let go of connections to what lies elsewhere."""
+        """Close connections to remote parts."""
         self.part.close()
 
     def locate(self, text: str) -> TextWords:
-        """The words of `text` in the reference's normal form, and where they stand."""
+        """The words of `text` in the reference's normal form, with their positions."""
         return self.settings.locate(text)
 
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """The longest matches of many texts; documents numbered in `exclude` do not count.
+        """The longest matches of many texts, ignoring documents numbered in `exclude`.
 
-        A text of which the look-up failed has that `LookupFailed` for a result. Raises
-        `ServerAway` where three in a row failed.
+        If the lookup fails for a text, its result is the `LookupFailed`. Raises `ServerAway` after
+        three failures in a row.
         """
         words, out = [text.words.words for text in texts], sorted(exclude)
         if self.is_local:
@@ -156,7 +156,8 @@ class Reference:
             except ServerAway:
                 raise
             except LookupFailed:
-                # One of them may be why: each is asked by itself, so that the others do not fail.
+                # One of them may be the cause: each is queried separately, so that the others do
+                # not fail.
                 pass
         return [or_why_not(partial(self.longest_matches, one, exclude=out)) for one in words]
 
@@ -178,8 +179,8 @@ class Reference:
     ) -> NDArray[np.int32]:
         """Length of the longest n-gram that starts at each word and occurs in a document.
 
-        int32, shape (n_words,); 0 where the word itself does not occur. Documents that are
-        removed, or numbered in `exclude`, do not count.
+        int32, shape (n_words,); 0 where the word itself does not occur. Removed documents and those
+        numbered in `exclude` do not count.
         """
         return self.longest_matches_many([words], exclude=exclude, n_threads=n_threads)[0]
 
@@ -190,7 +191,7 @@ class Reference:
         exclude: Iterable[int] = (),
         n_threads: int = 1,
     ) -> list[NDArray[np.int32]]:
-        """`longest_matches` of many documents in one call; no match crosses from one to another."""
+        """`longest_matches` of many documents in one call; no match spans two of them."""
         lengths = [len(words) for words in documents]
         known, places = number_words(self.settings.normalise(words) for words in documents)
         longest = self.part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
@@ -208,10 +209,10 @@ class Reference:
     def occurrences(
         self, words: Sequence[str], limit: int = 10, *, exclude: Iterable[int] = ()
     ) -> list[Occurrence]:
-        """Places where the n-gram `words` stands, in the order of the reference, at most `limit`.
+        """Up to `limit` places where the n-gram `words` occurs, in the order of the reference.
 
-        Of an n-gram that is more frequent than that in a shard, only the documents of the first
-        `MAX_PLACES` places of the suffix array are looked at.
+        For an n-gram that is more frequent than that in a shard, only the documents of the first
+        `MAX_PLACES` places of the suffix array are considered.
         """
         wanted = self.settings.normalise(words)
         (found,) = self._find([words], limit, MAX_PLACES, exclude)
@@ -238,7 +239,7 @@ class Reference:
     ) -> list[Attribution]:
         """`attribute` of many n-grams in one call."""
         all_found = self._find(grams, n_sources, MAX_PLACES, exclude)
-        # By document, so that each is fetched and cut into words once.
+        # By document, so that each is fetched and split into words once.
         wanted: dict[int, list[tuple[int, int]]] = {}
         for k, found in enumerate(all_found):
             for number, place in zip(found.numbers.tolist(), found.places.tolist(), strict=True):
@@ -256,44 +257,44 @@ class Reference:
         ]
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
-        """The numbers of the documents in which the n-gram stands (bounded as `occurrences`)."""
+        """The numbers of the documents that contain the n-gram (bounded as in `occurrences`)."""
         ((numbers, _),) = self.documents_of([words], MAX_PLACES, exclude=exclude)
         return list(map(int, numbers))
 
     def documents_of(
         self, grams: Sequence[Sequence[str]], max_places: int, *, exclude: Iterable[int] = ()
     ) -> list[tuple[NDArray[np.int64], bool]]:
-        """The numbers of the documents in which each n-gram stands, and whether some are left out.
+        """The numbers of the documents that contain each n-gram, and whether some are left out.
 
-        Looks at `max_places` places in each shard at most. int64, shape (n_found,), ascending.
+        Considers up to `max_places` places per shard. int64, shape (n_found,), ascending.
         """
         all_found = self._find(grams, len(self.about.removed), max_places, exclude)
         return [(found.numbers, found.n_places < found.count) for found in all_found]
 
     def document(self, number: int) -> Document:
-        """The document of that number, as it was read when the corpus was built."""
+        """The document with that number, as it was read when the corpus was built."""
         (document,) = self.part.documents([number])
         return document
 
     def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
-        """The documents of these numbers, fetched some at a time."""
+        """The documents with these numbers, fetched in batches."""
         wanted = iter(numbers)
         while some := list(islice(wanted, N_LOCATED)):
             yield from self.part.documents(some)
 
     def numbers(self) -> list[int]:
-        """The numbers of all documents that are not removed, in order."""
+        """The numbers of all documents not removed, in order."""
         numbers: list[int] = np.flatnonzero(~self.about.removed).tolist()
         return numbers
 
     def is_removed(self, number: int) -> bool:
-        """Whether the document of that number was removed."""
+        """Whether the document with that number was removed."""
         return bool(self.about.removed[number])
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
-        """The numbers of the documents with these ids; several documents may share one.
+        """The numbers of the documents with these ids; several documents may share an id.
 
-        Raises `InputError` where an id is not in the reference.
+        Raises `InputError` if an id is not in the reference.
         """
         wanted = list(dict.fromkeys(ids))
         found = dict(zip(wanted, self.part.numbers_of(wanted), strict=True))
@@ -307,9 +308,9 @@ class Reference:
 
     @property
     def local(self) -> LocalPart:
-        """The reference, where it lies whole on this machine's disk.
+        """The reference as a local part.
 
-        Raises `InputError` where it does not.
+        Raises `InputError` if not all of it is on this machine's disk.
         """
         if not isinstance(self.part, LocalPart):
             raise InputError(
@@ -319,7 +320,7 @@ class Reference:
         return self.part
 
     def located_document(self, number: int) -> tuple[Document, TextWords]:
-        """The document of that number, and its words; the last ones are remembered."""
+        """The document with that number, and its words; the most recent ones are cached."""
         with self._lock:
             known = self._located.get(number)
         if known is None:
@@ -329,7 +330,7 @@ class Reference:
         return known
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
-        """The words from `place` on, counted from 0, of the document of that number."""
+        """The `n_words` words from `place`, counted from 0, in the document with that number."""
         document, located = self.located_document(number)
         if place < 0 or place + n_words > len(located.words):
             raise LookupFailed(
@@ -339,7 +340,7 @@ class Reference:
         return Occurrence(number, document, Span(document.id, start, end))
 
     def fetch(self, numbers: Sequence[int]) -> None:
-        """Have these documents at hand, `N_LOCATED` at most: in one question."""
+        """Load these documents into the cache, up to `N_LOCATED`, in one request."""
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
         for number, document in zip(missing, self.part.documents(missing), strict=True):
@@ -349,7 +350,7 @@ class Reference:
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
     ) -> list[Found]:
-        """Where each n-gram stands, from memory if it was asked before."""
+        """Where each n-gram occurs; cached if it was looked up before."""
         out = sorted(exclude)
         how = limit, max_places, tuple(out)
         asked = [tuple(self.settings.normalise(gram)) for gram in grams]
@@ -361,7 +362,7 @@ class Reference:
         if new:
             found = self.part.find(new, limit=limit, max_places=max_places, exclude=out)
             known |= dict(zip(new, found, strict=True))
-        # Where all documents were asked for, a frequent n-gram names too many to keep.
+        # If all documents were requested, a frequent n-gram names too many to keep.
         for gram in known if limit <= _N_NAMED else ():
             self._remember(self._found, (gram, *how), known[gram], _N_FOUND)
         return [known[gram] for gram in asked]

@@ -1,4 +1,4 @@
-"""A shard: gathering batches until it is full, and writing it whole."""
+"""A shard: batches are collected until it is full, and it is written whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 
 
 class ShardBatches:
-    """The batches of one shard, under one numbering of words."""
+    """The batches of one shard, with a common numbering of words."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -61,7 +61,7 @@ class ShardBatches:
         self.head = self.head or batch.head
 
     def tokens(self) -> tuple[NDArray[np.uint32], list[str]]:
-        """Token ids by frequency, and the words in that order; ties go by the alphabet."""
+        """Token ids by frequency, and the words in that order; ties are sorted alphabetically."""
         counts = np.zeros(len(self.known) + 1, np.int64)
         for part in self.parts:
             counts += np.bincount(part, minlength=len(counts))
@@ -79,9 +79,9 @@ class ShardBatches:
 
 
 def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | None:
-    """The shard that stands there already, of so many documents read and of this content.
+    """The existing shard of that name, made of `n_read` documents with that content digest.
 
-    None where there is none. Raises `CorpusError` where it is of other documents.
+    None if there is none. Raises `CorpusError` if it has other documents.
     """
     info = read_shard_info(home, name)
     if info is None:
@@ -97,7 +97,7 @@ def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | 
 def write_shard(
     home: Home, name: str, shard: ShardBatches, n_jobs: int, report: Report, *, attempt: str = ""
 ) -> ShardInfo:
-    """Write the shard whole, or not at all; `attempt` tells apart those that may overlap."""
+    """Write the shard atomically; `attempt` distinguishes attempts that may overlap."""
     report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
     with home.writing(f"shards/{name}", attempt) as aside:
         info = _fill(aside, name, shard, n_jobs)
@@ -106,7 +106,7 @@ def write_shard(
 
 
 def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo:
-    """Write the files of a shard into a folder."""
+    """Write the files of a shard to a folder."""
     tokens, words = shard.tokens()
     shard.known.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
@@ -135,14 +135,14 @@ def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo
 def write_index(
     folder: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
 ) -> int:
-    """Write all that a search reads but the words; the number of pairs.
+    """Write everything a search reads except the words; returns the number of pairs.
 
-    Beside `tokens` and `suffixes` it takes 4 bytes a token of memory, or 22 a pair.
+    Besides `tokens` and `suffixes` it takes 4 bytes of memory per token, or 22 per pair.
     """
     n_tokens = len(tokens)
     edges = np.linspace(0, n_tokens, _N_PARTS + 1).astype(np.int64)
     with ThreadPoolExecutor(n_threads) as pool:
-        # What packs and writes is one thread.
+        # Packing and writing take one thread.
         grams = pool.submit(make_filter, [tokens], n_tokens, n_threads=max(1, n_threads - 1))
         coded = pack_tokens(tokens)
         np.save(folder / "tokens.npy", coded.codes)

@@ -1,7 +1,7 @@
-"""Where a corpus lies: in a folder, or under an address of an object store.
+"""Where a corpus is stored: in a folder, or at an address in an object store.
 
-An object store replaces an object at once and forgets nothing, but it knows no folders to rename: a
-shard is whole there when its `shard.json` is, which is sent last.
+An object store replaces an object atomically and loses nothing, but it cannot rename folders: a
+shard is complete there when its `shard.json` exists, which is uploaded last.
 """
 
 from __future__ import annotations
@@ -39,60 +39,60 @@ _CHUNK_BYTES = 1 << 22
 
 
 class Home(Protocol):
-    """A place for the files of a corpus. `name` is a file's path inside it, with slashes."""
+    """A location for the files of a corpus. `name` is a file's path inside it, with slashes."""
 
     @property
     def spec(self) -> str:
-        """As the user writes it."""
+        """The location as the user writes it."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A small file's content; None where it is not there."""
+        """The content of a small file; None if it does not exist."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace a small file at once."""
+        """Replace a small file atomically."""
         ...
 
     def remove(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it; nothing where it is not there."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         ...
 
     def names(self, folder: str = "") -> list[str]:
-        """The names in a folder, sorted; none where it is not there."""
+        """The names in a folder, sorted; empty if it does not exist."""
         ...
 
     def checksum(self, name: str) -> str | None:
-        """A file's SHA-256 in hexadecimal; None where it is not there."""
+        """A file's SHA-256 in hexadecimal; None if it does not exist."""
         ...
 
     def n_bytes(self, folder: str) -> int:
-        """The size of all files in a folder."""
+        """The total size of all files in a folder."""
         ...
 
     def writing(self, name: str, attempt: str = "") -> AbstractContextManager[Path]:
-        """An empty folder on this machine, which at the end becomes the folder `name`, whole.
+        """An empty folder on this machine that becomes the folder `name` on exit, atomically.
 
-        `attempt` tells it apart from that of another process that may still be writing.
+        `attempt` distinguishes it from that of another process that may still be writing.
         """
         ...
 
     def lock(self, folder: str = "") -> AbstractContextManager[None]:
-        """Hold the only right to write there. Raises `BusyError` where another process holds it."""
+        """Hold the exclusive right to write. Raises `BusyError` if another process holds it."""
         ...
 
     def everywhere(self) -> Home:
-        """The same place by a name that does not depend on where a process runs."""
+        """The same location, under a name that does not depend on where a process runs."""
         ...
 
 
 def is_stored(spec: str | Path) -> bool:
-    """Whether it names a place in an object store (s3://, gs://, file://, ...)."""
+    """Whether it is an address in an object store (s3://, gs://, file://, ...)."""
     return isinstance(spec, str) and "://" in spec and not spec.startswith(("http://", "https://"))
 
 
 def open_home(spec: str | Path | Home) -> Home:
-    """The place that a user names; it need not exist. Raises `CorpusError`."""
+    """Open the location that a user names; it need not exist. Raises `CorpusError`."""
     if isinstance(spec, LocalHome | StoredHome):
         return spec
     if is_stored(str(spec)):
@@ -154,7 +154,7 @@ class LocalHome:
     def lock(self, folder: str = "") -> Iterator[None]:
         place = self.path / folder
         with writer_lock(place / ".lock", str(place)):
-            # Whoever wrote these was killed: nobody else writes here now.
+            # The process that wrote these was killed: the lock excludes other writers.
             for left in place.glob(".*.part"):
                 left.unlink(missing_ok=True)
             yield
@@ -165,10 +165,10 @@ class LocalHome:
 
 @dataclass(frozen=True, slots=True)
 class StoredHome:
-    """An address in an object store that fsspec reaches.
+    """An address in an object store, accessed with fsspec.
 
-    The right to write is held among the processes of this machine only: a store has no locks. Two
-    machines that build the same corpus there write the same bytes.
+    The lock only excludes other processes of this machine: a store has no locks. Two machines that
+    build the same corpus there write the same bytes.
     """
 
     spec: str
@@ -216,7 +216,7 @@ class StoredHome:
 
     @contextmanager
     def writing(self, name: str, attempt: str = "") -> Iterator[Path]:
-        del attempt  # Each has a folder of its own.
+        del attempt  # Each has its own folder.
         with tempfile.TemporaryDirectory(prefix="fabula-") as scratch:
             aside = Path(scratch)
             yield aside
@@ -227,7 +227,7 @@ class StoredHome:
                     filesystem.put_file(str(file), f"{root}/{name}/{file.name}")
 
     def fetch(self, name: str, to: Path) -> None:
-        """Copy a file from there. Raises `CorpusError` where it is not there."""
+        """Download a file. Raises `CorpusError` if it does not exist."""
         with self._reached() as (filesystem, root):
             try:
                 filesystem.get_file(f"{root}/{name}", str(to))
@@ -250,7 +250,7 @@ class StoredHome:
 
     @contextmanager
     def _reached(self) -> Iterator[tuple[fsspec.AbstractFileSystem, str]]:
-        """The store, as it is now. Raises `CorpusError` where it does not do what it is asked."""
+        """The store's file system, not cached. Raises `CorpusError` if an operation fails."""
         filesystem, root = open_filesystem(self.spec)
         filesystem.invalidate_cache()
         try:
@@ -259,8 +259,8 @@ class StoredHome:
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-                raise  # It is this machine's disk that is full.
-            # Each kind of store has errors of its own.
+                raise  # This machine's disk is full.
+            # Each kind of store has its own errors.
             raise CorpusError(
                 f"{self.spec}: the store did not do what it was asked "
                 f"({_first_line(error)}); check the address and who may read and write there, and "
@@ -269,7 +269,7 @@ class StoredHome:
 
 
 def _make_folder(filesystem: fsspec.AbstractFileSystem, place: str) -> None:
-    # Object stores have none, and would be asked to make a bucket, also of a mistyped name.
+    # Object stores have none, and would try to create a bucket, even for a mistyped name.
     if "file" in filesystem.protocol:
         filesystem.makedirs(place, exist_ok=True)
 

@@ -1,4 +1,4 @@
-"""Removing documents: the shards stay as they are, the documents' numbers are noted as out."""
+"""Removal of documents: shards are unchanged, the documents' numbers are recorded as removed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_removed(home: Home, manifest: Manifest) -> NDArray[np.int64]:
 
 
 def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
-    """Take these documents out of all searches. Their text stays where it is until a new build."""
+    """Exclude these documents from all searches. Their text stays on disk until a rebuild."""
     home = open_home(path)
     with home.lock():
         manifest = Manifest.read(home)

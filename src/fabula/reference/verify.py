@@ -1,4 +1,4 @@
-"""Checking a reference corpus: every file's checksum, and a sampled search for its own text."""
+"""Verification of a reference corpus: all checksums, and a sampled search for its own text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SAMPLE_WORDS = 24
 def verify_reference(
     path: str | Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
 ) -> Manifest:
-    """Compare all checksums, then look `n_samples` stretches of its own text up.
+    """Compare all checksums, then look up `n_samples` stretches of its own text.
 
-    Raises `CorpusError` that names the shard and the file at the first thing that is not right.
+    Raises `CorpusError` that names the shard and the file of the first fault.
     """
     home = open_home(path)
     manifest = Manifest.read(home)

@@ -1,4 +1,4 @@
-"""The words of a shard, and other strings, as they lie on the disk."""
+"""The words of a shard, and other strings, in their form on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Strings", "Vocabulary", "map_array", "map_bytes", "plain_array"]
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """Many strings as bytes in a row: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
+    """Many strings as concatenated bytes: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Strings:
 
     @classmethod
     def open(cls, folder: Path, name: str, n_strings: int) -> Strings:
-        """Raises `CorpusError` where a file is missing or damaged."""
+        """Raises `CorpusError` if a file is missing or damaged."""
         data = map_bytes(folder / f"{name}.bin")
         return cls(data, map_array(folder / f"{name}.npy", np.int64, (n_strings + 1,)))
 
@@ -49,7 +49,7 @@ class Strings:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A shard's words, the k-th of id k + 1, and their order by the alphabet: uint32 (n_words,)."""
+    """A shard's words, the k-th with id k + 1, and their alphabetical order: uint32 (n_words,)."""
 
     words: Strings
     order: NDArray[np.uint32]
@@ -61,7 +61,7 @@ class Vocabulary:
 
     @classmethod
     def open(cls, folder: Path, n_words: int) -> Vocabulary:
-        """Raises `CorpusError` where a file is missing or damaged."""
+        """Raises `CorpusError` if a file is missing or damaged."""
         order = map_array(folder / "words_sorted.npy", np.uint32, (n_words,))
         return cls(Strings.open(folder, "words", n_words), order)
 
@@ -76,7 +76,7 @@ class Vocabulary:
         return self.words[k]
 
     def find(self, wanted: list[str]) -> NDArray[np.uint32]:
-        """The token id of each wanted word, which counts from 1, or 0. uint32 (n_wanted,)."""
+        """The token id of each word, counted from 1, or 0 if unknown: uint32 (n_wanted,)."""
         other = Strings.of(wanted)
         found: NDArray[np.uint32] = find_strings(
             self.words.data,
@@ -89,9 +89,9 @@ class Vocabulary:
 
 
 def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """An array as it lies on the disk, of this kind and shape; None is any length.
+    """Map an array on disk, of this type and shape; None stands for any length.
 
-    Raises `CorpusError` that names the file where it is missing, or holds anything else.
+    Raises `CorpusError` that names the file if it is missing, or contains anything else.
     """
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
@@ -121,7 +121,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
 
 
 def map_bytes(path: Path) -> NDArray[np.uint8]:
-    """A file's bytes as they lie on the disk. Raises `CorpusError`."""
+    """Map a file's bytes. Raises `CorpusError`."""
     try:
         # An empty file cannot be mapped.
         data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)

@@ -1,1 +1,1 @@
-"""A reference for a whole team: `fabula reference serve`, and what asks it."""
+"""A reference for a whole team: the server `fabula reference serve`, and its client."""

@@ -1,4 +1,4 @@
-"""From what is asked of a state's passages to the answer. Nothing here knows of HTTP."""
+"""Answers to requests about a state's passages. Nothing here depends on HTTP."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def answer_passages(state: State, asked: PassagesAsked, limits: Limits) -> Passa
 
 
 def _opened(state: State, key: str) -> LocalPassages:
-    # It names a folder beside the shards, and no other.
+    # The key names a folder beside the shards, and nothing else.
     if PurePath(key).name == key and "\0" not in key and key not in (".", ".."):
         try:
             return state.passages(key)
@@ -125,7 +125,7 @@ def _read(
 
 
 def _vocabulary(passages: LocalPassages, shard: int) -> int:
-    """How many words a shard has. Raises `Unfit` where there is none of this number."""
+    """The number of words of a shard. Raises `Unfit` if no shard has this number."""
     if shard >= len(passages.n_vocabularies):
         raise Unfit("shard: there is none of this number")
     return passages.n_vocabularies[shard]

@@ -50,7 +50,7 @@ _PROBLEM = "what changed cannot be served, the state before is; the service's lo
 
 
 class Moved(Exception):  # noqa: N818 (a reply, not an error)
-    """The state that a client began with is no longer kept."""
+    """The state that a client started with is no longer kept."""
 
 
 _STATUSES: dict[type[Exception], int] = {
@@ -70,7 +70,7 @@ _REMEDIES = {
 
 
 class Service:
-    """What answers: the states, the threads, the figures."""
+    """The parts of the service: states, threads, metrics."""
 
     def __init__(self, states: States, limits: Limits) -> None:
         n_at_once = limits.n_at_once or default_jobs()
@@ -81,7 +81,7 @@ class Service:
         states.when_changed = self._changed
 
     async def answer(self, work: Callable[[], tuple[BaseModel, int]]) -> Response:
-        """What `work` finds, made into bytes where it was found."""
+        """The result of `work`, serialised in the thread that computed it."""
 
         def found() -> tuple[bytes, int]:
             answered, n_words = work()
@@ -96,7 +96,7 @@ class Service:
         return await self.answer(lambda: answer(state, asked, self.limits))
 
     def state(self, key: str | None) -> State:
-        """The state that a client began with. Raises `Moved`."""
+        """The state that a client started with. Raises `Moved`."""
         found = self.states.now if key is None else self.states.of(key)
         if found is None:
             raise Moved("the reference has changed since you began; run the command again")
@@ -110,9 +110,9 @@ class Service:
 def create_app(
     states: States, *, tokens: Tokens, limits: Limits, check_every_s: float = 5.0
 ) -> FastAPI:
-    """The application; with no tokens it answers under the names of its own machine only.
+    """The application; without tokens it only answers requests to its own machine's names.
 
-    Looks for changes of the corpora every `check_every_s` seconds.
+    Checks the corpora for changes every `check_every_s` seconds.
     """
     service = Service(states, limits)
 
@@ -154,7 +154,7 @@ def _router(service: Service, tokens: Tokens) -> APIRouter:
     async def health(request: Request) -> messages.Health:
         now, problem = states.now, states.problem
         if problem is not None and tokens:
-            # Whoever has no token is not told where the files lie.
+            # Do not reveal file locations to clients without a token.
             holder = tokens.holder(request.headers.get("authorization", ""))
             problem = _PROBLEM if holder is None else problem
         return messages.Health(

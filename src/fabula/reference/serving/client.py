@@ -1,4 +1,4 @@
-"""A served reference, asked over HTTP: what it says is checked, and a failure is never novelty."""
+"""Client of a served reference over HTTP: replies are checked; failures never count as novelty."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ __all__ = ["ServedPart"]
 class ServedPart:
     """The shards behind a service, as one part of a reference.
 
-    Every method raises `LookupFailed` where no proper answer came in all attempts, `ServerAway`
-    where that is so three times in a row, and `CorpusError` where the service has moved on to other
-    documents.
+    Every method raises `LookupFailed` if no valid answer was received in all attempts, `ServerAway`
+    after three such failures in a row, and `CorpusError` if the service now serves other documents.
     """
 
     def __init__(self, server: LookupServer, told: messages.About) -> None:
@@ -47,13 +46,13 @@ class ServedPart:
         exclude: Sequence[int] = (),
         n_threads: int = 1,
     ) -> NDArray[np.int32]:
-        """As of every part; what is longer than a request is asked in pieces.
+        """As in every part; input longer than a request is sent in pieces.
 
-        A match that reaches the end of a piece is asked again from its start.
+        A match that reaches the end of a piece is requested again from its start.
         """
         longest = np.zeros(len(places), np.int32)
         out = self._excluded(exclude)
-        # Of a text without a word there is nothing to ask.
+        # For a text without words there is nothing to request.
         begin = 0 if places.any() else len(places)
         while begin < len(places):
             end = min(len(places), begin + self._limits.max_words)
@@ -112,7 +111,7 @@ class ServedPart:
                 for one in answer.found
             ]
 
-        # In the order of the n-grams, however they are shared out.
+        # In the order of the n-grams, however they are distributed.
         return [one for at in range(0, len(grams), n_most) for one in ask(grams[at : at + n_most])]
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
@@ -154,11 +153,11 @@ class ServedPart:
         return found
 
     def passages(self, key: str) -> ServedPassages:
-        """Those of this kind. Raises `InputError` where the service has none."""
+        """Passages with the settings `key`. Raises `InputError` if the service has none."""
         return ServedPassages(self._asking, key)
 
     def walks(self) -> WalkPart:
-        """It cannot be walked: raises `InputError`."""
+        """Not supported: raises `InputError`."""
         raise InputError(
             f"{self._asking.url}: only its passages are searched over HTTP; leave out "
             f"`near_search` index, or name the folder of a corpus on this machine's disk"
@@ -168,7 +167,7 @@ class ServedPart:
         self, words: Sequence[str], places: NDArray[np.int32], exclude: list[int]
     ) -> bytes:
         used, renumbered = np.unique(places, return_inverse=True)
-        # 0 is a gap and stays so; the others are counted from 1.
+        # 0 is a gap and remains 0; the others are counted from 1.
         shift = 0 if len(used) and used[0] == 0 else 1
         known = sendable([words[k - 1] for k in used.tolist() if k])
         return self._asking.body(
@@ -176,7 +175,7 @@ class ServedPart:
         )
 
     def _match(self, body: bytes, places: NDArray[np.int32]) -> NDArray[np.int32]:
-        # How far a match may go: to the next gap.
+        # The maximum extent of a match: up to the next gap.
         n = len(places)
         gaps = np.where(places == 0, np.arange(n), n)
         room = np.minimum.accumulate(gaps[::-1])[::-1] - np.arange(n)
@@ -186,7 +185,7 @@ class ServedPart:
                 return f"{len(answer.lengths)} lengths for {n} words"
             lengths = np.array(answer.lengths, np.int64)
             is_short = bool((lengths > room).any())
-            # Every part of what occurs does so too.
+            # Every part of an n-gram that occurs must occur too.
             falls = bool((lengths[1:] < lengths[:-1] - 1).any())
             return "lengths that no text can have" if is_short or falls else None
 

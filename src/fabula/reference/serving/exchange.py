@@ -1,4 +1,4 @@
-"""One question to a served reference, and its answer, checked."""
+"""A request to a served reference, and its answer, checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _N_FAILED_IN_A_ROW = 3
 
 
 class Asking:
-    """Asks the service for the documents as they were when `told` was."""
+    """Sends requests for the documents as they were at the time of `told`."""
 
     def __init__(self, server: LookupServer, told: messages.About) -> None:
         self.url = server.url
@@ -44,8 +44,8 @@ class Asking:
     def ask(self, path: str, body: bytes, kind: type[M], fault_in: Callable[[M], str | None]) -> M:
         """The service's answer.
 
-        Raises `LookupFailed`, `ServerAway` after three failures in a row, `CorpusError` where the
-        service has moved on to other documents, and `InputError`.
+        Raises `LookupFailed`, `ServerAway` after three failures in a row, `CorpusError` if the
+        service now serves other documents, and `InputError`.
         """
         answers: list[M] = []
 
@@ -68,7 +68,7 @@ class Asking:
         return answers[-1]
 
     def _counted(self, error: Exception) -> Exception:
-        """The error, or `ServerAway` where it is the third in a row that nobody answers."""
+        """The error, or `ServerAway` if it is the third failure in a row."""
         if not isinstance(error, LookupFailed):
             return error
         self._n_failed += 1

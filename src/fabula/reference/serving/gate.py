@@ -1,4 +1,4 @@
-"""Who comes in to a served reference, and how often."""
+"""Access to a served reference: tokens and rate limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OPEN = frozenset({"/health"})
 
 
 class Tokens:
-    """The tokens that let in. They are kept as digests only."""
+    """The tokens that grant access. Only their digests are stored."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.replace(tokens)
 
     def replace(self, tokens: Iterable[str]) -> None:
-        """From now on these let in, and no others."""
+        """Replace all accepted tokens by these."""
         self._digests = [_digest(token) for token in dict.fromkeys(tokens)]
 
     def __bool__(self) -> bool:
@@ -37,9 +37,9 @@ class Tokens:
         return len(self._digests)
 
     def holder(self, header: str) -> str | None:
-        """A name for the token in an `Authorization` header, or None where it lets nobody in.
+        """A name for the token in an `Authorization` header, or None if it is not valid.
 
-        It takes as long for every header: all tokens are compared, and their digests only.
+        Takes the same time for every header: all tokens are compared, by digest only.
         """
         scheme, _, given = header.partition(" ")
         digest = _digest(given.strip())
@@ -48,9 +48,9 @@ class Tokens:
 
 
 def read_tokens(file: Path | None) -> list[str]:
-    """The tokens of a file, one a line, and that of the environment.
+    """The tokens in a file, one per line, and that of the environment.
 
-    Raises `InputError` where the file holds none, or a line cannot be one.
+    Raises `InputError` if the file has none, or a line cannot be a token.
     """
     tokens = [os.environ[TOKEN].strip()] if os.environ.get(TOKEN, "").strip() else []
     if any(not _is_token(token) for token in tokens):
@@ -76,13 +76,13 @@ def read_tokens(file: Path | None) -> list[str]:
 
 
 class Gate:
-    """Admits who has a token, as often as the limits say; without tokens everybody."""
+    """Admits requests with a token, within the rate limits; without tokens, all requests."""
 
     def __init__(self, tokens: Tokens, limits: Limits) -> None:
         self._tokens, self._n_per_s = tokens, limits.n_per_s
         rate = limits.n_per_s or 1e9
         self._known = Buckets(int(2 * rate), rate)
-        # Whoever guesses tokens, who may stand behind the same proxy as what asks for the health.
+        # For clients that guess tokens, which may share a proxy with those that check health.
         self._strangers = Buckets(200, 50.0)
         self._open = Buckets(200, 50.0)
 

@@ -1,4 +1,4 @@
-"""Opening a served reference: what it is, and whether this version can compare with it."""
+"""Opening a served reference: what it contains, and whether this version is compatible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ask_held_out", "open_served"]
 
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
 _MAX_NUMBERS = 2**31
-"""Documents of a reference; whoever tells of more is not believed."""
+"""Maximum number of documents of a reference; larger numbers are rejected."""
 
 
 def open_served(
@@ -33,12 +33,12 @@ def open_served(
     backoff_s: float = 1.0,
     token: str | None = None,
 ) -> tuple[About, ServedPart]:
-    """What the service at `url` serves, and what asks it.
+    """Connect to the service at `url`; returns what it serves, and its client.
 
-    `token`: that of the environment's FABULA_REFERENCE_TOKEN if not given. `timeout_s`: what each
-    attempt may take; the others as for `LookupServer`. Raises `InputError` where it lets nobody in
-    or is no such service, `CorpusError` where this version cannot compare with it, and
-    `LookupFailed` where nobody answers.
+    `token`: by default that of the environment's FABULA_REFERENCE_TOKEN. `timeout_s`: the timeout
+    of each attempt; the others as for `LookupServer`. Raises `InputError` if access is denied or it
+    is not such a service, `CorpusError` if this version is not compatible, and `LookupFailed` if
+    there is no response.
     """
     server = _server(
         url,
@@ -59,11 +59,10 @@ def open_served(
 def ask_held_out(
     url: str, *, max_retries: int = 5, timeout_s: float = 120, backoff_s: float = 1.0
 ) -> list[dict[str, object]]:
-    """How the documents that the service serves score against the rest of them.
+    """The scores of the documents that the service serves against the rest of them.
 
-    Rows as `held_out.jsonl` has them; none where nobody measured them, and of an
-    earlier version of the service.
-    Raises as `open_served` does.
+    Rows as in `held_out.jsonl`; empty if they were not measured, or for an earlier version of the
+    service. Raises as `open_served` does.
     """
 
     def fault(reply: Reply) -> str | None:

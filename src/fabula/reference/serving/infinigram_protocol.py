@@ -1,10 +1,10 @@
-"""Infini-gram's protocol over the reference: what its clients ask, and the answers they expect.
+"""Infini-gram's protocol over the reference: its requests and answers.
 
 The requests and answers are those of api/api_server.py and docs/source/api.rst in
 liujch1998/infini-gram. Here a token is a word of the reference: its id is its place in the
-vocabularies of the shards, one after the other, where the first shard that has it counts; what none
-has is one more. AND and OR, which infini-gram takes for operators in a query, are refused there;
-as token ids they are words like any.
+concatenated vocabularies of the shards, and the first shard that has it counts; unknown words have
+the next id. AND and OR, which infini-gram parses as operators in a query, are rejected; as token
+ids they are ordinary words.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from fabula.types import Document
 __all__ = ["InfiniGramAnswer", "InfiniGramAsked", "NotAnswered", "answer_infinigram"]
 
 _MAX_CHARS, _MAX_WORDS = 1000, 500
-"""The limits of the published server; its clients keep to them."""
+"""The limits of the published server, to which its clients keep."""
 _MAX_SHOWN = 10_000
 _UNKNOWN = "\ufffd"
-"""In place of a word that the reference does not hold; no word is this."""
+"""Replaces words that the reference does not contain; no word is equal to it."""
 _Natural = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class InfiniGramAsked(BaseModel):
     """A question in infini-gram's protocol."""
 
-    # Its clients send further fields, such as an engine's name.
+    # Its clients send additional fields, such as an engine's name.
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     index: str = Field("", description="The reference's name.")
@@ -81,11 +81,11 @@ InfiniGramAnswer = CountAnswer | FindAnswer | RankAnswer | ErrorAnswer
 
 
 class NotAnswered(Exception):  # noqa: N818 (a reply, not an error)
-    """What the protocol's `error` says."""
+    """The content of the protocol's `error`."""
 
 
 def answer_infinigram(state: State, asked: InfiniGramAsked) -> tuple[InfiniGramAnswer, int]:
-    """The answer, and how many words were looked up for it. Raises `NotAnswered`."""
+    """The answer, and the number of words looked up for it. Raises `NotAnswered`."""
     began = time.perf_counter()
     index = asked.corpus or asked.index
     if index != state.reference.name:
@@ -112,7 +112,7 @@ def answer_infinigram(state: State, asked: InfiniGramAsked) -> tuple[InfiniGramA
 
 
 def _asked_words(state: State, asked: InfiniGramAsked) -> list[str]:
-    """The words of a query, or those that its token ids stand for. Raises `NotAnswered`."""
+    """The words of a query, or of its token ids. Raises `NotAnswered`."""
     if asked.query_ids is not None:
         if asked.query is not None:
             raise NotAnswered("Exactly one of query and query_ids must be present!")
@@ -140,7 +140,7 @@ def _ids(state: State, words: list[str]) -> list[int]:
 
 
 def _words_of_ids(state: State, ids: Any) -> list[str]:
-    """What token ids stand for. Raises `NotAnswered` where they are none."""
+    """The words of token ids. Raises `NotAnswered` if they are not valid."""
     n_words = [len(shard.vocabulary) for shard in state.shards]
     starts = np.cumsum([0, *n_words])
     if not isinstance(ids, list) or not all(type(k) is int for k in ids):
@@ -160,13 +160,13 @@ def _words_of_ids(state: State, ids: Any) -> list[str]:
 def _segments(state: State, words: list[str]) -> list[list[int]]:
     """By shard, the half-open ranks of the n-gram in its suffix array.
 
-    Of no words these are all words, as in infini-gram: every part of what occurs does so too.
+    For an empty query, those of all words, as in infini-gram: every part of a match matches.
     """
     segments = []
     for k, shard in enumerate(state.shards):
         suffixes = state.suffixes(k)
         if not words:
-            # The ends of documents are sorted before all words.
+            # The ends of documents sort before all words.
             segments.append([state.n_ends(k), suffixes.n_values])
             continue
         query = shard.vocabulary.find(words)
@@ -207,7 +207,7 @@ def _ranked(
 def _spans(
     document: Document, located: TextWords, shown: tuple[int, int], needle: tuple[int, int]
 ) -> list[list[str | None]]:
-    """The text that is shown, in order: before the n-gram, the n-gram, after it."""
+    """The text to show, in order: before the n-gram, the n-gram, after it."""
     (begin, end), (first, n_words) = shown, needle
     if begin == end:
         return [["", None]]

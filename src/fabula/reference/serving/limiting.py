@@ -1,4 +1,4 @@
-"""What a request may ask for, whatever it is about."""
+"""Limits that apply to all requests."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["NotHere", "TooLarge", "Unfit", "excluded", "hold"]
 
 
 class TooLarge(Exception):  # noqa: N818 (a reply, not an error)
-    """More is asked for than a limit allows; the text says which."""
+    """A request exceeds a limit; the message says which."""
 
 
 class Unfit(Exception):  # noqa: N818 (as above)
-    """The parts of a request do not fit each other."""
+    """The parts of a request are inconsistent."""
 
 
 class NotHere(Exception):  # noqa: N818 (as above)
-    """A document, or a kind of passages, that there is none of."""
+    """There is no such document, or there are no such passages."""
 
 
 def excluded(state: State, numbers: Sequence[int], limits: Limits) -> Sequence[int]:
-    """Numbers of documents that are left out. Raises `TooLarge`, `Unfit`."""
+    """The numbers of excluded documents, checked. Raises `TooLarge`, `Unfit`."""
     hold("documents excluded", len(numbers), limits.max_excluded)
     if max(numbers, default=-1) >= state.n_numbers:
         raise Unfit("exclude: one is beyond the numbers of documents")
@@ -31,6 +31,6 @@ def excluded(state: State, numbers: Sequence[int], limits: Limits) -> Sequence[i
 
 
 def hold(what: str, n: int, most: int) -> None:
-    """Raise `TooLarge` where there are more than the limit."""
+    """Raise `TooLarge` if `n` exceeds the limit."""
     if n > most:
         raise TooLarge(f"{n:,} {what}; a request may have {most:,}")

@@ -1,4 +1,4 @@
-"""What is asked of a served reference, and what it answers. Both sides check every message."""
+"""Requests to a served reference, and its answers. Both sides check every message."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _MOST = 2**53
-"""The largest whole number that every reader of JSON keeps exactly."""
+"""The largest integer that every JSON parser represents exactly."""
 
 Natural = Annotated[int, Field(ge=0, le=_MOST)]
 State = Annotated[
@@ -60,7 +60,7 @@ class _Message(BaseModel):
 
 
 class _Answer(BaseModel):
-    # A later server may say more than this client knows.
+    # A later server may send fields that this client does not know.
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 

@@ -1,4 +1,4 @@
-"""What a served reference says is believed only where it can be true."""
+"""Checks that the answers of a served reference are plausible."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fabula.reference.http_client import Refused, Reply
 __all__ = ["TOKEN", "are_ascending", "read_answer", "refusal", "sendable"]
 
 TOKEN = "FABULA_REFERENCE_TOKEN"
-"""The environment variable that holds a token, for the service and for who asks it."""
+"""The environment variable for a token, read by the service and its clients."""
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def refusal(url: str, error: Refused) -> Exception:
-    """What the user should do about it."""
+    """The error to raise, with advice to the user."""
     if error.status in (401, 403):
         return InputError(
             f"{url} does not let you in ({error}); put the token that you were given into the "
@@ -35,7 +35,7 @@ def refusal(url: str, error: Refused) -> Exception:
 
 
 def read_answer(kind: type[M], reply: Reply) -> M | str:
-    """The answer, or what is wrong with it."""
+    """The parsed answer, or what is wrong with it."""
     try:
         return kind.model_validate(reply)
     except ValidationError as error:
@@ -45,11 +45,11 @@ def read_answer(kind: type[M], reply: Reply) -> M | str:
 
 
 def are_ascending(numbers: Sequence[int], end: int, out: frozenset[int] = frozenset()) -> bool:
-    """Whether these are numbers of documents below `end`, each once, in order, none of `out`."""
+    """Whether these are distinct, ascending numbers of documents below `end`, none in `out`."""
     rises = all(a < b for a, b in pairwise(numbers))
     return rises and (not numbers or numbers[-1] < end) and out.isdisjoint(numbers)
 
 
 def sendable(words: Sequence[str]) -> list[str]:
-    """As a corpus holds them: a lone half of a surrogate pair is a question mark there."""
+    """Words as stored in a corpus: a lone half of a surrogate pair becomes a question mark."""
     return [word.encode(errors="replace").decode() for word in words]

@@ -1,4 +1,4 @@
-"""So many requests searched at a time, so many waiting, and no more."""
+"""A thread pool with a bounded queue of waiting requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Full(Exception):  # noqa: N818 (an event, not a kind of error)
-    """All threads are busy, and as many requests wait as may."""
+    """All threads are busy, and the queue is full."""
 
 
 class Workers:
@@ -27,7 +27,7 @@ class Workers:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns or raises, in its turn. Raises `Full`."""
+        """Queue `work` and return its result, or raise its exception. Raises `Full`."""
         with self._lock:
             if self._n_held >= self._n_most:
                 raise Full("too many requests at a time")
@@ -37,7 +37,7 @@ class Workers:
         except BaseException:
             self._let_go()
             raise
-        # Whoever no longer waits for it holds its place all the same, until it is done.
+        # Work whose client has disconnected keeps its place until it is done.
         future.add_done_callback(self._let_go)
         return await asyncio.wrap_future(future)
 

@@ -1,4 +1,4 @@
-"""From what is asked of a state to the answer. Nothing here knows of HTTP."""
+"""Answers to requests about a state. Nothing here depends on HTTP."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Answered = (
 
 
 def tell_about(state: State, limits: Limits) -> messages.About:
-    """What the state is, and what may be asked for."""
+    """What the state contains, and the limits of requests."""
     about = state.reference.about
     return messages.About(
         service="fabula-reference",
@@ -63,7 +63,7 @@ def tell_about(state: State, limits: Limits) -> messages.About:
 
 
 def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
-    """The answer, and how many words were looked up for it.
+    """The answer, and the number of words looked up for it.
 
     Raises `TooLarge`, `Unfit`, `NotHere`.
     """
@@ -93,7 +93,7 @@ def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages
     lengths = state.reference.local.match(
         asked.words, np.array(asked.places, np.int32), exclude=exclude
     )
-    # Built of numbers that are right by their making: checking 100,000 of them takes longer.
+    # The numbers are valid by construction: checking 100,000 of them takes longer.
     return messages.MatchAnswer.model_construct(state=state.key, lengths=lengths.tolist())
 
 

@@ -1,4 +1,4 @@
-"""The passages behind a service: near matches are searched there as on a disk."""
+"""The passages behind a service: near matches are searched as on a local disk."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["ServedPassages"]
 
 
 class ServedPassages:
-    """As `LocalPassages`. Raises `InputError` where the service has none of this kind.
+    """As `LocalPassages`. Raises `InputError` if the service has no passages with these settings.
 
-    Every method raises `LookupFailed` where no proper answer came in all attempts.
+    Every method raises `LookupFailed` if no valid answer was received in all attempts.
     """
 
     def __init__(self, asking: Asking, key: str) -> None:
         self._asking = asking
         self._key = key
-        # A kind's name begins with the words of a passage.
+        # A key begins with the number of words of a passage.
         self._n_words = int(key.partition("-")[0])
         body = asking.body(messages.PassagesAsked, key=key)
         try:
@@ -57,7 +57,7 @@ class ServedPassages:
     def best(
         self, queries: Queries, n_passages: int, *, exclude: Sequence[int] = ()
     ) -> list[Ranked]:
-        """The texts are asked a few at a time, as the service's limits say."""
+        """Texts are sent in batches, within the service's limits."""
         most = self._asking.limits
         n_most = max(1, most.max_named // max(1, n_passages))
         out = [int(number) for number in exclude]
@@ -123,7 +123,7 @@ class ServedPassages:
                 all(len(row) == len(passages) for row in rows)
                 and sum(answer.lengths) == len(answer.tokens)
                 and max(answer.numbers, default=0) < self._asking.n_documents
-                # What the kernels count with.
+                # Kernels use these as indices.
                 and max(answer.tokens, default=0) <= self.n_vocabularies[shard]
                 and min(answer.tokens, default=1) > 0
             )
@@ -161,7 +161,7 @@ def _pieces(all_of: Sequence[Any], n_most: int) -> Iterator[list[Any]]:
 
 
 def _joined(parts: Sequence[PassageTokens]) -> PassageTokens:
-    """Passages that follow each other, read one after the other."""
+    """Concatenate consecutive passages."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([one.lengths for one in parts])

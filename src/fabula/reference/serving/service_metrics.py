@@ -1,4 +1,4 @@
-"""What the service counts of itself, as Prometheus reads it."""
+"""The service's own metrics, for Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 
 
 class Metrics:
-    """The figures of one service. No word, id or token is among them."""
+    """The metrics of one service. They contain no words, ids or tokens."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -47,7 +47,7 @@ class Metrics:
         self._reference = Info("fabula_reference", "What is in service.", registry=self.registry)
 
     def tell(self, state: State) -> None:
-        """What is in service now."""
+        """Update what is served now."""
         about = state.reference.about
         self._reference.info({"name": about.name, "fingerprint": about.fingerprint})
         self.shards.set(len(state.shards))
@@ -58,7 +58,7 @@ class Metrics:
 
 
 class Metered:
-    """Counts every request, those that are refused too."""
+    """Middleware that counts every request, including rejected ones."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, endpoints: Collection[str]) -> None:
         self._app, self._metrics, self._endpoints = app, metrics, endpoints
@@ -67,7 +67,7 @@ class Metered:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # What somebody makes up is no name for a figure.
+        # Arbitrary paths must not become labels.
         endpoint = scope["path"] if scope["path"] in self._endpoints else "other"
         status = "500"
 

@@ -1,4 +1,4 @@
-"""The documents that are served, and how a changed corpus takes the place of the one before."""
+"""The documents that are served, and how a changed corpus replaces the previous one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from fabula.reference.storage import open_home
 __all__ = ["N_KEPT", "State", "States"]
 
 N_KEPT = 3
-"""States that are kept for clients that are in the middle, the newest included."""
+"""Number of states kept for clients in mid-run, including the newest."""
 _N_TRIES = 5
 
 
 @dataclass(slots=True)
 class State:
-    """A reference as it was at one time."""
+    """A snapshot of a reference."""
 
     key: str
-    """Its fingerprint, and a digest of all its manifests say: of the order of documents too."""
+    """Its fingerprint, and a digest of all its manifests, including the order of documents."""
     reference: Reference
     _suffixes: dict[int, Packed] = field(default_factory=dict)
     _passages: dict[str, LocalPassages] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class State:
         return len(self.reference.about.removed)
 
     def suffixes(self, k: int) -> Packed:
-        """The suffix array of the k-th shard, without the documents that were removed."""
+        """The suffix array of the k-th shard, without removed documents."""
         shard, out = self.shards[k], self.reference.local.excluded(())[k]
         if out is None:
             return shard.suffixes
@@ -55,29 +55,29 @@ class State:
                 suffixes = read_packed(shard.suffixes, 0, shard.suffixes.n_values)
                 documents = np.searchsorted(shard.starts, suffixes, side="right") - 1
                 kept = pack(suffixes[~out[documents]], shard.suffixes.n_bits)
-                # As the others are, so that the kernels are compiled once.
+                # As for the others, so that kernels are compiled only once.
                 kept.words.flags.writeable = False
                 self._suffixes[k] = kept
             return self._suffixes[k]
 
     def passages(self, key: str) -> LocalPassages:
-        """Those of a kind, opened once. Raises `CorpusError` where they were not built."""
+        """Passages with the settings `key`, opened once. Raises `CorpusError` if not built."""
         with self._lock:
             if key not in self._passages:
                 self._passages[key] = self.reference.local.passages(key)
             return self._passages[key]
 
     def n_ends(self, k: int) -> int:
-        """The documents of the k-th shard that are not removed: each has one end."""
+        """The number of documents of the k-th shard not removed: each has one end."""
         out = self.reference.local.excluded(())[k]
         return len(self.shards[k].starts) - (0 if out is None else int(out.sum()))
 
 
 class States:
-    """What is served now, and the states before it.
+    """The current state, and the previous ones.
 
-    Raises `CorpusError` where the corpora cannot be opened to begin with. What changes later and
-    cannot be read leaves the state before in service, and `problem` says why.
+    Raises `CorpusError` if the corpora cannot be opened at first. If a later change cannot be read,
+    the previous state remains in service, and `problem` says why.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class States:
         return self._now
 
     def of(self, key: str) -> State | None:
-        """The state that a client began with, or None where it is no longer kept."""
+        """The state that a client started with, or None if it is no longer kept."""
         with self._lock:
             return self._kept.get(key)
 
     def reload(self) -> bool:
-        """Serve what lies on the disk now; whether that is another state."""
+        """Serve the current content of the disk; returns whether the state changed."""
         with self._turn:
             try:
                 if _digest(self.paths) == self._now.key.rpartition("@")[2]:
@@ -118,7 +118,7 @@ class States:
                     return False
                 state = self._opened()
             except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
-                # Files that do not fit each other are told as they come.
+                # Inconsistent files may raise any of these errors.
                 if self.problem is None:
                     self._say(f"what changed cannot be served, the state before is: {error}")
                 self.problem = str(error) or type(error).__name__
@@ -135,15 +135,15 @@ class States:
             return True
 
     def held_out(self) -> list[dict[str, object]]:
-        """How the corpora's own documents score, as it is kept beside each of them now.
+        """The stored scores of the corpora's own documents, read now.
 
-        Numbers of an earlier state are told too: their signature says of which.
+        Scores of an earlier state are included: their signature identifies it.
         """
         kept = [open_home(path).read(HELD_OUT) or b"" for path in self.paths]
         return [json.loads(line) for data in kept for line in data.splitlines()]
 
     def watch(self, every_s: float) -> None:
-        """Look for changes until `end` is called, and at once when `wake` is."""
+        """Check for changes until `end` is called, and immediately when `wake` is called."""
         while not self._ends.is_set():
             self._wake.wait(every_s)
             self._wake.clear()
@@ -162,7 +162,7 @@ class States:
             before = _digest(self.paths)
             reference = Reference.open(*self.paths, report=self._say)
             if _digest(self.paths) == before:
-                # The kernels are compiled now, and not while somebody waits.
+                # Compile the kernels now, not while a client waits.
                 reference.longest_matches(
                     ["a"], exclude=[0] if len(reference.about.removed) else []
                 )
@@ -171,10 +171,10 @@ class States:
 
 
 def _digest(paths: Sequence[str | Path]) -> str:
-    """Stands for what the manifests say; it differs where a document was removed or added."""
+    """A digest of the manifests; it changes if a document is removed or added."""
     digest = hashlib.sha256()
     for path in paths:
-        # Where there is none, opening says so.
+        # If there is none, opening reports it.
         manifest = open_home(path).read("manifest.json") or b""
         digest.update(hashlib.sha256(manifest).digest())
     return digest.hexdigest()[:16]

@@ -39,6 +39,8 @@ ALLOWED: dict[str, set[str]] = {
         "sum((b[part] for part in parts))",
     },
     "measures/quoting.py": {"sum(own)"},
+    "measures/span_sample.py": {"sum(of_kind)", "sum(said)", "sum(truth)", "sum(whole)"},
+    "measures/telling.py": {"sum((counts[word] for word in part))"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"
     },
@@ -66,6 +68,11 @@ ALLOWED: dict[str, set[str]] = {
     "presentation/study_plots.py": {"sum(row.values())"},
     "jobs/review_models.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/onboarding.py": {"sum(right)"},
+    "studies/pairs.py": {
+        "sum(every)",
+        "sum(least)",
+        "sum((together[min(k, m), max(k, m)] for m in members))",
+    },
     "jobs/study_people.py": {
         "sum((remove_participant(connection, id_, 'command line') for id_ in sorted(ids)))"
     },
@@ -75,6 +82,8 @@ ALLOWED: dict[str, set[str]] = {
     "tasks/continuation/corpus.py": {"sum((i[k] for i in infos))"},
     "tasks/continuation/generator_vocabulary.py": {"sum((counts[word] for word in kept))"},
     "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
+    "tasks/feedback/fault_matches.py": {"sum((one['noticed'] for one in asked))"},
+    "tasks/feedback/noticed_faults.py": {"sum((end - start for start, end in merged(spans)))"},
     "tasks/feedback/points.py": {"sum(first.values())"},
 }
 """Sums whose terms do not look whole but are, by file: flags, counts, lengths, milliseconds."""

@@ -405,7 +405,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path) 
     served = write_tiny_gguf(tmp_path / "served.gguf", has_mark=True, is_spaced=True)
     with SurprisalModel(served) as model, pytest.raises(CallFailed, match="too large"):
         # More than a window is refused by llama.cpp, not cut.
-        model._opened._engine.states([1] * 200)
+        model._opened._engine.states([1] * 200, lambda: None)
     with pytest.raises(RuntimeError, match="open the model first"):
         model.score(TEXT)
 

@@ -198,7 +198,7 @@ def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -
     with pytest.raises(InputError, match="reason_words was changed: answers to other questions"):
         open_store(replace(design, reason_words=9), units, database)
     random.Random(0).shuffle(units)
-    with pytest.raises(InputError, match="people have read it with the texts that it had"):
+    with pytest.raises(InputError, match="people have read it, and the study no longer has it"):
         open_store(design, units[:2], database)
 
 

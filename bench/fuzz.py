@@ -136,7 +136,7 @@ def documents_of(kind: str) -> tuple[bytes, ...]:
     elif kind == "pdf":
         from pypdf import PdfReader, PdfWriter
 
-        # As it stands it has no table of its objects, which readers make up.
+        # Without a table of its objects, which readers rebuild.
         writer = PdfWriter(clone_from=PdfReader(io.BytesIO(_PDF)))
         writer.write(made)
     else:

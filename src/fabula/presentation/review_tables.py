@@ -170,7 +170,7 @@ def _place(review: Review, number: Number, value: float | None) -> str:
 def _share(share: float) -> str:
     """Never 0 or 100 %: a group is a sample, so others may lie beyond its range."""
     percent = round(100 * share)
-    return "nearly none" if percent == 0 else "nearly all" if percent == 100 else f"{percent}%"
+    return "<1%" if percent == 0 else ">99%" if percent == 100 else f"{percent}%"
 
 
 def _group_tables(tests: Sequence[GroupTest]) -> list[Block]:

@@ -18,7 +18,14 @@ setup: $(READY) ## Set up the environment in .venv
 
 .uv/bin/uv:
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
-	python3 -m pip install --quiet --disable-pip-version-check --target .uv uv
+	@# Python of Debian and Ubuntu comes without pip; with python3-venv an environment has its own.
+	@if python3 -m pip --version >/dev/null 2>&1; then \
+	  python3 -m pip install --quiet --disable-pip-version-check --target .uv uv; \
+	elif python3 -m venv .uv/pip; then \
+	  .uv/pip/bin/pip install --quiet --disable-pip-version-check --target .uv uv; \
+	else \
+	  echo "Python has no pip here. Install uv (https://docs.astral.sh/uv) or your system's package python3-venv, then run make again." >&2; exit 1; \
+	fi
 
 $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
 	@# Compiled once here, or every command compiles it again where Python is told to keep no bytecode.

@@ -122,8 +122,8 @@ def calibrate_rows(
     chosen = [name for name in scores or measured if name in measured]
     if not chosen:
         raise InputError(
-            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of `fabula "
-            "originality --out` or `fabula detect score --out`"
+            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of "
+            "`fabula originality --out` or `fabula detect score --out`"
         )
     is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
     if not is_human.any():

@@ -112,8 +112,8 @@ def read_phrases(path: Path) -> PhraseList:
         found = _external(path, text) if text.lstrip().startswith("[") else _own(path, text)
     except DAMAGE as error:
         raise InputError(
-            f"{path}: not a list of phrases ({error}); use the output of `fabula groups phrases "
-            "--out`, or a JSON list of phrases or of [phrase, count]"
+            f"{path}: not a list of phrases ({error}); use the output of "
+            "`fabula groups phrases --out`, or a JSON list of phrases or of [phrase, count]"
         ) from error
     if not found.phrases:
         raise InputError(f"{path}: contains no phrases")

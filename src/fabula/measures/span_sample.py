@@ -81,8 +81,8 @@ class DrawnSpan:
         lacking = [one.name for one in fields(cls) if one.name not in row]
         if lacking:
             raise InputError(
-                f"{where}: not a span: it lacks {', '.join(lacking)}; use a file from `fabula "
-                "spans sample`"
+                f"{where}: not a span: it lacks {', '.join(lacking)}; use a file from "
+                "`fabula spans sample`"
             )
         return cls(**{one.name: row[one.name] for one in fields(cls)})
 

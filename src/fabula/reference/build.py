@@ -144,8 +144,8 @@ def build_reference(
                 _forget_finished(home, found)
                 return found
             raise CorpusError(
-                f"{path}: already contains another reference corpus; add to it with `fabula "
-                "reference add`, choose another `out`, or replace it with `restart`"
+                f"{path}: already contains another reference corpus; add to it with "
+                "`fabula reference add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
         write = write or partial(_write_here, n_jobs=n_jobs)

@@ -68,8 +68,8 @@ class LookupServer:
             import httpx
         except ImportError as error:
             raise InputError(
-                "external indexes need httpx, which is not installed; run `pip install "
-                "'fabula[remote]'`"
+                "external indexes need httpx, which is not installed; run "
+                "`pip install 'fabula[remote]'`"
             ) from error
         try:
             parsed = httpx.URL(url)

@@ -47,8 +47,8 @@ def _row_of(folder: Path, shard: Shard) -> dict[str, Any]:
     row = read_row(LocalHome(folder), "shard.json")
     if row is None:
         raise CorpusError(
-            f"{corpus}: has no passages of this kind; build them with `fabula reference passages "
-            f"{corpus}`"
+            f"{corpus}: has no passages of this kind; build them with "
+            f"`fabula reference passages {corpus}`"
         )
     PASSAGES.check(row, folder)
     if not _is_of(row, shard.info):

@@ -60,8 +60,8 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
         made = _made_again(record, own, names[0], place, yes=yes)
         if not made.exists():
             raise InputError(
-                f"{result}: the command ended without writing it again; run `fabula "
-                f"{record['command']}` to see why"
+                f"{result}: the command ended without writing it again; run "
+                f"`fabula {record['command']}` to see why"
             )
         numbers = compare_results(own, made)
         steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)

@@ -108,8 +108,8 @@ def _ask_about(server: LookupServer, url: str) -> messages.About:
     except Refused as error:
         if error.status == 404:
             raise InputError(
-                f"{url} does not serve a reference; use the address that `fabula reference "
-                "serve` prints"
+                f"{url} does not serve a reference; use the address that "
+                "`fabula reference serve` prints"
             ) from error
         raise refusal(url, error) from error
     told = messages.About.model_validate(reply)
@@ -121,8 +121,8 @@ def _ask_about(server: LookupServer, url: str) -> messages.About:
     if told.limits.max_places < MAX_PLACES:
         raise CorpusError(
             f"{url}: checks {told.limits.max_places:,} places of an n-gram, but results identical "
-            f"to a local corpus need {MAX_PLACES:,}; start the service with `--max-places "
-            f"{MAX_PLACES}`"
+            f"to a local corpus need {MAX_PLACES:,}; start the service with "
+            f"`--max-places {MAX_PLACES}`"
         )
     return told
 

@@ -95,8 +95,8 @@ class Corpus:
         row = _manifest(folder)
         if row is None:
             raise InputError(
-                f"{folder}: contains no training corpus; run `fabula continuation train TEXTS "
-                f"--out {folder}`"
+                f"{folder}: contains no training corpus; run "
+                f"`fabula continuation train TEXTS --out {folder}`"
             )
         TRAINING.check(row, folder / _MANIFEST)
         return cls(

@@ -107,8 +107,8 @@ class CaseIndex:
         folder = corpus.folder / _FOLDER
         if _digest_of(folder) != corpus.digest:
             raise CorpusError(
-                f"{corpus.folder}: contains no case index of these texts; run `fabula "
-                "continuation train` with `kind` case"
+                f"{corpus.folder}: contains no case index of these texts; run "
+                "`fabula continuation train` with `kind` case"
             )
         try:
             self._shards = [

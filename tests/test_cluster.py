@@ -191,7 +191,7 @@ def test_only_missing_shards_are_written_again(
     (path / "building.json").write_text(json.dumps(plan))
     shutil.rmtree(path / "shards" / "00001")
     others = (Document(d.id, d.text.replace("gull", "tern")) for d in library(300))
-    with pytest.raises(CorpusError, match="not those that the interrupted build read"):
+    with pytest.raises(CorpusError, match="differ from those of the interrupted build"):
         build_on(cluster, path, others)
 
 

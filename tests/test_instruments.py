@@ -133,7 +133,7 @@ def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path) -> None:
 
 def test_it_can_be_left_out_and_says_when_it_cannot_run(adverbs: Adverbs, texts: list[str]) -> None:
     shown = run("report", *texts, *WITHOUT, "--without", "adverbs").stdout
-    assert "not here: adverbs, it was left out on request" in shown
+    assert "not included: adverbs, it was left out on request" in shown
     adverbs.is_installed = False
     assert "the list of adverbs is not installed" in run("report", *texts, *WITHOUT).stdout
     refused = CliRunner().invoke(cli, ["report", *texts, "--without", "adjectives"])

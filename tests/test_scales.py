@@ -125,11 +125,11 @@ def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
     def faults(old: str, new: str) -> str:
         return "; ".join(rubric_faults(SLIDER.replace(old, new).encode(), "paced.toml"))
 
-    assert "item pace, scale.stpe: is no field; did you mean step?" in faults("low", "stpe")
+    assert "item pace, scale.stpe: unknown field; did you mean step?" in faults("low", "stpe")
     assert "item pace: step is above 0" in faults("low = 0", "low = 0, step = 0")
     assert "item pace: a number needs low and high" in faults("low = 0, ", "")
     assert "item pace, scale.step: must be a number" in faults("low = 0", 'low = 0, step = "x"')
-    assert "there is no kind 'slidr'; there are yes-no, choice" in faults('"slider"', '"slidr"')
+    assert "unknown kind 'slidr'; the kinds are yes-no, choice" in faults('"slider"', '"slidr"')
     assert "pace goes from 0 to 1 and cannot be 0.55" in faults(">= 0.5", "== 0.55")
     # Both faults at once, though one is of a scale's own field and one of the rubric's.
     both = SLIDER.replace("low", "stpe").replace("version", "versoin")

@@ -118,8 +118,8 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_document() -> None:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ([], "there are no texts"),
-        ("nosuch.txt", "nosuch.txt: there is no such file"),
+        ([], "no texts"),
+        ("nosuch.txt", "nosuch.txt: no such file"),
         (3, "documents"),
         (None, "documents"),
         (pd.DataFrame({"story": ["x"]}), "row 1: no field 'text'; the fields are 'story'"),
@@ -163,7 +163,7 @@ def test_a_result_is_a_frame_of_the_kind_that_came_in(books: fb.Reference, made:
 
 
 def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference) -> None:
-    with pytest.raises(fb.SettingsError, match="`exclud` is not a setting of this; did you mean"):
+    with pytest.raises(fb.SettingsError, match="`exclud` is not a setting here; did you mean"):
         fb.originality(DRAFTS, books, exclud="auto")
     with pytest.raises(fb.SettingsError, match="`references` is not a setting"):
         fb.originality(DRAFTS, books, references=("x",))
@@ -261,7 +261,7 @@ def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path) 
 
 
 def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(fb.InputError, match="there are no verdicts"):
+    with pytest.raises(fb.InputError, match="no verdicts"):
         fb.compare_judges([])
     verdicts = fb.judge(TALES[:1], model=answer, style="verdict-first")
     with pytest.raises(fb.InputError, match="row 1: ttcw has no item 'pace'"):
@@ -323,7 +323,7 @@ def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_pat
 def test_a_function_that_gives_no_text_is_named() -> None:
     with pytest.raises(fb.ModelError, match="function/lambda: returned a NoneType"):
         fb.judge(DRAFTS[:1], model=lambda _: None, style="verdict-first")  # type: ignore[arg-type, return-value]
-    with pytest.raises(fb.InputError, match="a model is a name or a function"):
+    with pytest.raises(fb.InputError, match="a model must be a name or a function"):
         fb.judge(DRAFTS[:1], model=3)  # type: ignore[arg-type]
 
 
@@ -378,11 +378,11 @@ def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path
     labelled = fb.report(drafts, judge=verdicts, labels=labels, without=without, n_jobs=1)
     (corrected,) = labelled.to_json()["corrected"]
     assert corrected == fb.correct(verdicts, labels).to_json()
-    with pytest.raises(fb.InputError, match="give `judge` or `model`"):
+    with pytest.raises(fb.InputError, match="add `judge` or `model`"):
         fb.report(drafts, labels=labels, without=without, n_jobs=1)
     with pytest.raises(fb.InputError, match="no verdict on any of these texts"):
         fb.report(DRAFTS[2:], judge=verdicts, without=without, n_jobs=1)
-    with pytest.raises(fb.InputError, match="holds verdicts already"):
+    with pytest.raises(fb.InputError, match="already contains verdicts"):
         fb.report(drafts, judge=verdicts, model="local", without=without, n_jobs=1)
 
 

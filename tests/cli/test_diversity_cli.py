@@ -97,7 +97,7 @@ def test_python_gives_what_the_command_prints(stories: Path) -> None:
             "--baseline is a group; name the field that groups the texts with --by",
         ),
         (["--encoder", "x"], "--encoder is only for --with embeddings"),
-        (["--by", "writer"], "no text has a field 'writer'"),
+        (["--by", "writer"], "no text has the field 'writer'"),
     ],
 )
 def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str) -> None:

@@ -31,7 +31,7 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert load_rubric("ttcw").key in fabula("rubric", "check", str(own))
     own.write_text(own.read_text().replace("question =", "qestion =", 1))
     said = fabula("rubric", "check", str(own), code=REFUSED)
-    assert "item narrative_ending, qestion: is no field; did you mean question?" in said
+    assert "item narrative_ending, qestion: unknown field; did you mean question?" in said
     assert "item narrative_ending, question: is missing" in said
 
 

@@ -126,7 +126,7 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
         (["--threshold", "0.9"], "--threshold is only for --match near"),
         (["--top-passages", "9"], "--top-passages is only for --match near"),
         (["--match", "near", "--vectors", "none.vec"], "no such file"),
-        (["--match", "near", "--passage-words", "20"], "shared < length"),
+        (["--match", "near", "--passage-words", "20"], "overlap < length"),
         (["--exclude-model", "local"], "--exclude auto"),
         (["--exclude-same", "prompt_id"], "cannot exclude by "),
     ],
@@ -143,7 +143,7 @@ def test_options_that_do_not_fit_are_one_sentence(
 @pytest.mark.parametrize(
     ("reference", "options", "said"),
     [
-        ("infinigram:", [], "name an index"),
+        ("infinigram:", [], "add the name of an index"),
         ("infinigram:x@http://127.0.0.1:9/", ["--match", "near"], "built by Fabula"),
         ("infinigram:x@http://127.0.0.1:9/", ["--exclude", "auto"], "built by Fabula"),
         ("infinigram-index:nowhere", [], "nowhere"),

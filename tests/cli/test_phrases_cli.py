@@ -84,7 +84,7 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
     [
         (["all.jsonl"], 2, "name two files or folders"),
         (["all.jsonl", "all.jsonl"], 2, "was given for both groups"),
-        (["all.jsonl", "--by", "model"], 3, "no text has a field 'model'"),
+        (["all.jsonl", "--by", "model"], 3, "no text has the field 'model'"),
         (["all.jsonl", "--by", "theme"], 3, "name one with --of"),
         (["all.jsonl", "--by", "label", "--of", "people"], 3, "--of people: no such group"),
         (["human.jsonl", "--by", "label"], 3, "all texts have the same label"),

@@ -97,7 +97,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(
         measure = OriginalityMeasure(Reference(about, part), levels=Levels(3, 6))
         run = ScoreRun(measure, to_row, tmp_path / "killed.jsonl")
         rows = []
-        with pytest.raises(ServerAway, match="goes on from there"):  # noqa: PT012
+        with pytest.raises(ServerAway, match="the same command with `out` resumes"):  # noqa: PT012
             for _, row in run.rows(read_documents([stories])):
                 rows.append(row)
                 if len(rows) == 2:
@@ -181,7 +181,7 @@ def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--host", "0.0.0.0"), "give --token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"),
     (("--token-file", "none"), "none: cannot be read"),
-    (("--host", "192.0.2.1", "--token-file", "tokens"), "cannot listen there"),
+    (("--host", "192.0.2.1", "--token-file", "tokens"), "cannot listen on it"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_said_in_a_sentence(
     home: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
@@ -209,5 +209,5 @@ def test_near_matches_without_passages_at_the_service_are_refused_with_the_remed
             "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
         )
     assert done.returncode == 3
-    assert "whoever runs it builds the passages" in done.stderr
+    assert "its operator must build the passages" in done.stderr
     assert "Traceback" not in done.stderr

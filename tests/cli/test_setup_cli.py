@@ -96,7 +96,7 @@ def test_nothing_is_fetched_without_consent(bare: Host, tmp_path: Path) -> None:
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(SettingsError, match="`source` index asks none"):
+    with pytest.raises(SettingsError, match="`source` index does not use"):
         SetupSettings("index", "http://a")
     with pytest.raises(SettingsError, match="must begin with http"):
         SetupSettings(mirror="ftp://a")

@@ -248,9 +248,9 @@ def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None
     wrong = client.post("/drafts", data=form(client, desk, text=""),
                         files={"file": ("../../x.exe", b"MZ\x00")})  # fmt: skip
     assert wrong.status_code == 400
-    assert "unknown ending" in wrong.text
+    assert "unknown extension" in wrong.text
     empty = client.post("/drafts", data=form(client, desk, text=" \n"))
-    assert "There is no text" in empty.text
+    assert "No text" in empty.text
     assert len(desk.drafts.pieces()) == 1
 
 

@@ -136,7 +136,7 @@ def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: P
     assert "did you mean `exclude`" in str(error.value.message)
     with pytest.raises(PrerequisiteError) as error:
         instrument("nosuch")
-    assert "no such instrument is registered" in str(error.value.message)
+    assert "no such instrument; the registered ones are" in str(error.value.message)
 
 
 def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: Path) -> None:

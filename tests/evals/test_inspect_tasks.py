@@ -341,10 +341,10 @@ def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path
     )  # fmt: skip
     with pytest.raises(PrerequisiteError) as error:
         asyncio.run(verdict(str(tmp_path / "mixed.toml"))(state, Target("")))
-    assert "give the rubric that was asked" in str(error.value.message)
+    assert "use the rubric that was answered" in str(error.value.message)
     with pytest.raises(PrerequisiteError) as error:
         rubric_task("x.txt", max_cost=3)
-    assert "`max_cost` is not a setting of this" in str(error.value.message)
+    assert "`max_cost` is not a setting here" in str(error.value.message)
 
 
 def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path) -> None:

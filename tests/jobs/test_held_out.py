@@ -172,7 +172,7 @@ def test_whoever_is_served_a_corpus_is_told_its_numbers(
         said = " ".join(CliRunner().invoke(cli, command).output.split())
         assert "above: the share of 30 documents of the reference itself that score less" in said
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "another")
-        with pytest.raises(InputError, match="does not let you in"):
+        with pytest.raises(InputError, match="access denied"):
             groups_of([service.url])
 
 

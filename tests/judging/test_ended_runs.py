@@ -68,7 +68,7 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -
 
 def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path) -> None:
     broken = (503, {"error": {"message": "down for repair"}})
-    with serving(lambda *_: broken) as server, pytest.raises(ModelError, match="in a row failed"):
+    with serving(lambda *_: broken) as server, pytest.raises(ModelError, match="failed in a row"):
         run_session(session(server.url, tmp_path / "run"))
     assert len(server.requests) < 20
     assert not (tmp_path / "run" / "measurements.jsonl").exists()

@@ -189,7 +189,7 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path) -> None:
     ("row", "expected"),
     [
         (feedback_row(1, "swap", "x", story=None), "no text 'story'"),
-        (feedback_row(1, "swap", "x", original=None), "no text 'original' of a corrupted story"),
+        (feedback_row(1, "swap", "x", original=None), "has no text 'original'"),
         (feedback_row(1, "swap", None, missing_reason=None), "no text 'feedback'"),
     ],
 )

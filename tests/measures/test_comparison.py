@@ -159,7 +159,7 @@ def test_what_is_no_score_is_named(tmp_path: Path) -> None:
         compare_scores([write(tmp_path / "a.jsonl", [row(1.0)])], by="model")
     with pytest.raises(InputError, match="not a row of scores"):
         compare_scores([write(tmp_path / "b.jsonl", [{"text": "x"}])], by="model")
-    with pytest.raises(InputError, match="hold no rows"):
+    with pytest.raises(InputError, match="contain no rows"):
         compare_scores([write(tmp_path / "c.jsonl", [])], by="model")
     (tmp_path / "d.jsonl").write_text('{"id": ')
     with pytest.raises(InputError, match=r"d\.jsonl, line 1"):

@@ -426,10 +426,10 @@ def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads() -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({"by": "writer"}, "no text has a field 'writer' to group by"),
+        ({"by": "writer"}, "no text has the field 'writer' to group by"),
         ({"prompt": "task"}, "no field 'task'"),
-        ({"baseline": "c"}, "`baseline` c: no such group; there are a, b"),
-        ({"n_words": 500}, "no group has two texts of 500 words or more"),
+        ({"baseline": "c"}, "`baseline` c: no such group; the groups are a, b"),
+        ({"n_words": 500}, "no group has two texts of at least 500 words"),
     ],
 )
 def test_what_cannot_be_compared_is_said(plan: dict[str, object], said: str) -> None:

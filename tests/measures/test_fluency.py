@@ -194,10 +194,10 @@ def test_a_row_gives_the_same_back(measure: FluencyMeasure, tmp_path: Path) -> N
         assert again.tokens.nats.tobytes() == found.tokens.nats.tobytes()
         assert again.of_spans([(4, 9)]) == found.of_spans([(4, 9)])
         assert dump_json(again.to_row()) == dump_json(found.to_row())
-    with pytest.raises(InputError, match="of another text"):
+    with pytest.raises(InputError, match="belongs to another text"):
         Fluency.from_row(written[0], documents[1])
     broken: dict[str, Any] = {**written[0], "tokens": {}}
-    with pytest.raises(InputError, match="not a row of fluency"):
+    with pytest.raises(InputError, match="not a fluency row"):
         Fluency.from_row(broken, documents[0])
 
 

@@ -81,13 +81,16 @@ def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ("doc,item,rater,value\na,thesis,Ann,Yes\n", "'document' is not there.*'doc', 'item'"),
+        ("doc,item,rater,value\na,thesis,Ann,Yes\n", "'document' is missing.*'doc', 'item'"),
         ("document,item,rater,value\na,thesis,,Yes\n", "line 2: the column 'rater' is empty"),
-        ("document,item,rater,value\na,plot,Ann,Yes\n", "no item 'plot'; it has thesis, style"),
+        (
+            "document,item,rater,value\na,plot,Ann,Yes\n",
+            "no item 'plot'; its items are thesis, style",
+        ),
         ("document,item,rater,value\na,thesis,Ann,maybe\n", "'maybe' is not an answer to thesis"),
         (
             "document,item,rater,value\na,style,Ann,6\n",
-            "'6' is not an answer to style; it takes",
+            "'6' is not an answer to style; allowed:",
         ),
         (
             "document,item,rater,value\na,grade,Ann,0.7\n",
@@ -97,7 +100,7 @@ def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path) -> None:
             "document,item,rater,value\na,style,Ann,4\na,style,Ann,4\n",
             "line 3: Ann has a second answer on style of a",
         ),
-        ("document,item,rater,value\na,style,Ann,\n", "holds no answers on the items of essay"),
+        ("document,item,rater,value\na,style,Ann,\n", "contains no answers to items of essay"),
     ],
 )
 def test_what_is_not_a_label_gets_a_sentence(tmp_path: Path, rows: str, sentence: str) -> None:

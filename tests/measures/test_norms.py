@@ -61,12 +61,12 @@ def test_other_languages_and_no_words_are_missing_with_the_reason(table: str) ->
 @pytest.mark.parametrize(
     ("content", "column", "said"),
     [
-        (TABLE, "", "3 columns hold numbers .'Bigram', 'Conc.M', 'Conc.SD'.; choose one"),
+        (TABLE, "", "3 columns contain numbers .'Bigram', 'Conc.M', 'Conc.SD'.; choose one"),
         (TABLE, "#valence", "no column 'valence'; the columns are 'Word', 'Bigram'"),
         ("token,x\na,1\n", "", "no column of words"),
         ("word,x\na,1\nb,low\n", "#x", "line 3.*x is 'low', not a number"),
-        ("word,x\na,1\nA,2\n", "", "'a' has another x before"),
-        ("word,x\na b,1\n", "", "rates no word"),
+        ("word,x\na,1\nA,2\n", "", "'a' already has another x"),
+        ("word,x\na b,1\n", "", "contains no rated words"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(

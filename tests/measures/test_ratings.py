@@ -107,7 +107,7 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path) -> Non
     found = label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
     assert (found.value, found.n) == (0.5, 2), "no label is neither right nor wrong"
     for wrong, expected in (
-        ({"id": "1", "label": "colour"}, "line 1: 'colour' is no category"),
+        ({"id": "1", "label": "colour"}, "line 1: 'colour' is not a category"),
         ({"id": "1"}, "line 1: a gold row needs"),
     ):
         path.write_text(json.dumps(wrong) + "\n")

@@ -210,7 +210,7 @@ def test_a_model_is_asked_what_the_exclusion_asks(drawn: Path) -> None:
 
 
 def test_what_is_no_sample_and_labels_of_nothing_are_refused(drawn: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: no span, it lacks"):
+    with pytest.raises(InputError, match="line 1: not a span: it lacks"):
         read_spans(drawn / "texts.jsonl")
     other = tmp_path / "other.csv"
     other.write_text("id,rater,kind\nnowhere:1-2,ann,idiom\n", encoding="utf-8")

@@ -77,7 +77,7 @@ def test_no_prompt_is_sent_where_a_server_redirects_to() -> None:
         location = f"{elsewhere.url.replace('127.0.0.1', 'localhost')}/v1/chat/completions"
         with (
             serving(lambda _, __: (307, {"location": location})) as server,
-            pytest.raises(ModelError, match="redirects to another address, where nothing is sent"),
+            pytest.raises(ModelError, match="redirects to another address, which is not followed"),
         ):
             ask(f"{server.url}/v1#m")
     assert len(server.requests) == 1

@@ -251,7 +251,7 @@ def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
     assert "<code>fabula report --model openai/gpt-4o</code>" in page
     assert "no reference group was measured in this way" in page
     shown = render(*review_tables(review, []))
-    assert "not here: feedback, no language model was named" in shown
+    assert "not included: feedback, no language model was named" in shown
 
 
 def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path) -> None:

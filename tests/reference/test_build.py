@@ -130,10 +130,10 @@ def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path) ->
     documents = texts(100)
     with pytest.raises(InputError, match="broken line"):
         Reference.build(interrupted(documents, 60), tmp_path / "r", shard_tokens=500)
-    with pytest.raises(CorpusError, match="did not end; run the same"):
+    with pytest.raises(CorpusError, match="was interrupted; run the same"):
         Reference.open(tmp_path / "r")
     assert list((tmp_path / "r" / "shards").iterdir()), "finished shards are kept"
-    with pytest.raises(CorpusError, match="not those that the interrupted build read"):
+    with pytest.raises(CorpusError, match="differ from those of the interrupted build"):
         Reference.build(texts(100, seed=3), tmp_path / "r", shard_tokens=500)
     with pytest.raises(CorpusError, match="other parameters"):
         Reference.build(documents, tmp_path / "r", shard_tokens=600)
@@ -178,7 +178,7 @@ def test_reading_waits_for_what_is_read_to_be_used() -> None:
 
 def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:
     Reference.build(texts(5), tmp_path / "r")
-    with pytest.raises(CorpusError, match="holds another reference corpus"):
+    with pytest.raises(CorpusError, match="contains another reference corpus"):
         Reference.build(texts(3), tmp_path / "r")
     replaced = Reference.build(texts(3), tmp_path / "r", restart=True)
     assert replaced.n_documents == 3
@@ -203,7 +203,7 @@ def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
     before = contents(tmp_path / "r")
     add_documents(more, tmp_path / "r", n_jobs=1)
     assert contents(tmp_path / "r") == before
-    with pytest.raises(CorpusError, match="begin like those added last"):
+    with pytest.raises(CorpusError, match="start with the documents that were added last"):
         add_documents(more[:20], tmp_path / "r", n_jobs=1)
     assert add_documents(more[:20], tmp_path / "r", n_jobs=1, restart=True).n_documents == 80
 
@@ -269,5 +269,5 @@ def test_less_memory_means_more_shards() -> None:
 
 
 def test_texts_without_words_are_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no document holds a word"):
+    with pytest.raises(InputError, match="no document contains any words"):
         Reference.build([Document("a", "...")], tmp_path / "r")

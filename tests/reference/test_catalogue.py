@@ -171,7 +171,7 @@ def test_another_sample_does_not_go_on_in_the_folder_of_this_one(
     # It is there: the texts are not fetched again.
     assert not [one for one in held.asked[n_asked:] if "/train/1" in one]
     said = build("pg19", "--sample", "2K", "--catalogue", known, "--out", ref, refused=True)
-    assert "holds another reference corpus" in said
+    assert "contains another reference corpus" in said
 
 
 def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
@@ -208,7 +208,7 @@ def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
         "--no-passages",
     )
     assert "1 document, 7 words" in said
-    assert "1 files that gutenberg-mirror lists are not there" in said
+    assert "1 files listed by gutenberg-mirror do not exist" in said
     document = Reference.open(tmp_path / "ref").document(0)
     assert document.text == "No one who had ever seen Catherine\n"
     assert document.author == "Austen, Jane, 1775-1817"
@@ -225,7 +225,7 @@ def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
         tmp_path / "none",
         refused=True,
     )
-    assert "no texts of an author named 'Nobody'" in said
+    assert "no texts by an author named 'Nobody'" in said
 
 
 def wet_file(pages: list[tuple[str, str]]) -> bytes:
@@ -448,10 +448,10 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["pg19"], "it holds about 1,973,136,207 words; say how many words to read"),
+        (["pg19"], "it contains about 1,973,136,207 words; set how many words to read"),
         (["pg19", "--sample", "lots"], "is not a number of words; write 100M"),
         (["pg19", "--sample", "0"], "is not a number of words"),
-        (["pg19", "--sample", "1K", "--author", "Austen, Jane"], "is for gutenberg-mirror"),
+        (["pg19", "--sample", "1K", "--author", "Austen, Jane"], "requires gutenberg-mirror"),
         (
             ["missing", "--sample", "1K"],
             "are only for corpora of the catalogue, and missing is not one",
@@ -479,7 +479,7 @@ def test_a_file_of_that_name_comes_before_the_catalogue(
     ("content", "sentence"),
     [
         (b"HTTP/1.1 200\r\nContent-Length: 3\r\n\r\nabc", "not a WARC record"),
-        (b"WARC/1.0\r\nContent-Length: 30\r\n\r\nabc", "cut short"),
+        (b"WARC/1.0\r\nContent-Length: 30\r\n\r\nabc", "truncated"),
         (b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\nabc", "not a WARC record"),
     ],
 )

@@ -222,7 +222,7 @@ def test_the_name_in_the_documentation_asks_for_the_one_that_the_server_knows() 
 def test_an_index_that_the_server_has_not_is_refused() -> None:
     with serving_infinigram(Mini(DOCUMENTS, "v2_other")) as served:
         backend = open_backend([f"infinigram-mini:v2_none@{served.url}"])
-        with pytest.raises(InputError, match="does not answer for the index 'v2_none'"):
+        with pytest.raises(InputError, match="does not serve the index 'v2_none'"):
             backend.match_texts([located("the cat said")])
         backend.close()
 
@@ -230,10 +230,10 @@ def test_an_index_that_the_server_has_not_is_refused() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("infinigram-mini:own", "about 3,000 look-ups for 1,000 words of text, some 6 minutes"),
+        ("infinigram-mini:own", "about 3,000 look-ups per 1,000 words of text, some 6 minutes"),
         (
             "infinigram:v4_rpj_llama_s4",
-            "about 2,000 look-ups for 1,000 words of text, some 1 minute",
+            "about 2,000 look-ups per 1,000 words of text, some 1 minute",
         ),
     ],
 )

@@ -164,7 +164,7 @@ def test_real_books_answer_as_sets_of_ngrams(tmp_path: Path, shared_data: Path) 
 def test_corpora_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     Reference.build([Document("a", "One")], tmp_path / "a")
     Reference.build([Document("a", "One")], tmp_path / "b", settings=TextSettings("keep", "keep"))
-    with pytest.raises(CorpusError, match="references of one kind"):
+    with pytest.raises(CorpusError, match="references with the same settings"):
         Reference.open(tmp_path / "a", tmp_path / "b")
 
 

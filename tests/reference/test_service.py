@@ -186,7 +186,9 @@ def test_served_and_local_references_are_searched_as_one(
         joined.close()
         paper = TextSettings(case="keep", punct="keep")
         Reference.build([Document("d", "Calm.")], tmp_path / "d", settings=paper)
-        with pytest.raises(CorpusError, match="search references of one kind together"):
+        with pytest.raises(
+            CorpusError, match="only references with the same settings can be searched together"
+        ):
             open_backend([serving.url, str(tmp_path / "d")])
 
 
@@ -218,7 +220,7 @@ def test_a_copy_longer_than_any_request_is_missing_and_not_cut(tmp_path: Path) -
         served = serving.open()
         found = served.match_texts([located(" ".join(words))] * 4 + [located("w1 w2 new")])
         assert all(isinstance(one, LookupFailed) for one in found[:4])
-        assert "30 words in a row stand in the reference" in str(found[0])
+        assert "30 consecutive words occur in the reference" in str(found[0])
         # It is no fault of the server's, so the others are asked.
         assert np.array_equal(found[4], [2, 1, 0])  # type: ignore[arg-type]
         served.close()
@@ -270,14 +272,14 @@ def test_served_passages_are_those_of_the_local_reference(
 def test_passages_that_a_service_has_not_are_named_with_the_remedy(library: Path) -> None:
     with serving_reference(library) as serving:
         served = serving.open()
-        with pytest.raises(InputError, match="need a corpus on this machine's disk"):
+        with pytest.raises(InputError, match="need a corpus on a local disk"):
             _ = served.local
-        with pytest.raises(InputError, match="whoever runs it builds the passages"):
+        with pytest.raises(InputError, match="its operator must build the passages"):
             PassageIndex(served, PassageSettings(), load_stop_words())
         for key in ("3-1-\0", "3-1-/etc", "3-1-x/../y"):
-            with pytest.raises(InputError, match="not ready on this service"):
+            with pytest.raises(InputError, match="not set up on this service"):
                 served.part.passages(key)
-        with pytest.raises(InputError, match="only its passages are searched over HTTP"):
+        with pytest.raises(InputError, match="only its passages can be searched over HTTP"):
             served.part.walks()
         served.close()
 
@@ -299,8 +301,8 @@ def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) ->
     with pytest.raises(LookupFailed, match="did not answer in 3 attempts"):
         open_served("http://127.0.0.1:9", backoff_s=0.001)
     for status, kind, said in (
-        (404, InputError, "serves no reference"),
-        (200, LookupFailed, "no JSON object"),
+        (404, InputError, "does not serve a reference"),
+        (200, LookupFailed, "not a JSON object"),
     ):
         reply = status, b"<html>"
         with (
@@ -313,7 +315,7 @@ def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) ->
 def test_a_service_that_looks_at_fewer_places_is_refused(library: Path) -> None:
     with (
         serving_reference(library, limits=Limits(max_places=1000)) as serving,
-        pytest.raises(CorpusError, match="start it with `--max-places 100000`"),
+        pytest.raises(CorpusError, match="start the service with `--max-places 100000`"),
     ):
         serving.open()
 
@@ -392,7 +394,7 @@ def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes) -> None
         (result,) = OriginalityMeasure(reference).measure([Document("t", "grey sea")])
         assert (result.missing_reason, result.creativity_index) == ("lookup_failed", None)
         # Three failures in a row end the run.
-        with pytest.raises(ServerAway, match="the same command with `out` goes on from there"):
+        with pytest.raises(ServerAway, match="the same command with `out` resumes"):
             reference.match_texts([located("grey sea")])
         reference.close()
 
@@ -439,10 +441,12 @@ def test_a_place_beyond_the_document_is_a_failed_look_up() -> None:
     }
     with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
         reference = opened(url)
-        with pytest.raises(LookupFailed, match="is shorter than where it was found"):
+        with pytest.raises(
+            LookupFailed, match="is shorter than the place where the match was found"
+        ):
             reference.attribute(["sea"])
         answer["/v1/documents"]["documents"].pop()
-        with pytest.raises(LookupFailed, match="other documents than asked"):
+        with pytest.raises(LookupFailed, match="documents that were not requested"):
             opened(url).attribute(["sea"])
         reference.close()
 

@@ -129,7 +129,7 @@ def test_our_own_client_finds_what_the_corpus_finds(
     ({"query_type": "count", "query": "a" * 1001}, "Please limit your input to <= 1000 char"),
     ({"query_type": "count", "query": "a " * 500 + "b"}, "Please limit your input"),
     ({"query_type": "get_doc_by_rank", "query": "the", "s": 99, "rank": 0}, "s: there are"),
-    ({"query_type": "get_doc_by_rank", "query": "the", "s": 0, "rank": 0}, "ask find again"),
+    ({"query_type": "get_doc_by_rank", "query": "the", "s": 0, "rank": 0}, "call find again"),
     ({"query_type": "count", "query": 5}, "query"),
 ])  # fmt: skip
 def test_what_it_does_not_answer_has_the_protocols_error(

@@ -68,12 +68,22 @@ def asked(serving: Serving, **more: Any) -> dict[str, Any]:
 
 BEST: dict[str, Any] = {"terms": ["sea"], "weights": [1.0], "texts": [[0]], "n_passages": 3}
 BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
-    ("/v1/match", {"words": ["sea"], "places": [1] * 21}, 413, "21 words; a request may have 20"),
+    (
+        "/v1/match",
+        {"words": ["sea"], "places": [1] * 21},
+        413,
+        "21 words; the limit per request is 20",
+    ),
     ("/v1/match", {"words": ["sea"] * 21, "places": []}, 413, "words"),
-    ("/v1/match", {"words": ["sea"], "places": [2]}, 422, "beyond the words"),
+    ("/v1/match", {"words": ["sea"], "places": [2]}, 422, "beyond the given words"),
     ("/v1/match", {"words": ["sea"], "places": [-1]}, 422, "places.0"),
     ("/v1/match", {"words": ["sea"], "places": [1], "exclude": [0, 1, 2]}, 413, "excluded"),
-    ("/v1/match", {"words": ["sea"], "places": [1], "exclude": [5]}, 422, "beyond the numbers"),
+    (
+        "/v1/match",
+        {"words": ["sea"], "places": [1], "exclude": [5]},
+        422,
+        "beyond the document numbers",
+    ),
     ("/v1/find", {"grams": [["sea"]] * 4, "limit": 0, "max_places": 0}, 413, "n-grams"),
     ("/v1/find", {"grams": [["sea"] * 21], "limit": 0, "max_places": 0}, 413, "words"),
     ("/v1/find", {"grams": [["sea"]], "limit": 0, "max_places": 11}, 413, "places of an n-gram"),
@@ -83,18 +93,18 @@ BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/documents", {"numbers": [5]}, 404, "no document has the number 5"),
     ("/v1/ids", {"ids": ["a", "b", "c"]}, 413, "3 ids"),
     ("/v1/batch", {"texts": ["sea " * 21]}, 413, "21 words"),
-    ("/v1/batch", {"texts": ["sea"], "exclude": [7]}, 422, "beyond the numbers"),
+    ("/v1/batch", {"texts": ["sea"], "exclude": [7]}, 422, "beyond the document numbers"),
     ("/v1/batch", {"texts": ["sea"], "more": 1}, 422, "more"),
     ("/v1/batch", {"texts": ["sea"], "state": "none@0"}, 409, "run the command again"),
-    ("/v1/passages", {"key": "4-1-other"}, 404, "whoever runs it builds the passages"),
-    ("/v1/passages", {"key": ".."}, 404, "whoever runs it builds the passages"),
-    ("/v1/passages", {"key": "../shards"}, 404, "whoever runs it builds the passages"),
+    ("/v1/passages", {"key": "4-1-other"}, 404, "its operator must build the passages"),
+    ("/v1/passages", {"key": ".."}, 404, "its operator must build the passages"),
+    ("/v1/passages", {"key": "../shards"}, 404, "its operator must build the passages"),
     ("/v1/passages/holders", KIND | {"terms": ["sea"] * 21}, 413, "21 words"),
-    ("/v1/passages/best", KIND | BEST | {"texts": [[1]]}, 422, "beyond the terms"),
-    ("/v1/passages/best", KIND | BEST | {"weights": []}, 422, "one for each of the terms"),
+    ("/v1/passages/best", KIND | BEST | {"texts": [[1]]}, 422, "beyond the given terms"),
+    ("/v1/passages/best", KIND | BEST | {"weights": []}, 422, "must have one for each term"),
     ("/v1/passages/best", KIND | BEST | {"texts": [[0]] * 3}, 413, "passages named"),
-    ("/v1/passages/best", KIND | BEST | {"exclude": [5]}, 422, "beyond the numbers"),
-    ("/v1/passages/read", KIND | {"shard": 1, "passages": [0]}, 422, "none of this number"),
+    ("/v1/passages/best", KIND | BEST | {"exclude": [5]}, 422, "beyond the document numbers"),
+    ("/v1/passages/read", KIND | {"shard": 1, "passages": [0]}, 422, "no shard has this number"),
     ("/v1/passages/read", KIND | {"shard": 0, "passages": [99]}, 422, "beyond those of the shard"),
     ("/v1/passages/read", KIND | {"shard": 0, "passages": []}, 422, "passages"),
     ("/v1/passages/read", KIND | {"shard": 0, "passages": [0] * 6}, 413, "words of passages"),
@@ -206,7 +216,7 @@ def test_more_exclusions_than_are_taken_are_told_with_the_remedy(path: Path) -> 
         served = serving.open()
         assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
         for ask in (served.longest_matches, served.attribute):
-            with pytest.raises(InputError, match="start it with `--max-excluded 3`"):
+            with pytest.raises(InputError, match="start the service with `--max-excluded 3`"):
                 ask(["sea"], exclude=[0, 1, 2])
         # Ids are looked up a few at a time.
         assert served.numbers_of([f"d{k}" for k in range(5)]) == {f"d{k}": [k] for k in range(5)}
@@ -285,8 +295,12 @@ def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
     assert read_tokens(file) == ["one", "two"]
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "three")
     assert read_tokens(file) == ["three", "one", "two"]
-    for held, said in ((b"\n", "holds no token"), (b"a b\n", "line 1"), ("ü".encode(), "line 1"),
-                       (b"\xff", "cannot be read")):  # fmt: skip
+    for held, said in (
+        (b"\n", "contains no tokens"),
+        (b"a b\n", "line 1"),
+        ("ü".encode(), "line 1"),
+        (b"\xff", "cannot be read"),
+    ):
         file.write_bytes(held)
         with pytest.raises(InputError, match=said) as refused:
             read_tokens(file)
@@ -328,7 +342,7 @@ def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None
         serving.states.problem = f"{path}: manifest.json is damaged"
         assert client.get("/health").json()["problem"] == serving.states.problem
         told = httpx.get(f"{serving.url}/health")
-        assert "log says why" in told.json()["problem"]
+        assert "see the service's log" in told.json()["problem"]
         assert str(path.parent) not in told.text
         everything = "".join(client.get(one).text for one in ("/v1/about", "/metrics"))
         assert str(path.parent) not in everything

@@ -86,7 +86,7 @@ def test_what_is_no_longer_kept_is_told_with_the_remedy(path: Path) -> None:
             lambda: before.document(0),
             lambda: before.numbers_of(["d0"]),
         ):
-            with pytest.raises(CorpusError, match=r"changed while .* run the command again"):
+            with pytest.raises(CorpusError, match=r"changed during .* run the command again"):
                 ask()
         before.close()
 

@@ -33,7 +33,7 @@ def test_a_flipped_byte_is_named_with_its_shard_and_file(tmp_path: Path, name: s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     Reference.build(texts(10), tmp_path / "r")
     (tmp_path / "r" / "shards" / "00000" / "pairs.npy").unlink()
-    with pytest.raises(CorpusError, match=r"pairs.npy: shard 00000 lacks"):
+    with pytest.raises(CorpusError, match=r"pairs.npy: missing from shard 00000"):
         verify_reference(tmp_path / "r")
     with pytest.raises(CorpusError, match="verify"):
         Reference.open(tmp_path / "r")

@@ -341,7 +341,7 @@ def test_a_damaged_line_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 def test_an_unknown_noise_is_named_with_those_that_are_known(tmp_path: Path) -> None:
     message = bad(tmp_path, json.dumps(FEEDBACK[1] | {"noise": "shouted"}))
-    assert "line 2: the noise 'shouted' is unknown" in message
+    assert "line 2: unknown noise 'shouted'" in message
     for known in ("original", "swap", "delet", "backtransl"):
         assert known in message
 
@@ -355,7 +355,7 @@ def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"get them from github\.com/google-deepmind/igen"):
+    with pytest.raises(InputError, match=r"download them from github\.com/google-deepmind/igen"):
         read_released(tmp_path)
     (tmp_path / "human_ratings.jsonl").touch()
     with pytest.raises(InputError, match="is empty"):
@@ -451,7 +451,7 @@ def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> No
 
 def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "feedback.jsonl", own_rows())
-    with pytest.raises(InputError, match="judged by the rubric 'ttcw'"):
+    with pytest.raises(InputError, match="judged with the rubric 'ttcw'"):
         replicate_run([path], [rating_run(tmp_path / "other", "ttcw")])
     good = rating_run(tmp_path / "judged")
     strange = write(tmp_path / "strange.jsonl", [one | {"id": "x"} for one in own_rows()[:1]])

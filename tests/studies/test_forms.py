@@ -173,7 +173,7 @@ def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]) -> No
         ("rater = 3", "rater"),
         ("raters = 0", "raters"),
         ('id = "Not an id"', "id"),
-        ('rubric = "nothing"', "no rubric of this name"),
+        ('rubric = "nothing"', "no such rubric"),
         ("quiz_pass = 1", "only 0 questions"),
         (
             '[[quiz]]\ntext = "T"\nquestion = "Q"\noptions = ["a", "b"]\nanswer = "c"',

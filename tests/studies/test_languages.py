@@ -57,7 +57,7 @@ def test_what_every_study_of_stories_asks_is_there_in_german() -> None:
     [
         (('agree = "I agree, go on"', ""), "the key agree is missing"),
         (('pages = "Pages"', "pages = 3"), "pages: must be a text"),
-        (("about {n} minutes", "about {m} minutes"), "minutes_left: there is no value {m}"),
+        (("about {n} minutes", "about {m} minutes"), "minutes_left: unknown placeholder {m}"),
         (('language = "en"', 'language = "<b>"'), "is not a language"),
         (('title = "Your own feedback"', ""), "own_feedback: needs title"),
     ],
@@ -70,7 +70,7 @@ def test_a_catalogue_of_ones_own_is_checked(
     (tmp_path / "own.toml").write_text(text.replace(*change), encoding="utf-8")
     with pytest.raises(InputError, match=words):
         load_labels("own.toml", tmp_path)
-    with pytest.raises(InputError, match="there are de, en"):
+    with pytest.raises(InputError, match="use one of de, en"):
         load_labels("xx")
 
 

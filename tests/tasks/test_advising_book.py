@@ -108,4 +108,4 @@ def test_a_draft_without_chapters_is_refused_by_chapter(tmp_path: Path) -> None:
     )
     assert done.exit_code != 0
     assert done.exception is not None
-    assert "no two chapters were found" in str(done.exception)
+    assert "fewer than two chapters were found" in str(done.exception)

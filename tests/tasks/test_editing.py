@@ -105,7 +105,7 @@ def test_what_quotes_nothing_has_no_precision_and_a_refusal_is_missing(tmp_path:
     assert (score.n, score.n_pointless, score.missing) == (1, 1, {"blocked": 1})
     assert score.values["precision"].value is score.values["precision_chance"].value is None
     assert score.values["recall"].value == 0
-    with pytest.raises(InputError, match="about an edited text"):
+    with pytest.raises(InputError, match="about a text edited"):
         list(score_edits([answer(0, "x") | {"story": "Another."}], edited))
 
 
@@ -120,10 +120,10 @@ def test_a_file_that_is_none_is_refused_and_words_that_are_not_there_are_counted
     for content, said in (
         ("{", "cannot be read as JSON"),
         ('{"a": 1}', "not a list"),
-        ('[{"id": "a"}]', "row 1: no text 'preedit'"),
+        ('[{"id": "a"}]', "row 1: needs a text 'preedit'"),
         (json.dumps([rows[0] | {"fine_grained_edits": [{}]}]), "without a text 'originalText'"),
-        (json.dumps([rows[0], rows[0]]), "row 2: E1 has edited this text before"),
-        ("[]", "hold no edited texts"),
+        (json.dumps([rows[0], rows[0]]), "row 2: E1 already edited this text"),
+        ("[]", "no edited texts found"),
     ):
         path.write_text(content)
         with pytest.raises(InputError, match=said):

@@ -96,9 +96,9 @@ def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
     assert prompt.text == (f"Look at S or say {PERFECT} - F\n\nLook at mine or say {PERFECT}")
     assert own.name.startswith("published@")
     for broken, said in (
-        ("[prompts]\na = 'no place'\n", "one {story}"),
+        ("[prompts]\na = 'no place'\n", "contains {story} exactly once"),
         ("bulleted = ['b']\n[prompts]\na = '{story}'\n", "names of"),
-        ("x = 1\n", "no table"),
+        ("x = 1\n", "needs a table"),
         ("[prompts\n", "TOML"),
         ("[prompts]\na = '{story}'\n[[examples]]\nstory = 'S'\n", "needs a story"),
     ):
@@ -339,7 +339,7 @@ def test_a_withheld_answer_is_counted_and_no_answer() -> None:
     rows = [row | {"feedback": None, "missing_reason": "blocked"}, row | {"feedback": "No end."}]
     answers = read_answers(rows)
     assert (len(answers), answers.n_missing) == (1, {"blocked": 1})
-    with pytest.raises(InputError, match="no answer to measure"):
+    with pytest.raises(InputError, match="no answers to measure"):
         read_answers(rows[:1])
     with pytest.raises(InputError, match="no field shots"):
         read_answers([{k: v for k, v in row.items() if k != "shots"} | {"feedback": "x"}])

@@ -100,9 +100,9 @@ def test_other_texts_are_not_taken_for_those_of_the_index(tmp_path: Path) -> Non
 
 
 def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no training corpus"):
+    with pytest.raises(InputError, match="contains no training corpus"):
         Corpus.open(tmp_path)
-    with pytest.raises(InputError, match="no sentence to learn from"):
+    with pytest.raises(InputError, match="no sentences to train on"):
         build_corpus(documents(["...", ""]), tmp_path)
 
 
@@ -123,7 +123,7 @@ def test_numbering_anew_that_was_interrupted_leaves_no_mixture(
         patch.setattr("fabula.tasks.continuation.corpus._number_words", killed)
         with pytest.raises(KeyboardInterrupt):
             build_corpus(documents(), tmp_path, min_count=3)
-    with pytest.raises(InputError, match="holds no training corpus"):
+    with pytest.raises(InputError, match="contains no training corpus"):
         Corpus.open(tmp_path)
 
 
@@ -213,5 +213,5 @@ def test_a_vocabulary_reads_back_as_written(tmp_path: Path, corpus: Corpus) -> N
     read = Vocabulary.read(tmp_path / "v.tsv")
     assert (read.words, read.shown) == (corpus.vocabulary.words, corpus.vocabulary.shown)
     (tmp_path / "v.tsv").write_text("no tabs here\n")
-    with pytest.raises(InputError, match="no vocabulary"):
+    with pytest.raises(InputError, match="not a vocabulary"):
         Vocabulary.read(tmp_path / "v.tsv")

@@ -77,9 +77,9 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("Once upon a time there was a pearl.", "names no thing"),
-        (THREAD.replace("4", "40"), "names no sentence"),
-        (THREAD.replace("4", "7"), "names no sentence"),
+        ("Once upon a time there was a pearl.", "does not name the thing"),
+        (THREAD.replace("4", "40"), "does not name a sentence"),
+        (THREAD.replace("4", "7"), "does not name a sentence"),
         (THREAD.replace("pearl", "house"), "mentioned elsewhere"),
         (THREAD.replace("THING: pearl", "THING: ruby"), "does not name the thing"),
         (re.sub("SENTENCE: .*", "SENTENCE: A pearl.", THREAD), "has 2 words"),
@@ -92,7 +92,7 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
             ),
             "repeats the story",
         ),
-        (re.sub("SENTENCE: .*", "SENTENCE: <pearl> lay in {hem} of it.", THREAD), "no sentence"),
+        (re.sub("SENTENCE: .*", "SENTENCE: <pearl> lay in {hem} of it.", THREAD), "not a sentence"),
         ("I’m sorry, but I can’t help with that request.", "the model refused"),
         ("", "the answer is empty"),
     ],

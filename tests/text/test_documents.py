@@ -44,7 +44,7 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_what_is_no_documents_is_told_what_is_wanted(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"documents are wanted: a list of Document\(id, text\)"):
+    with pytest.raises(InputError, match=r"expected documents: a list of Document\(id, text\)"):
         list(check_documents(wrong))
 
 
@@ -89,6 +89,6 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
 @pytest.mark.parametrize("kind", ["a string", "strings", "mappings", "a table", "nothing"])
 def test_every_function_that_takes_documents_says_what_is_wanted(tmp_path: Path, kind: str) -> None:
     for name, take in takers(tmp_path).items():
-        with pytest.raises(InputError, match="documents are wanted"):
+        with pytest.raises(InputError, match="expected documents"):
             pytest.fail(f"{name} took {take(WRONG[kind])}")
     assert not (tmp_path / "other").exists()

@@ -86,7 +86,7 @@ def test_a_text_that_unpacks_without_end_is_refused(
     monkeypatch.setattr(sources, "_is_harmless", lambda *_: True)  # a limit of this process
     path = tmp_path / "zeros.txt.gz"
     path.write_bytes(gzip.compress(b" " * (1 << 22)))
-    with pytest.raises(InputError, match=r"zeros\.txt\.gz: holds over 1 GiB; split it"):
+    with pytest.raises(InputError, match=r"zeros\.txt\.gz: larger than 1 GiB; split it"):
         read(path)
 
 

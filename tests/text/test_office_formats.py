@@ -82,8 +82,8 @@ def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("pages", "password", "said"),
     [
-        ([[]], None, "pictures of pages and no text"),
-        ([[(72, 700, "Secret.")]], "key", "protected by a password"),
+        ([[]], None, "images of pages and no text"),
+        ([[(72, 700, "Secret.")]], "key", "password-protected"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_says_what_to_do(
@@ -152,7 +152,7 @@ def test_an_open_document_keeps_paragraphs_and_headings(tmp_path: Path) -> None:
 
 def test_a_protected_open_document_says_what_to_do(tmp_path: Path) -> None:
     manifest = {"META-INF/manifest.xml": "<m:manifest><m:encryption-data/></m:manifest>"}
-    with pytest.raises(InputError, match="protected by a password"):
+    with pytest.raises(InputError, match="password-protected"):
         read(write_odt(tmp_path / "a.odt", "garbled", **manifest))
 
 

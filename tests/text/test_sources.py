@@ -212,7 +212,7 @@ BAD = {
     "deep.jsonl": (b"[" * 100_000 + b"\n", "line 1: not a JSON object"),
     "latin.jsonl": ('{"text": "café"}\n'.encode("latin-1"), "line 1: not UTF-8"),
     "field.jsonl": (b'{"body": "a"}\n', "no field 'text'; the fields are 'body'"),
-    "number.jsonl": (b'{"text": 5}\n', "holds a number, not text"),
+    "number.jsonl": (b'{"text": 5}\n', "contains a number, not text"),
     "wide.csv": (b"id,text\n1,a,b\n", "line 2: more fields"),
     "field.csv": (b"id,body\n1,a\n", "no field 'text'"),
     "latin.csv": ("id,text\n1,café\n".encode("latin-1"), "not UTF-8"),
@@ -221,7 +221,7 @@ BAD = {
     "no.epub": (b"PK not really", "damaged"),
     "no.jsonl.gz": (b"not gzip", "compressed data is damaged"),
     "no.jsonl.zst": (b"not zstd", "compressed data is damaged"),
-    "image.png": (b"x", "unknown ending"),
+    "image.png": (b"x", "unknown extension"),
 }
 
 
@@ -236,7 +236,7 @@ def test_bad_input_is_named_with_a_remedy(tmp_path: Path, name: str) -> None:
 
 def test_a_gzip_cut_in_the_middle_says_how_much_was_whole(tmp_path: Path) -> None:
     damaged_gzip(tmp_path / "t.jsonl.gz")
-    with pytest.raises(InputError, match=r"t.jsonl.gz.*cut short"):
+    with pytest.raises(InputError, match=r"t.jsonl.gz.*truncated"):
         read(tmp_path / "t.jsonl.gz")
 
 
@@ -255,7 +255,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
 def test_missing_files_and_missing_packages_are_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         find_files([str(tmp_path / "no.txt")])
-    with pytest.raises(InputError, match="no text that can be read"):
+    with pytest.raises(InputError, match="no readable texts"):
         find_files([str(tmp_path)])
     with pytest.raises(InputError, match="nothing://"):
         find_files(["nothing://x/y.txt"])

@@ -62,7 +62,7 @@ def documents_of(texts: Texts, *, text: str = "text", id: str = "id") -> GivenTe
     if not isinstance(texts, str | Path):
         note_texts(found)
     if not found:
-        raise InputError("there are no texts")
+        raise InputError("no texts")
     check_ids(found)
     return GivenTexts(found, kind)
 

@@ -125,8 +125,8 @@ def _paths(reference: Any) -> tuple[str, ...]:
     if isinstance(reference, Iterable):
         return tuple(map(str, reference))
     raise InputError(
-        f"a reference is a path, several of them, or what `fabula.build` gave, not a value of type "
-        f"{type(reference).__name__}"
+        "a reference must be a path, several paths, or the result of `fabula.build`, not a value "
+        f"of type {type(reference).__name__}"
     )
 
 
@@ -221,7 +221,7 @@ def _function(model: Any) -> FunctionModel:
         return model
     if not callable(model):
         raise InputError(
-            f"a model is a name or a function from a prompt to an answer, not a value of type "
+            "a model must be a name or a function from a prompt to an answer, not a value of type "
             f"{type(model).__name__}"
         )
     return FunctionModel(model)
@@ -244,7 +244,7 @@ def agreement(
 
     listed = [verdicts] if isinstance(verdicts, Verdicts) else list(verdicts)
     if not listed:
-        raise InputError("there are no verdicts")
+        raise InputError("no verdicts")
     rubric = listed[0].rubric
     labels, source = _labels(experts, rubric, "experts")
     judges = [mine for run in listed for mine in by_rater(run.measurements()).values()]
@@ -293,7 +293,7 @@ def compare_judges(
 
     listed = [runs] if isinstance(runs, Verdicts | str | Path) else list(runs)
     if not listed:
-        raise InputError("there are no verdicts")
+        raise InputError("no verdicts")
     read = [_judge_run(run, f"run {number}") for number, run in enumerate(listed, 1)]
     rubric = read[0].rubric
     stories = [] if texts is None else documents_of(texts, text=text, id=id).documents
@@ -344,7 +344,9 @@ def find_faults(
         list(read_rows(Path(answers))) if isinstance(answers, str | Path) else rows_of(answers)[0]
     )
     if given is None:
-        raise InputError("answers are rows of `fabula feedback elicit`, or the path of its file")
+        raise InputError(
+            "answers must be rows of `fabula feedback elicit`, or the path of its output"
+        )
     rows = [dict(row) for row in given]
     for number, row in enumerate(rows, 1):
         check_feedback_row(row, f"answer {number}")
@@ -382,7 +384,7 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
         return read_labels(Path(given), rubric), Path(given).name
     rows, _ = rows_of(given)
     if rows is None:
-        raise InputError(f"{name}: give a frame or rows with document, item, rater, value")
+        raise InputError(f"{name}: expected a table or rows with document, item, rater, value")
     return labels_of(located(rows), rubric, name), name
 
 
@@ -460,12 +462,12 @@ def key_phrases(
 
     chosen = settings_from(PhraseSettings, settings, {"by": by, "prompt": prompt})
     if (b is None) == (by is None):
-        raise InputError("give two groups of texts, `a` and `b`, or one and a field, `by`")
+        raise InputError("expected two groups of texts, `a` and `b`, or one and a field, `by`")
     given = documents_of(a, text=text, id=id)
     if b is None:
         groups = split_texts(given.documents, chosen)
     elif names[0] == names[1]:
-        raise InputError("`names` of the groups must differ")
+        raise InputError("the `names` of the groups must differ")
     else:
         others = documents_of(b, text=text, id=id).documents
         groups = (names[0], given.documents), (names[1], others)
@@ -507,11 +509,11 @@ def report(
     }
     chosen = settings_from(ReportSettings, settings, fixed)
     if judge is not None and chosen.models.models and chosen.asks("verdicts"):
-        raise InputError("`judge` holds verdicts already; leave out `model`, or its verdicts")
+        raise InputError("`judge` already contains verdicts; leave out `model` or its verdicts")
     people: list[Measurement] = []
     if labels is not None:
         if judge is None and not (chosen.models.models and chosen.asks("verdicts")):
-            raise InputError("`labels` correct a judge; give `judge` or `model`")
+            raise InputError("`labels` are for correcting a judge; add `judge` or `model`")
         rubric = load_rubric(chosen.rubric) if judge is None else judge.rubric
         found, source = _labels(labels, rubric, "labels")
         people = check_labels(given.documents, found, rubric, source)

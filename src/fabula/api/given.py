@@ -22,6 +22,6 @@ def settings_from(kind: type[S], given: dict[str, Any], fixed: dict[str, Any]) -
         if name not in paths or name in fixed:
             free = sorted(paths.keys() - fixed.keys())
             close = get_close_matches(name, free, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(free)}"
-            raise SettingsError(name, f"is not a setting of this; {hint}")
+            hint = f"did you mean `{close[0]}`?" if close else f"the settings are {', '.join(free)}"
+            raise SettingsError(name, f"is not a setting here; {hint}")
     return build(kind, {paths[name]: value for name, value in {**given, **fixed}.items()})

@@ -17,7 +17,7 @@ __all__ = ["agree_to_cost", "confirm_on"]
 
 
 def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
-    """Return a job's `confirm` that asks at the terminal; `yes` agrees to everything."""
+    """Return a job's `confirm` that asks at the terminal; `yes` accepts everything."""
 
     def confirm(model: str, estimate: Estimate) -> None:
         agree_to_cost(model, estimate, yes=yes, bar=bar, say_free=say_free)

@@ -106,8 +106,8 @@ def _run() -> None:
         _fail(_system_error(error), INPUT)
     except MemoryError:
         _fail(
-            "the memory is full; close other programs or lower --jobs, and run the same command "
-            "again, what was finished is kept",
+            "out of memory; close other programs or lower --jobs, and run the same command again: "
+            "finished work is kept",
             INPUT,
         )
 

@@ -85,4 +85,6 @@ def rows_option(command: F) -> F:
     return command
 
 
-yes_option = click.option("--yes", is_flag=True, help="Agree to the cost without being asked.")
+yes_option = click.option(
+    "--yes", is_flag=True, help="Accept the cost without asking for confirmation."
+)

@@ -114,7 +114,7 @@ async def add(owner: Owner, form: Posted) -> Response:
     """Several files to be compared with each other."""
     files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
     if len(files) < 2:
-        raise InputError("choose at least two files: a single text has nothing to be compared with")
+        raise InputError("choose at least two files: a single text cannot be compared")
     asked = {"reference": str(form.get("reference", "")).strip(), "near": form.get("near") == "on"}
     folder = owner.desk.folder / "classes"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -237,7 +237,7 @@ async def add_reference(owner: Owner, form: Posted) -> Response:
     elif path:
         owner.desk.add_reference(path)
     else:
-        raise InputError("name a corpus or choose files to compare with")
+        raise InputError("enter a corpus or choose files to compare with")
     return RedirectResponse("/", 303)
 
 
@@ -267,7 +267,7 @@ async def _text_of(form: FormData) -> tuple[str, str]:
     else:
         text, name = str(form.get("text", "")).replace("\r\n", "\n"), ""
     if not text.strip():
-        raise InputError("There is no text: paste a draft, or choose a file that contains one.")
+        raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > _MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
     return text, name

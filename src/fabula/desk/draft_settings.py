@@ -41,7 +41,7 @@ class Asked:
         is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
         readings = str(given.get("readings", "3"))
         if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
-            raise InputError("readings: give a number from 1 to 20")
+            raise InputError("readings: must be a number from 1 to 20")
         return cls(
             reference=str(given.get("reference", "")).strip(),
             model=_model_of(given),

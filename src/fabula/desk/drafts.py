@@ -108,8 +108,8 @@ class Drafts:
             _check_format(folder / "desk.json")
         except OSError as error:
             raise InputError(
-                f"{folder}: cannot keep drafts there ({error.strerror}); name another folder with "
-                "`dir`"
+                f"{folder}: cannot store drafts there ({error.strerror}); choose another folder "
+                "with `dir`"
             ) from error
 
     def pieces(self) -> list[Piece]:

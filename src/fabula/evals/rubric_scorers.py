@@ -112,8 +112,8 @@ def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
     about = state.metadata
     if about["rubric"] != plan.rubric.key:
         raise InputError(
-            f"the log holds answers to {about['rubric']}, and `name` is {plan.rubric.key}; give "
-            f"the rubric that was asked"
+            f"the log contains answers to {about['rubric']}, but `name` is {plan.rubric.key}; use "
+            "the rubric that was answered"
         )
     story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
     if reason := about.get("not_asked"):

@@ -119,12 +119,12 @@ def rubric(
 
 def _documents(stories: str, text_field: str) -> list[Document]:
     if not stories:
-        raise InputError("name the stories with -T stories=FILE, a file or a folder")
+        raise InputError("set the stories with -T stories=FILE, a file or a folder")
     if (released := _released(stories, STORIES_FILE)) is not None:
         return read_released_stories(released)
     documents = list(read_documents(find_files((stories,)), text_field=text_field))
     if not documents:
-        raise InputError(f"{stories}: holds no stories")
+        raise InputError(f"{stories}: contains no stories")
     return documents
 
 

@@ -158,7 +158,7 @@ def instrument(id: str) -> Scorer:  # noqa: A002 (an instrument's own word)
         found = find_instrument(id)
         if found is None:
             known = ", ".join(one.id for one in instruments()) or "none"
-            raise InputError(f"{id}: no such instrument is registered; there are {known}")
+            raise InputError(f"{id}: no such instrument; the registered ones are {known}")
     return _scorer(lambda document: next(iter(found.measure([document]))))
 
 

@@ -124,7 +124,7 @@ class Corrupted:
             shown = ", ".join(those[:3]) + (", ..." if len(those) > 3 else "")
             lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
         if n := len(self.repeated):
-            lines.append(f"left out: {n:,} stories that are already there, word for word")
+            lines.append(f"left out: {n:,} stories that are already included, word for word")
         return [*lines, f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:

@@ -109,8 +109,9 @@ def measure_held_out(
 
     if is_elsewhere(corpus):
         raise InputError(
-            f"{corpus}: its numbers are kept beside a corpus, in a folder or an object store; run "
-            f"`reference measure` on the machine that has it; a service that serves it tells them"
+            f"{corpus}: held-out numbers are stored with a corpus, in a folder or an object "
+            "store; run `reference measure` on the machine that stores it; a service then "
+            "provides them"
         )
     folder = folder_of(corpus)
     options = OriginalityOptions(

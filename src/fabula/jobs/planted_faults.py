@@ -163,7 +163,9 @@ def find_faults(
         meter=progress.advance,
     )
     if not any(one.found is not None for one in findings.answers):
-        raise InputError("no answer about a changed story is readable; there is nothing to measure")
+        raise InputError(
+            "no answer about a changed story is readable, so there is nothing to measure"
+        )
     readers = [findings]
     spent: list[Spent] = []
     if settings.models.models or functions:

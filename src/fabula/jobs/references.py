@@ -394,9 +394,11 @@ def _how_large(collection: Collection) -> str:
     """The size of a collection, and how to request a part of it."""
     words = collection.about_words
     holds = (
-        "its size is known once it is read" if words is None else f"it holds about {words:,} words"
+        "its size is known once it is read"
+        if words is None
+        else f"it contains about {words:,} words"
     )
-    return f"{holds}; say how many words to read, as in 100M, or all"
+    return f"{holds}; set how many words to read, as in 100M, or all"
 
 
 def is_in_catalogue(sources: Sequence[str], own: Path | None = None) -> bool:

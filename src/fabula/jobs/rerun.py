@@ -103,7 +103,7 @@ def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
     if len(differing) > _N_SHOWN:
         yield f"{name}: {len(differing) - _N_SHOWN:,} more rows differ"
     if not differing and len(rows[0]) == len(rows[1]):
-        yield f"{name}: the same rows, written in other bytes"
+        yield f"{name}: the same rows, in different bytes"
 
 
 def _rows(data: bytes) -> list[Any] | None:

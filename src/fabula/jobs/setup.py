@@ -42,11 +42,13 @@ class SetupSettings(Settings):
         unit="URL",
         check=_is_web,
     )
-    dry_run: bool = setting(False, help="Say what would be fetched, and fetch nothing.")
+    dry_run: bool = setting(False, help="Show what would be fetched, without fetching it.")
 
     def check_together(self) -> None:
         if self.mirror is not None and self.source == "index":
-            raise SettingsError("mirror", "stands in place of the makers; `source` index asks none")
+            raise SettingsError(
+                "mirror", "replaces the makers' hosts, which `source` index does not use"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,13 +103,13 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
     if n is None and settings.notes is None:
         raise SettingsError("notes", "or N must be given: how many people to invite")
     if n is not None and settings.notes is not None:
-        raise SettingsError("notes", f"and N ({n:,}) exclude each other: give one of them")
+        raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
     if settings.notes is None:
         return [clean_text(settings.note)] * (n or 0)
     lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
     found = [clean_text(line) for line in lines if line.strip()]
     if not found:
-        raise SettingsError("notes", f"{settings.notes}: contains no line")
+        raise SettingsError("notes", f"{settings.notes}: contains no lines")
     return found
 
 
@@ -174,7 +174,7 @@ def remove(
     if not people and not settings.status:
         raise SettingsError("status", "or participants (such as p0007) must be given")
     if people and settings.status:
-        raise SettingsError("status", "and participants exclude each other: give one of them")
+        raise SettingsError("status", "and participants cannot be used together")
     ids = {number_of(name) for name in people}
     if settings.status:
         with study.store.reading() as connection:
@@ -204,7 +204,7 @@ def fetch_statuses(study: OpenStudy) -> Applied:
         raise InputError(f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API")
     if not entry.studies:
         raise InputError(
-            f"{study.design.path}: entry: names no `studies`, the study's ids at Prolific"
+            f"{study.design.path}: entry: `studies` is missing; list the study's ids at Prolific"
         )
     done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
     assert done is not None

@@ -131,7 +131,7 @@ class Caller:
             self._n_failures += 1
             if self._n_failures >= _MAX_FAILURES:
                 raise ModelError(
-                    f"{self._n_failures} calls in a row failed, the last one with: {error}; the "
+                    f"{self._n_failures} calls failed in a row, the last one with: {error}; the "
                     "answers so far are kept: run the same command again to resume"
                 ) from error
             raise

@@ -47,7 +47,7 @@ def build_suffix_array(
     """
     n = len(tokens)
     if n >= 2**32 - 1:
-        raise ValueError("a shard holds fewer than 2**32 - 1 tokens")
+        raise ValueError("a shard must have fewer than 2**32 - 1 tokens")
     if n == 0:
         return np.empty(0, np.uint32)
     suffixes: NDArray[np.uint32]

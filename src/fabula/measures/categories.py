@@ -85,18 +85,18 @@ def read_gold(path: Path, categories: Sequence[str]) -> dict[str, frozenset[str]
         given = row.get("labels", row.get("label"))
         labels = [given] if isinstance(given, str) else given
         if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
-            raise InputError(f"{path}, line {number}: a gold row needs an id and its labels")
+            raise InputError(f"{path}, line {number}: a gold row needs an id and labels")
         unknown = [label for label in labels if label not in categories]
         if unknown:
             raise InputError(
-                f"{path}, line {number}: {unknown[0]!r} is no category; there are "
+                f"{path}, line {number}: {unknown[0]!r} is not a category; the categories are "
                 f"{', '.join(categories)}"
             )
         if row["id"] in found:
             raise InputError(f"{path}, line {number}: the id {row['id']!r} occurs twice")
         found[row["id"]] = frozenset(labels)
     if not found:
-        raise InputError(f"{path}: holds no gold labels")
+        raise InputError(f"{path}: contains no gold labels")
     return found
 
 

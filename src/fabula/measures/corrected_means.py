@@ -189,7 +189,7 @@ def correct(
     table, n_partly = _overall(by_item)
     if rates is None and not any(name in table.judged for name in table.labelled):
         raise InputError(
-            "no document has both the judge's answers and labels; check that the ids match"
+            "no document has both an answer of the judge and a label; check that the ids match"
         )
     documents = list(dict.fromkeys(one.document_id for one in measurements))
     groups = _groups([name for name in documents if name in table.judged], group_of)

@@ -66,7 +66,7 @@ class Label:
     def parse(cls, text: str) -> Label:
         field, equals, human = text.partition("=")
         if not (field and equals and human):
-            raise InputError(f"`label` {text}: write FIELD=VALUE, as in label=human")
+            raise InputError(f"`label` {text}: must be FIELD=VALUE, as in label=human")
         return cls(field, human)
 
     def __str__(self) -> str:
@@ -122,14 +122,15 @@ def calibrate_rows(
     chosen = [name for name in scores or measured if name in measured]
     if not chosen:
         raise InputError(
-            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; give files of "
-            f"`fabula originality --out` or `fabula detect score --out`"
+            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of "
+            "`fabula originality --out` or `fabula detect score --out`"
         )
     is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
     if not is_human.any():
         values = sorted({str(row[label.field]) for row in rows})
         raise InputError(
-            f"{path}: no text has {label}; its {label.field} is one of {', '.join(values[:10])}"
+            f"{path}: no text has {label}; the values of its {label.field} are "
+            f"{', '.join(values[:10])}"
         )
     sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
     digests = [str(row["text_digest"]) for row in rows]
@@ -190,12 +191,12 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
             signature = found
         elif differences := Signature.parse(signature).differences(Signature.parse(found)):
             raise MixError(
-                f"{path}, line {number}: measured in another way than the rows before it "
+                f"{path}, line {number}: not measured in the same way as the rows before it "
                 f"({'; '.join(differences)})"
             )
         yield row
     if signature is None:
-        raise InputError(f"{path}: holds no rows of scores")
+        raise InputError(f"{path}: contains no rows of scores")
 
 
 def _measured(row: dict[str, Any]) -> list[str]:
@@ -214,8 +215,8 @@ def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool
     if label.field not in row or row[label.field] is None:
         own = ", ".join(map(repr, row))
         raise InputError(
-            f"{path}, line {number}: no field {label.field!r} to tell human from machine by; the "
-            f"fields are {own}"
+            f"{path}, line {number}: no field {label.field!r} to distinguish human from machine; "
+            f"the fields are {own}"
         )
     return str(row[label.field]) == label.human
 
@@ -224,8 +225,8 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
     sketch = Sketch.of_row(row.get("sketch"))
     if sketch is None or "text_digest" not in row:
         raise InputError(
-            f"{path}, line {number}: no sketch of the text, as rows of this version have; score "
-            f"the texts again"
+            f"{path}, line {number}: lacks the sketch of the text that rows of this version have; "
+            "score the texts again"
         )
     return sketch
 
@@ -237,9 +238,9 @@ def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]
     for number, row in enumerate(rows, 1):
         if not has_value(row.get(field)):
             raise InputError(
-                f"{path}, line {number}: no field {field!r} to cluster by, which keeps texts that "
-                f"belong together from being counted as independent; add it, or name another "
-                f"field (`id` for none)"
+                f"{path}, line {number}: no field {field!r} to cluster by; clusters keep texts "
+                "that belong together from counting as independent: add the field, or choose "
+                "another field (`id` for none)"
             )
     return [f"{field}={row[field]}" for row in rows]
 
@@ -289,7 +290,7 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
             [(float(t["target"]), float(t["false_positives_high"])) for t in detector["thresholds"]]
             detector["kind"] = kinds[detector["kind"]]
             if detector["outcome"] not in OUTCOMES or detector["score"] not in DIRECTIONS:
-                raise InputError(f"{path}: holds a score or an outcome that is not known")
+                raise InputError(f"{path}: contains an unknown score or outcome")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except DAMAGE as error:
@@ -298,7 +299,7 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
             f"one"
         ) from error
     if not detectors:
-        raise InputError(f"{path}: holds no detector")
+        raise InputError(f"{path}: contains no detectors")
     return detectors
 
 
@@ -324,7 +325,7 @@ def apply_to_rows(
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
     if not fitting:
         raise MixError(
-            f"{path}: measured in another way than any of the detectors "
+            f"{path}: not measured in the same way as any of the detectors "
             f"({'; '.join(_differences(detectors[0], rows[0]))}); calibrate on scores of this kind"
         )
     detector = next((d for d in fitting if d["outcome"] == "separates"), fitting[0])
@@ -332,7 +333,7 @@ def apply_to_rows(
     if limit is None:
         known = ", ".join(f"{t['target']:g}" for t in detector["thresholds"])
         raise InputError(
-            f"a rate of {target:g}: the detector was calibrated for {known}; choose one of them"
+            f"a rate of {target:g}: the detector was calibrated for {known}; choose one of these"
         )
     for number, row in enumerate(rows, 1):
         yield _verdict(detector, row, _sketch(row, path, number), limit)

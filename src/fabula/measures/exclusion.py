@@ -63,7 +63,9 @@ class ExcludeSame:
             if value is not None:
                 found.setdefault(joined.get(value, value), set()).add(number)
         if not found:
-            raise InputError(f"cannot exclude by {field!r}: no document of {reference.name} has it")
+            raise InputError(
+                f"cannot exclude by {field!r}: no document of {reference.name} has this field"
+            )
         numbers_of = {name: frozenset(numbers) for name, numbers in found.items()}
         return cls(field, numbers_of, joined)
 

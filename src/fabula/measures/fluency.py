@@ -122,7 +122,7 @@ class Fluency:
     def from_row(cls, row: Mapping[str, Any], document: Document) -> Fluency:
         """Read the output of `to_row` for this document. Raises `InputError` for another."""
         if row.get("text_digest") != text_digest(encodable(document.text)):
-            raise InputError(f"{document.id}: the row of its fluency is of another text")
+            raise InputError(f"{document.id}: its fluency row belongs to another text")
         try:
             tokens = row["tokens"]
             return cls(
@@ -139,7 +139,7 @@ class Fluency:
                 ),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{document.id}: not a row of fluency ({error!r})") from error
+            raise InputError(f"{document.id}: not a fluency row ({error!r})") from error
 
 
 class FluencyMeasure:

@@ -139,7 +139,7 @@ def compare_scores(
     """
     paths = list(paths)
     if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError("a score file was given twice, which would count its texts twice")
+        raise InputError("a score file is listed twice, so its texts would count twice")
     are_named = len({path.name for path in paths}) == len(paths)
 
     def located() -> Iterator[tuple[dict[str, Any], str]]:
@@ -165,10 +165,10 @@ def compare_rows(
     for row, where in located:
         table.add(row, where)
     if table.signature is None:
-        raise InputError("the score files hold no rows; run `fabula originality` first")
+        raise InputError("the score files contain no rows; run `fabula originality` first")
     if baseline is not None and baseline not in table.numbers:
         raise InputError(
-            f"`baseline` {baseline}: no such group; there are {', '.join(table.numbers)}"
+            f"`baseline` {baseline}: no such group; the groups are {', '.join(table.numbers)}"
         )
     belongs, n_joined = table.clusters()
     signature = table.signature if cluster is None else f"{table.signature}|cluster:{cluster}"
@@ -344,15 +344,15 @@ def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
 def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
     found = row.get("signature")
     if not isinstance(found, str) or "creativity_index" not in row:
-        raise InputError(f"{where}: not a row of scores; give files of `fabula originality --out`")
+        raise InputError(f"{where}: not a row of scores; use files of `fabula originality --out`")
     if expected is None or found == expected:
         return found
     differences = Signature.parse(expected).differences(Signature.parse(found))
     if not differences:
         return expected
     raise MixError(
-        f"{where}: measured in another way than the rows before it ({'; '.join(differences)}); "
-        f"score all texts with the same settings before comparing them"
+        f"{where}: not measured in the same way as the rows before it ({'; '.join(differences)}); "
+        "score all texts with the same settings before comparing them"
     )
 
 

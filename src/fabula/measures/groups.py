@@ -164,8 +164,8 @@ def read_groups(path: Path) -> list[GroupNumbers]:
             found.append(_group_of(row))
         except DAMAGE as error:
             raise InputError(
-                f"{path}, line {number}: not the numbers of a group ({error}); give what "
-                f"`fabula groups measure --out` wrote"
+                f"{path}, line {number}: not the numbers of a group ({error}); use the output of "
+                "`fabula groups measure --out`"
             ) from error
     return found
 

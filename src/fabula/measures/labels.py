@@ -69,7 +69,7 @@ def labels_of(
             )
         found[key] = label
     if not any(one.value is not None for one in found.values()):
-        raise InputError(f"{source}: holds no answers on the items of {rubric.id}")
+        raise InputError(f"{source}: contains no answers to items of {rubric.id}")
     return list(found.values())
 
 
@@ -120,7 +120,7 @@ def _label(
             # A study asks for preferences too: answers to another rubric are skipped.
             return None
         raise InputError(
-            f"{where}: {rubric.id} has no item {name!r}; it has "
+            f"{where}: {rubric.id} has no item {name!r}; its items are "
             f"{', '.join(one.id for one in rubric.items)}"
         )
     document = str(_cell(row, "document", where)).strip()
@@ -150,10 +150,10 @@ def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = Fa
     value = next((row[name] for name in names if row[name] not in (None, "")), None)
     if value is None and not (may_lack and (names or holds == "reason")):
         there = ", ".join(map(repr, row)) or "none"
-        what = "is empty" if names else "is not there"
+        what = "is empty" if names else "is missing"
         raise InputError(
             f"{where}: the column {holds!r} {what}; labels have document, item, rater, value and, "
-            f"if you like, reason, and the columns here are {there}"
+            f"optionally, reason, but the columns here are {there}"
         )
     return value
 
@@ -178,7 +178,7 @@ def _value(item: Item, answer: Any, where: str) -> float | str | None:
         value = _share_or_worth(item, word)
     if value is None:
         raise InputError(
-            f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; it takes {scale.allowed}"
+            f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; allowed: {scale.allowed}"
         )
     return value
 
@@ -198,7 +198,7 @@ def _share_or_worth(item: Item, word: str) -> float | str | None:
 def _released(path: Path, rubric: Rubric) -> Iterator[tuple[dict[str, Any], str]]:
     """The rows of the authors' release, whose story ids name the author."""
     if rubric.id != "ttcw":
-        raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
+        raise InputError(f"{path}: contains verdicts on ttcw, not on {rubric.id}")
     for number, one in enumerate(read_expert_verdicts(path), 1):
         row = {
             "document": one.story_id,

@@ -66,11 +66,15 @@ class NearSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
-            raise InputError(f"`threshold` {self.threshold:g}: give a similarity over 0, at most 1")
+            raise InputError(
+                f"`threshold` {self.threshold:g}: must be a similarity over 0 and at most 1"
+            )
         if self.floor < 1 or self.n_passages < 1 or self.window < 1:
             raise InputError("`floor`, `n_passages` and `window` must be at least 1")
         if not (self.ratio >= 1 and 0 <= self.meaning <= 1):
-            raise InputError("near matches: give a ratio of at least 1, a meaning from 0 to 1")
+            raise InputError(
+                "near matches: the ratio must be at least 1, the meaning between 0 and 1"
+            )
 
     def signature_parts(self) -> dict[str, str]:
         return {

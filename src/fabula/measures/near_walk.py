@@ -70,7 +70,10 @@ class WalkSettings:
 
     def __post_init__(self) -> None:
         if not (0 < self.threshold <= 1 and 0 <= self.meaning <= 1):
-            raise InputError("near matches: give a threshold over 0, at most 1, a meaning 0 to 1")
+            raise InputError(
+                "near matches: the threshold must be over 0 and at most 1, the meaning between 0 "
+                "and 1"
+            )
         if self.floor < 1 or self.n_places < 1 or not self.ratio >= 1:
             raise InputError("near matches: `floor`, `n_places` and `ratio` must be at least 1")
 

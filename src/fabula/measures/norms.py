@@ -60,12 +60,12 @@ def read_norms(spec: str) -> Norms:
         number = _number(value)
         if number is None:
             raise InputError(
-                f"{where}: {column} is {value!r}, not a number; correct it, or empty it"
+                f"{where}: {column} is {value!r}, not a number; correct it, or leave it empty"
             )
         if values.setdefault(key, number) != number:
-            raise InputError(f"{where}: {key!r} has another {column} before; keep one of them")
+            raise InputError(f"{where}: {key!r} already has another {column}; keep one of them")
     if not values:
-        raise InputError(f"{path}: rates no word")
+        raise InputError(f"{path}: contains no rated words")
     return Norms(column, values, checksum(path)[:8])
 
 
@@ -88,8 +88,8 @@ def _value_column(row: Mapping[str, Any], words: str, wanted: str, where: str) -
     found = [name for name, value in row.items() if name != words and _number(value) is not None]
     if len(found) != 1:
         raise InputError(
-            f"{where}: {len(found)} columns hold numbers ({', '.join(map(repr, found))}); choose "
-            f"one, as in ratings.csv#valence"
+            f"{where}: {len(found)} columns contain numbers ({', '.join(map(repr, found))}); "
+            "choose one, as in ratings.csv#valence"
         )
     return found[0]
 

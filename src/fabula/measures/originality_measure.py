@@ -169,11 +169,13 @@ class OriginalityMeasure:
         leaves_out = exclude is not None or exclude_same is not None
         if self._corpus is None and (leaves_out or near is not None or spread):
             raise InputError(
-                f"{reference.name} can only say what it holds: near matches, the spread over "
-                f"documents and `exclude` need a reference corpus built by Fabula"
+                f"{reference.name} only reports what it contains: near matches, the spread over "
+                "documents and `exclude` need a reference corpus built by Fabula"
             )
         if judge is not None and self.rule is None:
-            raise InputError("a model judges after the rule: give `exclude` auto with it")
+            raise InputError(
+                "the model judges documents after the rule: set `exclude` auto as well"
+            )
         parts = [str(exclude or ""), judge.signature if judge else "", str(exclude_same or "")]
         out = "+".join(filter(None, parts)) or "none"
         self.signature = Signature.of(

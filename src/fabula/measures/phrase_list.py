@@ -112,17 +112,17 @@ def read_phrases(path: Path) -> PhraseList:
         found = _external(path, text) if text.lstrip().startswith("[") else _own(path, text)
     except DAMAGE as error:
         raise InputError(
-            f"{path}: not a list of phrases ({error}); give what `fabula groups phrases --out` "
-            f"wrote, or a JSON list of phrases or of [phrase, count]"
+            f"{path}: not a list of phrases ({error}); use the output of "
+            "`fabula groups phrases --out`, or a JSON list of phrases or of [phrase, count]"
         ) from error
     if not found.phrases:
-        raise InputError(f"{path}: lists no phrase")
+        raise InputError(f"{path}: contains no phrases")
     return found
 
 
 def _own(path: Path, text: str) -> PhraseList:
     if not text.startswith(f'{{"{PHRASES.field}":'):
-        raise ValueError("its first line is not the header of one")
+        raise ValueError("its first line is not a phrase list header")
     header, *rows = read_rows(path)
     PHRASES.check(header, path)
     a, b = header["a"], header["b"]

@@ -139,7 +139,7 @@ class QuoteJudge:
                 text_around(text.text, start, end),
             )
         except CallFailed as error:
-            raise LookupFailed(f"{self._model.name} could not be asked: {error}") from error
+            raise LookupFailed(f"{self._model.name} could not answer: {error}") from error
         if isinstance(verdict, str):
             raise LookupFailed(
                 f"{self._model.name} did not say whether document {document.id!r} copies or "

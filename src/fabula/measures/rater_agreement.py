@@ -147,7 +147,7 @@ def experts_of(
     """
     panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
-        raise InputError(f"{where or source}: holds no verdicts on yes-no items of {rubric.id}")
+        raise InputError(f"{where or source}: contains no verdicts on yes-no items of {rubric.id}")
     return panel
 
 
@@ -237,7 +237,8 @@ def judge_agreement(
     subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
     if not subjects:
         raise InputError(
-            f"{panel.source}: has no verdict on any story that was judged; check that the ids match"
+            f"{panel.source}: contains no verdicts on any story that was judged; check that "
+            "the ids match"
         )
     said = np.array([judge.get(subject, np.nan) for subject in subjects])
     is_so = np.array([truth[subject] for subject in subjects])

@@ -81,8 +81,8 @@ class DrawnSpan:
         lacking = [one.name for one in fields(cls) if one.name not in row]
         if lacking:
             raise InputError(
-                f"{where}: no span, it lacks {', '.join(lacking)}; give a file that `fabula spans "
-                f"sample` wrote"
+                f"{where}: not a span: it lacks {', '.join(lacking)}; use a file from "
+                "`fabula spans sample`"
             )
         return cls(**{one.name: row[one.name] for one in fields(cls)})
 
@@ -91,7 +91,7 @@ def read_spans(path: Path) -> list[DrawnSpan]:
     """Read the spans of a sample. Raises `InputError` for a file that is not one."""
     found = [DrawnSpan.of_row(row, f"{path}, line {k}") for k, row in enumerate(read_rows(path), 1)]
     if not found:
-        raise InputError(f"{path}: holds no spans")
+        raise InputError(f"{path}: contains no spans")
     return found
 
 
@@ -115,7 +115,9 @@ def draw_spans(results: Iterable[Originality], n: int, seed: int) -> list[DrawnS
         places = sorted(rng.sample(range(len(kind)), n_drawn))
         found += [_with_stratum(kind[k], len(kind)) for k in places]
     if not found:
-        raise InputError("the texts share no run of words with the reference; nothing can be drawn")
+        raise InputError(
+            "the texts share no run of words with the reference, so there is nothing to sample"
+        )
     # The order must not reveal the rule's decision to the labellers.
     return sorted(found, key=lambda span: span.id)
 

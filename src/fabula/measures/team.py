@@ -149,8 +149,8 @@ class _Team:
         nodes = cluster.nodes()
         if not nodes:
             raise WorkersEnded(
-                "the cluster has no node with a processor left; start one with `ray start`, and "
-                "run the same command again"
+                "no node of the cluster has a free processor; start one with `ray start`, and run "
+                "the same command again"
             )
         self._holders = None
         if paths and len(nodes) > 1:

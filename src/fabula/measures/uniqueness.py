@@ -23,7 +23,7 @@ class Levels:
     def __post_init__(self) -> None:
         if not 1 <= self.low <= self.high:
             raise InputError(
-                f"`levels` {self.low}-{self.high}: give LOW-HIGH with 1 <= LOW <= HIGH"
+                f"`levels` {self.low}-{self.high}: must be LOW-HIGH with 1 <= LOW <= HIGH"
             )
 
     def __iter__(self) -> Iterator[int]:
@@ -39,7 +39,7 @@ class Levels:
     def parse(cls, text: str) -> Levels:
         low, dash, high = text.partition("-")
         if not (low.isdecimal() and (high.isdecimal() if dash else True)):
-            raise InputError(f"`levels` {text}: give a range such as 5-12")
+            raise InputError(f"`levels` {text}: must be a range such as 5-12")
         return cls(int(low), int(high or low))
 
 

@@ -337,8 +337,7 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
     if status in (301, 302, 303, 307, 308):
         host = urlsplit(spec).netloc or spec
         return ModelError(
-            f"{host}: redirects to another address, where nothing is sent; name the address that "
-            f"answers"
+            f"{host}: redirects to another address, which is not followed; use that address"
         )
     if status in (401, 403):
         host = urlsplit(spec).netloc or spec

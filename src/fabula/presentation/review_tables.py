@@ -55,7 +55,7 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
         parts += ["", *_group_tables(tests)]
     parts += _corrected(review)
     return parts + [
-        f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}"
+        f"not included: {entry.part}, {entry.reason}; to include it: {entry.remedy}"
         for entry in review.left_out
     ]
 

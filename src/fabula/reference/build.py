@@ -69,7 +69,7 @@ class BuildParameters:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shard_tokens <= _MAX_SHARD_TOKENS:
-            raise InputError(f"`shard_tokens` must lie between 1 and {_MAX_SHARD_TOKENS:,}")
+            raise InputError(f"`shard_tokens` must be between 1 and {_MAX_SHARD_TOKENS:,}")
         if self.memory_bytes < 2 * _RESERVED_BYTES:
             raise InputError(f"`memory` must be at least {2 * _RESERVED_BYTES >> 20} MB")
 
@@ -144,8 +144,8 @@ def build_reference(
                 _forget_finished(home, found)
                 return found
             raise CorpusError(
-                f"{path}: holds another reference corpus already; add to it with `fabula "
-                f"reference add`, choose another `out`, or replace it with `restart`"
+                f"{path}: already contains another reference corpus; add to it with "
+                "`fabula reference add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
         write = write or partial(_write_here, n_jobs=n_jobs)
@@ -173,7 +173,7 @@ def add_documents(
         _forget_finished(home, manifest)
         head = next(stream, None)
         if head is None:
-            raise InputError("there are no texts to add")
+            raise InputError("no texts to add")
         if isinstance(stream, FarDocuments):
             stream.put_back()
         else:
@@ -185,8 +185,8 @@ def add_documents(
             if _holds(manifest, last, stream):
                 return manifest
             raise CorpusError(
-                f"{path}: these texts begin like those added last, but are not the same; "
-                f"with `restart` they are all added, and what is there stays"
+                f"{path}: these texts start with the documents that were added last, but are not "
+                "the same texts; use `restart` to add all of them (existing documents are kept)"
             )
         write = write or partial(_write_here, n_jobs=n_jobs)
         return _extend(home, manifest, stream, write, restart, report)
@@ -226,17 +226,17 @@ def _extend(
     done: list[ShardInfo] = []
     # Shards written out of order before an interruption are kept when they are reached.
     while (info := read_shard_info(home, f"{first + len(done):05d}")) is not None:
-        report(f"checking what is done (shard {int(info.name) + 1})")
+        report(f"checking completed shards (shard {int(info.name) + 1})")
         done.append(info)
         if not _is_of(info, stream, manifest.settings):
             raise CorpusError(
-                f"{home.spec}: the texts are not those that the interrupted build read; "
-                f"give the same ones, or start over with `restart`"
+                f"{home.spec}: the texts differ from those of the interrupted build; use the same "
+                "texts, or start over with `restart`"
             )
     plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report)
     done += write(stream, plan)
     if not done:
-        raise InputError("no document holds a word; a reference needs texts")
+        raise InputError("no document contains any words; a reference needs texts")
     manifest = manifest.with_shards(done, stream.years if isinstance(stream, _Dated) else None)
     home.write(_MANIFEST, manifest.to_json())
     home.remove(_JOURNAL)
@@ -249,7 +249,7 @@ def _extend(
 def _check_room(home: Home) -> None:
     """Refuse to build among files that are not part of a corpus, which `restart` might replace."""
     if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
-        raise CorpusError(f"{home.spec}: is a file; `out` names a folder to build")
+        raise CorpusError(f"{home.spec}: is a file; `out` must be a folder")
     names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
     if not names or _JOURNAL in names:
         return
@@ -260,8 +260,8 @@ def _check_room(home: Home) -> None:
         is_corpus = False
     if not is_corpus:
         raise CorpusError(
-            f"{home.spec}: holds other files and no reference corpus; choose another `out`, "
-            f"a folder that is new or empty"
+            f"{home.spec}: contains other files and no reference corpus; choose a new or empty "
+            "folder as `out`"
         )
 
 
@@ -287,7 +287,7 @@ def _unfinished(home: Home) -> dict[str, Any] | None:
         return None
     plan = parse_row(journal, f"{home.spec}/{_JOURNAL}")
     if not isinstance(plan.get("first"), int):
-        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; begin again with `restart`")
+        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; start over with `restart`")
     return plan
 
 
@@ -313,8 +313,8 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
-                f"{home.spec}: holds an interrupted build with other parameters or of another "
-                f"version; repeat its command, or start over with `restart`"
+                f"{home.spec}: contains an interrupted build with other parameters or from "
+                "another version; repeat its command, or start over with `restart`"
             )
         return
     # Until all old files are deleted, none may be taken for part of this build.

@@ -180,7 +180,7 @@ def _written(cluster: Cluster, home: Home, name: str, task: Any) -> ShardInfo:
     info: ShardInfo = cluster.get(task)
     if read_shard_info(home, name) is None:
         raise CorpusError(
-            f"{home.spec}/shards/{name}: a node of the cluster wrote this shard, and it is not "
-            f"here; build in an object store, or in a folder that all nodes share"
+            f"{home.spec}/shards/{name}: this shard was written by a node of the cluster and is "
+            "not visible here; build in an object store, or in a folder that all nodes share"
         )
     return info

@@ -140,8 +140,8 @@ class Pace:
         minutes = max(1, round(self.minutes_of(1000, n_parallel)))
         unit = "minute" if minutes == 1 else "minutes"
         return (
-            f"about {n:,} look-ups for 1,000 words of text, some {minutes} {unit} with "
-            f"{n_parallel} at a time; what was answered before is not asked again"
+            f"about {n:,} look-ups per 1,000 words of text, some {minutes} {unit} at {n_parallel} "
+            "in parallel; earlier answers are cached"
         )
 
 
@@ -187,7 +187,7 @@ class Catalogue:
         """Raises `InputError` for an unknown name."""
         if name not in self.corpora:
             known = ", ".join(self.corpora)
-            raise InputError(f"{name}: not a corpus of the catalogue; it has {known}")
+            raise InputError(f"{name}: not in the catalogue; available: {known}")
         return self.corpora[name]
 
     def index(self, name: str) -> Index | None:
@@ -221,11 +221,11 @@ def _read(path: Path) -> Catalogue:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except DAMAGE as error:
         raise InputError(
-            f"{path}: not a catalogue of corpora ({error}); write it as "
-            f"fabula/reference/catalogue.toml is written"
+            f"{path}: not a catalogue of corpora ({error}); see fabula/reference/catalogue.toml "
+            "for the format"
         ) from error
     if not corpora and not indexes:
-        raise InputError(f"{path}: names no corpora; each begins with [[corpus]]")
+        raise InputError(f"{path}: contains no corpora; each starts with [[corpus]]")
     return Catalogue({one.name: one for one in corpora}, {one.name: one for one in indexes})
 
 
@@ -237,7 +237,7 @@ def _collection(row: dict[str, Any]) -> Collection:
         raise ValueError(f"{row.get('name')}: has no files")
     files = Files(**row["files"])
     if sum(map(bool, (files.pattern, files.listing, files.table))) != 1:
-        raise ValueError(f"{row.get('name')}: files need one of pattern, listing and table")
+        raise ValueError(f"{row.get('name')}: files need exactly one of pattern, listing and table")
     texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
     own = {**texts, **row, "files": files, "checked": tuple(row.get("checked", ()))}
     return Collection(**own)

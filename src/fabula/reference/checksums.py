@@ -56,7 +56,7 @@ def check_files(
         with lock:
             n_done += folder.stamps[name][0]
             if n_all > _MANY_BYTES:
-                report(f"checking files, once: {n_done / 1e9:.1f} of {n_all / 1e9:.1f} GB")
+                report(f"checking files (once): {n_done / 1e9:.1f} of {n_all / 1e9:.1f} GB")
 
     if new:
         with ThreadPoolExecutor(min(default_jobs(), len(new))) as pool:
@@ -84,8 +84,8 @@ class _Folder:
         """Raises `CorpusError` if the file is not as it was written."""
         if checksum(self.path / name) != self.files[name]:
             raise CorpusError(
-                f"{self.path / name}: damaged, it has changed since it was written; restore it "
-                f"from a copy, or build it again (`fabula reference verify` checks all files)"
+                f"{self.path / name}: damaged (changed since it was written); restore it from a "
+                "copy, or build it again (`fabula reference verify` checks all files)"
             )
 
     def remember(self) -> None:
@@ -118,8 +118,8 @@ class _Folder:
             found = (self.path / name).stat()
         except (OSError, ValueError) as error:
             raise CorpusError(
-                f"{self.path / name}: missing or not to be read ({error}); restore it from a copy, "
-                f"or build it again (`fabula reference verify` checks all files)"
+                f"{self.path / name}: missing or unreadable ({error}); restore it from a copy, or "
+                "build it again (`fabula reference verify` checks all files)"
             ) from error
         return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
@@ -134,9 +134,9 @@ def parse_row(data: bytes, file: str) -> dict[str, Any]:
     try:
         row = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{file}: damaged ({error}); restore it or build again") from error
+        raise CorpusError(f"{file}: damaged ({error}); restore it or build it again") from error
     if not isinstance(row, dict):
-        raise CorpusError(f"{file}: damaged (not an object); restore it or build again")
+        raise CorpusError(f"{file}: damaged (not an object); restore it or build it again")
     return row
 
 
@@ -148,8 +148,8 @@ def check_seal(row: dict[str, Any], file: str) -> None:
     said = {key: value for key, value in row.items() if key != _SEAL}
     if _SEAL in row and row[_SEAL] != _digest(said):
         raise CorpusError(
-            f"{file}: damaged, it has changed since it was written; restore it from a copy, or "
-            f"build it again"
+            f"{file}: damaged (changed since it was written); restore it from a copy, or build it "
+            "again"
         )
 
 

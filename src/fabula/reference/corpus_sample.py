@@ -144,7 +144,7 @@ class Sample:
             n_words += len(document.text.split())
             yield document
         if n_absent:
-            tell(f"{n_absent:,} files that {self.collection.name} lists are not there")
+            tell(f"{n_absent:,} files listed by {self.collection.name} do not exist")
 
 
 def is_kept(seed: int, key: str, number: int, share: float) -> bool:
@@ -176,8 +176,8 @@ def _shares(
         return len(order), 1.0
     if whole is None:
         raise InputError(
-            f"{collection.name}: how many words it holds is not known, so no sample of it can be "
-            f"planned; `sample` all reads it whole"
+            f"{collection.name}: its number of words is unknown, so a sample cannot be planned; "
+            "use `sample` all to read everything"
         )
     sizes = [file.source.size_bytes if file.source is not None else None for file in order]
     weights = [float(size) for size in sizes if size is not None]
@@ -197,7 +197,7 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
     files = collection.files
     if author and not files.table:
         raise InputError(
-            f"{collection.name}: `author` is for gutenberg-mirror, which lists authors"
+            f"{collection.name}: `author` requires gutenberg-mirror, which lists authors"
         )
     if files.pattern:
         found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
@@ -208,10 +208,8 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
     else:
         listed = list(_in_table(collection, author))
     if not listed:
-        what = f"of an author named {author!r}" if author else f"in {files.listing or files.table}"
-        raise InputError(
-            f"{collection.name}: no texts {what}; names are written as in Austen, Jane"
-        )
+        what = f"by an author named {author!r}" if author else f"in {files.listing or files.table}"
+        raise InputError(f"{collection.name}: no texts {what}; write names as in Austen, Jane")
     return listed
 
 
@@ -312,7 +310,7 @@ def _text_of(address: str) -> str:
     """A list of files or a table, as decompressed text."""
     data = _fetch(address)
     if data is None:
-        raise InputError(f"{address}: is not there (any more); name another place in a `catalogue`")
+        raise InputError(f"{address}: not found; name another location in a `catalogue`")
     if address.endswith(".gz"):
         data = gzip.decompress(data)
     return data.decode("utf-8-sig")
@@ -353,7 +351,9 @@ def _with_remedy(documents: Iterator[Document], address: str) -> Iterator[Docume
     except InputError as error:
         if "://" not in address or address.startswith("file:"):
             raise
-        raise InputError(f"{error}; if the connection broke, run the same command again") from error
+        raise InputError(
+            f"{error}; if the connection was lost, run the same command again"
+        ) from error
     except _faults() as error:
         raise _away(address, error) from error
 
@@ -361,7 +361,7 @@ def _with_remedy(documents: Iterator[Document], address: str) -> Iterator[Docume
 def _away(address: str, fault: BaseException) -> InputError:
     return InputError(
         f"{address}: cannot be read over the network ({type(fault).__name__}: {fault}); check the "
-        f"connection and run the same command again to resume"
+        "connection and run the same command again to resume"
     )
 
 

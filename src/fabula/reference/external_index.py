@@ -51,8 +51,8 @@ class IndexElsewhere(ABC):
     def _refuse(self, exclude: Iterable[int]) -> None:
         if any(True for _ in exclude):
             raise InputError(
-                "an infini-gram index cannot leave documents out; build a reference of your own "
-                "with `fabula reference build`, or score without exclusions"
+                "an infini-gram index cannot leave documents out; build your own reference with "
+                "`fabula reference build`, or score without exclusions"
             )
 
     def _occurrence(

@@ -68,15 +68,17 @@ class LookupServer:
             import httpx
         except ImportError as error:
             raise InputError(
-                "an index elsewhere is asked by means of httpx, which is not installed; "
-                "run `pip install 'fabula[remote]'`"
+                "external indexes need httpx, which is not installed; run "
+                "`pip install 'fabula[remote]'`"
             ) from error
         try:
             parsed = httpx.URL(url)
         except httpx.InvalidURL as error:
-            raise InputError(f"{url!r} is no address of an index: {error}") from error
+            raise InputError(f"{url!r} is not a valid index address: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise InputError(f"{url!r} is no address of an index, such as https://example.org/")
+            raise InputError(
+                f"{url!r} is not a valid index address; use one such as https://example.org/"
+            )
         self.url = url
         self._max_retries = max_retries
         self._backoff_s = backoff_s
@@ -114,7 +116,7 @@ class LookupServer:
         """
         body = json.dumps(request).encode() if isinstance(request, dict) else request
         n_attempts = self._max_retries + 1
-        fault = "it was not asked"
+        fault = "no request was made"
         for attempt in range(self._max_retries + 1):
             if stop.is_set():
                 raise LookupFailed("the search was stopped")
@@ -142,7 +144,9 @@ class LookupServer:
                 break
             backoff_s = first_wait_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
             stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
-        raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
+        raise LookupFailed(
+            f"{self.url} did not answer in {n_attempts} attempts; last error: {fault}"
+        )
 
     def _send(self, path: str, body: bytes | None) -> httpx.Response:
         """The response to a request, after redirects within the server's own address.
@@ -160,11 +164,13 @@ class LookupServer:
             to = response.next_request.url
             if not _is_same_server(request.url, to):
                 raise InputError(
-                    f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, where nothing is "
-                    f"sent; name that address if it is the one you want"
+                    f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, which is not "
+                    "followed; use that address if it is the one you want"
                 )
             request = response.next_request
-        raise InputError(f"{self.url} redirects more than {_MAX_REDIRECTS} times; name another")
+        raise InputError(
+            f"{self.url} redirects more than {_MAX_REDIRECTS} times; use another address"
+        )
 
 
 def _is_same_server(asked: httpx.URL, to: httpx.URL) -> bool:
@@ -189,7 +195,7 @@ def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | N
     if status != 200:
         return None, f"HTTP {status} {words or response.reason_phrase}"
     if not isinstance(reply, dict):
-        return None, "a reply that is no JSON object"
+        return None, "the reply is not a JSON object"
     return reply, words
 
 
@@ -289,8 +295,8 @@ class LookupCache:
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(
-            f"{self.path} cannot be used as the cache of look-ups ({error}); remove it, so that "
-            "they are asked again, or name another folder in FABULA_CACHE"
+            f"cannot use {self.path} as the look-up cache ({error}); remove it to look everything "
+            "up again, or set FABULA_CACHE to another folder"
         )
 
 

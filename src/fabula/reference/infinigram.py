@@ -73,7 +73,7 @@ class InfiniGramWeb(IndexElsewhere):
         meter: Callable[[int, int], None] | None = None,
     ) -> None:
         if n_parallel < 1:
-            raise InputError(f"{n_parallel} requests at a time ask nothing; allow at least 1")
+            raise InputError(f"{n_parallel} requests in parallel: must be at least 1")
         self.name = corpus
         self.url = url.rstrip("/") + "/" if url.count("/") == 2 else url
         server = LookupServer(
@@ -172,11 +172,11 @@ class InfiniGramWeb(IndexElsewhere):
         try:
             query, count = self._found_as(text, first, n_words, stop)
         except TooLong as error:
-            raise LookupFailed(f"{query[:40]!r}... is too long to be looked up: {error}") from error
+            raise LookupFailed(f"{query[:40]!r}... is too long to look up: {error}") from error
         if not count or n_sources < 1:
             return Attribution(count, 0, True, ())
         if self._n_cites_failed >= _N_FAILED_IN_A_ROW:
-            return Attribution(count, 0, True, (), "the server shows no documents")
+            return Attribution(count, 0, True, (), "the server does not provide documents")
         try:
             located = (
                 self._occurrence(
@@ -215,9 +215,7 @@ class InfiniGramWeb(IndexElsewhere):
                 fault = error
             given_up.set()
             query = n_gram_text(text, i, j - i)
-            raise LookupFailed(
-                f"{query!r} could not be looked up in {self.name}: {fault}"
-            ) from fault
+            raise LookupFailed(f"cannot look up {query!r} in {self.name}: {fault}") from fault
 
         return dj_search(
             len(text),
@@ -262,8 +260,8 @@ class InfiniGramWeb(IndexElsewhere):
         self._n_failed_in_a_row = 1 if has_answered else self._n_failed_in_a_row + 1
         if self._n_failed_in_a_row >= _N_FAILED_IN_A_ROW or not n_answered:
             raise LookupFailed(
-                f"the server stays away ({failure}); what was scored is kept, and the same command "
-                "goes on from there"
+                f"the server is not responding ({failure}); finished scores are kept, and the "
+                "same command resumes"
             )
         return failure
 

@@ -51,7 +51,7 @@ class InfiniGramIndex(IndexElsewhere):
             from infini_gram.engine import InfiniGramEngine
         except ImportError as error:
             raise InputError(
-                "an infini-gram index is searched by the infini_gram package, which is not "
+                "searching an infini-gram index needs the infini_gram package, which is not "
                 "installed; run `pip install infini-gram`"
             ) from error
         self.path = path = Path(path).resolve()
@@ -148,8 +148,9 @@ class InfiniGramIndex(IndexElsewhere):
         highest = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
         if ids and max(ids) >= highest:
             raise CorpusError(
-                f"{self._tokenizer_path} gives the token id {max(ids)}, which {self.path} with "
-                f"its {self.token_dtype} ids cannot hold; name the tokenizer it was built with"
+                f"{self._tokenizer_path} produces the token id {max(ids)}, which does not fit the "
+                f"{self.token_dtype} ids of {self.path}; use the tokenizer that the index was "
+                "built with"
             )
         return ids
 
@@ -166,16 +167,16 @@ class _Encoder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise InputError(
-                "the tokenizer of an infini-gram index is read by the tokenizers package, which is "
-                "not installed; run `pip install 'fabula[nlp]'`"
+                "reading the tokenizer of an infini-gram index needs the tokenizers package, "
+                "which is not installed; run `pip install 'fabula[nlp]'`"
             ) from error
         try:
             written = path.read_text(encoding="utf-8")
             model = json.loads(written)["model"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
-                f"{path} is no tokenizer ({error}); name the tokenizer.json with which the index "
-                "was built"
+                f"{path} is not a tokenizer ({error}); use the tokenizer.json that the index was "
+                "built with"
             ) from error
         self._tokenizer = Tokenizer.from_str(written)
         self._tokenizer.no_padding()
@@ -215,11 +216,11 @@ class _Encoder:
 def _files_of(path: Path) -> list[Path]:
     """The files of an index, in order; raises `CorpusError` if one is missing."""
     if not path.is_dir():
-        raise CorpusError(f"{path} is no folder with an infini-gram index")
+        raise CorpusError(f"{path} is not a folder with an infini-gram index")
     # The engine looks for these words in the whole path, and crashes if it finds them elsewhere.
     if any(kind in str(path) for kind in _KINDS):
         raise CorpusError(
-            f"infini-gram cannot open {path}: no folder's name may contain {', '.join(_KINDS)}; "
+            f"infini-gram cannot open {path}: a folder name must not contain {', '.join(_KINDS)}; "
             "rename it"
         )
     found = sorted(file for file in path.iterdir() if any(kind in file.name for kind in _KINDS))
@@ -229,8 +230,8 @@ def _files_of(path: Path) -> list[Path]:
     expected = sorted(path / f"{kind}.{shard}" for kind in _KINDS for shard in shards)
     if not shards or found != expected:
         raise CorpusError(
-            f"{path} is no whole infini-gram index: for each tokenized.N it needs table.N and "
-            "offset.N, and nothing else with such a name"
+            f"{path} is not a complete infini-gram index: each tokenized.N needs table.N and "
+            "offset.N, and no other files may have such names"
         )
     return found
 

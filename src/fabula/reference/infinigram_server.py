@@ -102,7 +102,7 @@ class InfiniGramServer:
         reply = self._ask({**request, **asked_as}, fault_in, stop)
         if expected is not None and reply.get("tokens", expected) != expected:
             self._tokens.clear()
-            raise LookupFailed(f"{self._server.url}: the index was replaced meanwhile")
+            raise LookupFailed(f"{self._server.url}: the index was replaced during the search")
         return reply
 
     def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
@@ -143,8 +143,8 @@ class InfiniGramServer:
                 # It knows the index, but rejects this query.
                 raise TooLong(str(error)) from error
             raise InputError(
-                f"{self._server.url} does not answer for the index {self._index!r} ({error}); the "
-                f"names that infini-gram's server knows are listed at {_NAMES_URL}"
+                f"{self._server.url} does not serve the index {self._index!r} ({error}); the "
+                f"index names of infini-gram's server are listed at {_NAMES_URL}"
             ) from error
         self.n_answered += 1
         return reply

@@ -124,8 +124,8 @@ class About:
         for place, about in zip(places, abouts, strict=True):
             if about.settings != settings:
                 raise CorpusError(
-                    f"{place}: made with {about.settings}, {places[0]} with {settings}; "
-                    f"search references of one kind together"
+                    f"{place}: built with {about.settings}, but {places[0]} with {settings}; only "
+                    "references with the same settings can be searched together"
                 )
         return cls(
             name="+".join(about.name for about in abouts),

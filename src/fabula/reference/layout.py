@@ -199,8 +199,8 @@ class Manifest:
         if (data := home.read("manifest.json")) is None:
             if home.read("building.json") is not None:
                 raise CorpusError(
-                    f"{path}: its build did not end; run the same `fabula reference build` again "
-                    f"to finish it"
+                    f"{path}: its build was interrupted; run the same `fabula reference build` "
+                    "again to finish it"
                 )
             raise CorpusError(
                 f"{path}: not a reference corpus (no manifest.json); build one with "
@@ -212,7 +212,7 @@ class Manifest:
             REFERENCE.check({"format": row["format"]}, file)
             if row["tokeniser"] != TOKENISER:
                 raise CorpusError(
-                    f"{file}: written with tokeniser {row['tokeniser']}, and this version reads "
+                    f"{file}: written with tokeniser {row['tokeniser']}, but this version reads "
                     f"{TOKENISER}; {REFERENCE.remedy}"
                 )
             manifest = cls(
@@ -238,14 +238,18 @@ class Manifest:
             check_names(file, [name for info in manifest.shards for name in info.files])
             check_names(file, [] if manifest.removed is None else [manifest.removed])
         except DAMAGE as error:
-            raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
+            raise CorpusError(
+                f"{file}: damaged ({error!r}); restore it or build it again"
+            ) from error
         check_seal(row, file)
         try:
             is_sound = manifest.fingerprint == row["fingerprint"]
         except DAMAGE as error:
-            raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
+            raise CorpusError(
+                f"{file}: damaged ({error!r}); restore it or build it again"
+            ) from error
         if not is_sound:
-            raise CorpusError(f"{file}: its fingerprint does not fit its shards; build it again")
+            raise CorpusError(f"{file}: its fingerprint does not match its shards; build it again")
         return manifest
 
     def with_shards(self, shards: list[ShardInfo], years: Years | None = None) -> Manifest:
@@ -260,7 +264,9 @@ def check_names(file: str, names: Iterable[str]) -> None:
     """Raise `CorpusError` for a name in `file` that would lead out of the corpus folder."""
     for name in names:
         if not re.fullmatch(r"\w[\w.-]*", name):
-            raise CorpusError(f"{file}: names a file {name!r}, as no corpus does; build it again")
+            raise CorpusError(
+                f"{file}: lists the file {name!r}, which no corpus contains; build it again"
+            )
 
 
 def open_shards(
@@ -299,7 +305,9 @@ class Shard:
         )
         if n == 0 or self.tokens.codes[-1] != 0:
             # Comparison ends there at the latest.
-            raise CorpusError(f"{folder / 'tokens.npy'}: damaged (no end); build the corpus again")
+            raise CorpusError(
+                f"{folder / 'tokens.npy'}: damaged (no end marker); build the corpus again"
+            )
         self.suffixes = Packed(mapped("suffixes", np.uint64, n_packed_words(n, n_bits)), n_bits, n)
         buckets, entries = (mapped(name, np.uint64, None) for name in ("pair_buckets", "pairs"))
         try:
@@ -380,8 +388,8 @@ class Shard:
         ids = read_tokens(self.tokens, begin, end)
         if ids.max(initial=0) > self.info.n_vocabulary:
             raise CorpusError(
-                f"{self.folder / 'tokens.npy'}: damaged (a word that the vocabulary has not); "
-                f"run `fabula reference verify` and build the corpus again"
+                f"{self.folder / 'tokens.npy'}: damaged (contains a word missing from the "
+                "vocabulary); run `fabula reference verify` and build the corpus again"
             )
         return ids
 

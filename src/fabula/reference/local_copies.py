@@ -122,8 +122,8 @@ def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], r
             home.fetch(f"{name}/{file}", aside / file)
             if checksum(aside / file) != expected:
                 raise CorpusError(
-                    f"{home.spec}/{name}/{file}: is not what the manifest says; it may be changed "
-                    f"just now: try again, or run `fabula reference verify {home.spec}`"
+                    f"{home.spec}/{name}/{file}: does not match the manifest; the corpus may be "
+                    f"changing right now: try again, or run `fabula reference verify {home.spec}`"
                 )
         (aside / "shard.json").write_bytes(row)
         if place.exists():
@@ -133,8 +133,8 @@ def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], r
         if error.errno != errno.ENOSPC:
             raise
         raise CorpusError(
-            f"{folder}: no room for a copy of {home.spec}; make some, or name another place by "
-            f"FABULA_CACHE"
+            f"{folder}: no space left for a copy of {home.spec}; free some, or set FABULA_CACHE "
+            "to another location"
         ) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)

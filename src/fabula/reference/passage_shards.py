@@ -47,14 +47,14 @@ def _row_of(folder: Path, shard: Shard) -> dict[str, Any]:
     row = read_row(LocalHome(folder), "shard.json")
     if row is None:
         raise CorpusError(
-            f"{corpus}: has no passages of this kind; build them with `fabula reference passages "
-            f"{corpus}`"
+            f"{corpus}: has no passages of this kind; build them with "
+            f"`fabula reference passages {corpus}`"
         )
     PASSAGES.check(row, folder)
     if not _is_of(row, shard.info):
         raise CorpusError(
-            f"{folder}: the passages are of other texts than the corpus; build them again with "
-            f"`fabula reference passages {corpus}`"
+            f"{folder}: these passages were built from other texts than the corpus; build them "
+            f"again with `fabula reference passages {corpus}`"
         )
     return row
 
@@ -71,8 +71,8 @@ class PassageShard:
         )
         if (name := self._misfit(n_passages, shard)) is not None:
             raise CorpusError(
-                f"{folder / name}.npy: damaged (it does not fit the corpus and the other files "
-                f"there); delete the folder and run `fabula reference passages` again"
+                f"{folder / name}.npy: damaged (does not match the corpus and the other files in "
+                "its folder); delete the folder and run `fabula reference passages` again"
             )
         self.shard = shard
         self.documents = np.searchsorted(shard.starts, self.begins, side="right") - 1

@@ -66,8 +66,8 @@ class PassageSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < self.n_words:
             raise InputError(
-                f"passages of {self.n_words} words that share {self.overlap}: give 0 <= shared < "
-                f"length"
+                f"passages of {self.n_words} words with an overlap of {self.overlap}: must "
+                "satisfy 0 <= overlap < length"
             )
 
     def key(self, stop_words: StopWords) -> str:
@@ -116,7 +116,7 @@ def build_passages(
         except OSError as error:
             raise CorpusError(
                 f"{path}: has no passages of this kind yet, and they cannot be written ({error}); "
-                f"run `fabula reference passages {path}` where it can be written to"
+                f"run `fabula reference passages {path}` where the corpus is writable"
             ) from error
         new = [shard for shard in shards if count_current(home, folder, shard) is None]
         write = partial(_write, home, folder, settings=settings, stop_words=stop_words)

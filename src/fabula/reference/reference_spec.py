@@ -77,7 +77,8 @@ def check_spec(spec: str) -> None:
     """Raise `InputError` if this cannot be a path or an address."""
     if without_controls(spec) != spec:
         raise InputError(
-            f"{without_controls(spec)}: a reference's path or address holds no control characters"
+            f"{without_controls(spec)}: a reference's path or address must not contain "
+            "control characters"
         )
 
 
@@ -109,7 +110,7 @@ def open_backend(
     if len(specs) > 1:
         raise InputError(
             f"`references` {elsewhere[0]}: an infini-gram index cannot be searched together with "
-            f"another reference; measure against each by itself"
+            "other references; run each separately"
         )
     spec = elsewhere[0]
     if spec.startswith(_INDEX):
@@ -117,14 +118,14 @@ def open_backend(
 
         path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
         if not path:
-            raise InputError("`references` infinigram-index: name the folder of an index")
+            raise InputError("`references` infinigram-index: add the folder of the index")
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
     from fabula.reference.infinigram import InfiniGramMini, InfiniGramWeb
 
     name = spec.partition(":")[2].partition("@")[0]
     if not name:
         raise InputError(
-            "`references` infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
+            "`references` infinigram: add the name of an index, as in infinigram:v4_rpj_llama_s4; "
             "`fabula reference catalogue` lists them"
         )
     index = _known_index(spec)

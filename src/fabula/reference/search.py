@@ -301,7 +301,7 @@ class Reference:
         missing = [id_ for id_, numbers in found.items() if not numbers]
         if missing:
             raise InputError(
-                f"{len(missing)} of {len(found)} ids are not in {self.name}, the first is "
+                f"{len(missing)} of {len(found)} ids are not in {self.name}, first "
                 f"{missing[0]!r}; `fabula reference info --ids` lists them"
             )
         return found
@@ -314,8 +314,8 @@ class Reference:
         """
         if not isinstance(self.part, LocalPart):
             raise InputError(
-                f"{self.name}: near matches and passages need a corpus on this machine's disk; "
-                f"name the folder of one that was built here"
+                f"{self.name}: near matches and passages need a corpus on a local disk; use the "
+                "folder of one that was built on this machine"
             )
         return self.part
 
@@ -334,7 +334,8 @@ class Reference:
         document, located = self.located_document(number)
         if place < 0 or place + n_words > len(located.words):
             raise LookupFailed(
-                f"{self.name}: the document {document.id!r} is shorter than where it was found"
+                f"{self.name}: the document {document.id!r} is shorter than the place where "
+                "the match was found"
             )
         start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
         return Occurrence(number, document, Span(document.id, start, end))
@@ -355,7 +356,7 @@ class Reference:
         how = limit, max_places, tuple(out)
         asked = [tuple(self.settings.normalise(gram)) for gram in grams]
         if not all(asked):
-            raise ValueError("an n-gram has at least one word")
+            raise ValueError("an n-gram needs at least one word")
         with self._lock:
             known = {gram: self._found[gram, *how] for gram in asked if (gram, *how) in self._found}
         new = [gram for gram in dict.fromkeys(asked) if gram not in known]

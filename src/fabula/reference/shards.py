@@ -88,8 +88,8 @@ def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | 
         return None
     if (info.n_read, info.content) != (n_read, f"{content % 2**256:x}"):
         raise CorpusError(
-            f"{home.spec}/shards/{name}: the texts are not those that the interrupted build read; "
-            f"give the same ones, or start over with `restart`"
+            f"{home.spec}/shards/{name}: the texts differ from those of the interrupted build; "
+            "use the same texts, or start over with `restart`"
         )
     return info
 

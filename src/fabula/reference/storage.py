@@ -99,8 +99,8 @@ def open_home(spec: str | Path | Home) -> Home:
         return StoredHome(str(spec).rstrip("/"))
     if str(spec).startswith(("http://", "https://")):
         raise CorpusError(
-            f"{spec}: a corpus lies in a folder or in an object store (s3://, gs://); what is "
-            f"served over HTTP can be searched, and is changed where it lies"
+            f"{spec}: a corpus must be in a folder or an object store (s3://, gs://); one served "
+            "over HTTP can be searched, but only changed where it is stored"
         )
     return LocalHome(Path(str(spec)))
 
@@ -262,9 +262,8 @@ class StoredHome:
                 raise  # This machine's disk is full.
             # Each kind of store has its own errors.
             raise CorpusError(
-                f"{self.spec}: the store did not do what it was asked "
-                f"({_first_line(error)}); check the address and who may read and write there, and "
-                f"run the same command again"
+                f"{self.spec}: the object store failed ({_first_line(error)}); check the address "
+                "and the read and write permissions, and run the same command again"
             ) from error
 
 

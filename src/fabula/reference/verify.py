@@ -33,11 +33,11 @@ def verify_reference(
             file = f"{home.spec}/shards/{info.name}/{name}"
             found = home.checksum(f"shards/{info.name}/{name}")
             if found is None:
-                raise CorpusError(f"{file}: shard {info.name} lacks this file; build again")
+                raise CorpusError(f"{file}: missing from shard {info.name}; build the corpus again")
             if found != expected:
                 raise CorpusError(
-                    f"{file}: shard {info.name} is damaged, this file has changed since it was "
-                    f"written; restore it from a copy, or build the corpus again"
+                    f"{file}: shard {info.name} is damaged: this file changed since it was "
+                    "written; restore it from a copy, or build the corpus again"
                 )
     verify_passages(home, manifest.shards, report)
     reference = Reference.open(path, report=report)
@@ -62,6 +62,6 @@ def _search_itself(reference: Reference, manifest: Manifest, n_samples: int) -> 
         if not np.array_equal(lengths, expected) or reference.count(sample) < 1:
             shard = manifest.shards[reference.local.shard_of(number)]
             raise CorpusError(
-                f"{shard.name}: shard does not find its own "
-                f"text (document {document.id!r}, word {start}); build the corpus again"
+                f"{shard.name}: the shard does not find its own text (document {document.id!r}, "
+                f"word {start}); build the corpus again"
             )

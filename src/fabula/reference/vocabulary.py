@@ -114,8 +114,8 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
     )
     if mapped.dtype != np.dtype(kind) or not fits or not mapped.flags.c_contiguous:
         raise CorpusError(
-            f"{path}: damaged, or not of this corpus (its type and sizes do not fit); run `fabula "
-            f"reference verify`"
+            f"{path}: damaged, or from another corpus (its type and sizes do not match); run "
+            "`fabula reference verify`"
         )
     return plain_array(mapped)
 

@@ -288,7 +288,7 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
     if missing or not books.is_dir():
         raise InputError(
             f"{data}: lacks human_vs_machine/ or reference/, and is not the authors' folder "
-            f"(data/book/Human_book.json, ...); name your own with `texts` and `references`"
+            "(data/book/Human_book.json, ...); name your own with `texts` and `references`"
         )
     paths = {name: folder / f"{name}.jsonl" for name in _TEXTS}
     classics = list(read_documents([str(books)]))
@@ -320,11 +320,11 @@ def run_analyses(
     """Build, score, compare and calibrate; every step resumes where it was interrupted."""
     for name, texts in plan.texts.items():
         if len({text_digest(d.text) for d in texts}) < 2:
-            raise InputError(f"{name}: holds fewer than two different texts")
+            raise InputError(f"{name}: contains fewer than two different texts")
         groups = {_group_of(d, plan.by) for d in texts}
         if unknown := [g for pair in plan.aligned for g in pair if g not in groups]:
             listed = ", ".join(sorted(groups))
-            raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; there are {listed}")
+            raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; the groups are {listed}")
     scored: list[Scored] = []
     detectors: list[Detector] = []
     for name, reference, match, file in _score_files(plan, out, report):

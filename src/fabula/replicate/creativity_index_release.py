@@ -153,9 +153,9 @@ def read_outputs(
             ]
             if len({row["label"] for row in rows}) == 1:
                 raise InputError(
-                    f"{paths[0].parent}: holds the {kind} files of {rows[0]['label']} texts "
-                    f"alone, and people's are compared with machines'; add the others, or move "
-                    f"these away"
+                    f"{paths[0].parent}: contains only the {kind} files of {rows[0]['label']} "
+                    "texts, but people's are compared with machines'; add the others, or move "
+                    "these away"
                 )
             if rows:
                 yield kind, match, rows
@@ -183,7 +183,7 @@ def _output_row(
     n_tokens = round(n_covered / coverage) if coverage > 0 else 0
     last = max((end for _, end in spans), default=0)
     if last > n_tokens or (n_tokens and abs(n_covered / n_tokens - coverage) > _MAX_ERROR):
-        raise InputError(f"{where}: a coverage of {coverage:g} does not fit its spans")
+        raise InputError(f"{where}: a coverage of {coverage:g} does not match its spans")
     uniqueness = {
         level: 1 - _n_covered(spans, level) / n_tokens if n_tokens else 1.0 for level in levels
     }

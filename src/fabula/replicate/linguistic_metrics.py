@@ -143,9 +143,7 @@ def default_files(data: Path) -> tuple[list[str], list[str]]:
     """Books to cut and texts to train on, from a folder with `cbt/` and `reference/`."""
     missing = [name for name in (*_PASSAGES, *_TRAINING) if not (data / name).is_file()]
     if missing:
-        raise InputError(
-            f"{data}: lacks {', '.join(missing)}; name the files with `books` and `train`"
-        )
+        raise InputError(f"{data}: lacks {', '.join(missing)}; set `books` and `train` instead")
     return [str(data / name) for name in _PASSAGES], [str(data / name) for name in _TRAINING]
 
 

@@ -228,8 +228,8 @@ def replicate_run(
             one = rate(rater, False, said, rows)
             if not one.n:
                 raise InputError(
-                    f"{folder}: rated none of this feedback; give the run of `fabula feedback "
-                    f"rate` on it"
+                    f"{folder}: rated none of this feedback; use the run of "
+                    "`fabula feedback rate` on it"
                 )
             rated.append(one)
             validations += validate_rater(rater, said, {"ours": measured}, stories, seed)

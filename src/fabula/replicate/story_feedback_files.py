@@ -117,7 +117,8 @@ def read_released(folder: Path) -> Released:
     }
     if not found:
         raise InputError(
-            f"{folder}: holds neither {FEEDBACK_FILE} nor {RATINGS_FILE}; get them from {HOME}"
+            f"{folder}: contains neither {FEEDBACK_FILE} nor {RATINGS_FILE}; download them "
+            f"from {HOME}"
         )
     names = _rename([row for some in found.values() for row in some])
     return Released(found.get(FEEDBACK_FILE), found.get(RATINGS_FILE), names)
@@ -183,9 +184,7 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 try:
                     given = json.loads(line)
                 except (ValueError, RecursionError) as error:
-                    raise InputError(
-                        f"{where}: not JSON, or cut off in the middle; {_again(path)}"
-                    ) from error
+                    raise InputError(f"{where}: not JSON, or truncated; {_again(path)}") from error
                 if not isinstance(given, dict):
                     raise InputError(f"{where}: not a JSON object; {_again(path)}")
                 n_rows += 1
@@ -197,7 +196,7 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _again(path: Path) -> str:
-    return f"get {path.name} again from {HOME}"
+    return f"download {path.name} again from {HOME}"
 
 
 def _figures(
@@ -223,8 +222,8 @@ def _method(noise: object, where: str) -> str:
         if part in str(noise).casefold():
             return method
     raise InputError(
-        f"{where}: the noise {noise!r} is unknown; known are names that hold "
-        f"{', '.join(_NOISES)} (methods: {', '.join(METHODS)})"
+        f"{where}: unknown noise {noise!r}; it must contain one of {', '.join(_NOISES)} (methods: "
+        f"{', '.join(METHODS)})"
     )
 
 
@@ -285,7 +284,7 @@ def read_own(paths: Sequence[Path]) -> list[dict[str, Any]]:
             prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
             found.append({**row, "prompt": prompt, "shots": _shots(row["shots"])})
     if not found:
-        raise InputError(f"{', '.join(map(str, paths))}: holds no feedback")
+        raise InputError(f"{', '.join(map(str, paths))}: no feedback found")
     return found
 
 

@@ -110,7 +110,7 @@ def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
     rubric, measurements = read_run(folder)
     if rubric.id != "feedback":
         raise InputError(
-            f"{folder}: was judged by the rubric {rubric.id!r}; Tables 3 to 5 are of `feedback`"
+            f"{folder}: was judged with the rubric {rubric.id!r}; Tables 3 to 5 need `feedback`"
         )
     found = {}
     for rater, own in by_rater(measurements).items():

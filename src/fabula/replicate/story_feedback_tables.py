@@ -116,8 +116,8 @@ def replica_tables(replica: Replica) -> list[Block]:
         parts += _rated_parts(replica, rated, claims)
     if replica.rated and replica.is_released:
         parts += [
-            "Table 2, how far the annotators agree: cannot be had; only means over annotators are "
-            "released.",
+            "Table 2, how far the annotators agree: cannot be computed; only means over "
+            "annotators are released.",
             "",
         ]
     if replica.validations:
@@ -125,7 +125,7 @@ def replica_tables(replica: Replica) -> list[Block]:
         parts += [title, "", _validated(replica, claims), *_agreement(claims, "Appendix E"), ""]
     for name in replica.lacking:
         tables = "Tables 3 to 5" if name == RATINGS_FILE else "Tables 1 and 6 to 9"
-        parts.append(f"No {name} there: without it {tables} are missing. Get it from {HOME}.")
+        parts.append(f"No {name} there: without it {tables} are missing. Download it from {HOME}.")
     return parts
 
 

@@ -66,5 +66,7 @@ def group_of(document: Document, by: str) -> str:
     value = own.get(by)
     if value is None:
         has = ", ".join(sorted(key for key, found in own.items() if found is not None))
-        raise InputError(f"{document.id}: no field {by!r} to group by; it has {has or 'none'}")
+        raise InputError(
+            f"{document.id}: no field {by!r} to group by; its fields are {has or 'none'}"
+        )
     return str(value)

@@ -66,7 +66,7 @@ class Condition:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise InputError(
-                f"condition {text!r} cannot be read; write it like: sanity == 'Yes' and not short"
+                f"cannot parse the condition {text!r}; write it like: sanity == 'Yes' and not short"
             ) from error
         for node in ast.walk(tree):
             if not isinstance(node, _ALLOWED):
@@ -113,9 +113,9 @@ def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
         scale = scales.get(node.id)
         if scale is not None and scale.answers:
             first = scale.answers[0]
-            yield f"{node.id} alone holds whatever is answered; write {node.id} == {first!r}"
+            yield f"{node.id} alone is true whatever the answer; write {node.id} == {first!r}"
     elif not isinstance(node, ast.Constant):
-        yield f"{ast.unparse(node)} is neither true nor false; compare it with something"
+        yield f"{ast.unparse(node)} is neither true nor false; add a comparison"
 
 
 def _pair_faults(
@@ -126,11 +126,11 @@ def _pair_faults(
     if is_in and not isinstance(right, ast.Tuple | ast.List):
         holder = _scale_of(right, scales)
         if isinstance(right, ast.Constant) or (holder is not None and holder.form != "prose"):
-            yield f"what stands after `in` must be a list, as in {ast.unparse(left)} in ('a', 'b')"
+            yield f"`in` must be followed by a list, as in {ast.unparse(left)} in ('a', 'b')"
         return
     others = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
     if not is_in and others != [right]:
-        yield f"{ast.unparse(left)} is one answer and not a list; use `in`"
+        yield f"{ast.unparse(left)} is a single answer, not a list; use `in`"
         return
     is_ordered = isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
     for other in others:

@@ -43,7 +43,7 @@ def load_rubric(name: str | Path) -> Rubric:
         path = builtin_rubrics()[str(name)]
     elif path.suffix != ".toml" and not path.exists():
         known = ", ".join(builtin_rubrics())
-        raise InputError(f"{name}: no rubric of this name; there are {known}, or name a .toml file")
+        raise InputError(f"{name}: no such rubric; use one of {known}, or a .toml file")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -54,7 +54,7 @@ def load_rubric(name: str | Path) -> Rubric:
 def parse_rubric(data: bytes, where: str) -> Rubric:
     """Load a rubric from the bytes of its file. Raises `InputError` like `load_rubric`."""
     if len(data) > _MAX_BYTES:
-        raise InputError(f"{where}: larger than a megabyte; is this a rubric?")
+        raise InputError(f"{where}: larger than 1 MB; is this a rubric?")
     try:
         table = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -146,7 +146,7 @@ def _with_scale(item: Any, place: list[Any], found: list[_Fault]) -> Any:
     kind = _kind_of(item["scale"])
     place = [*place, "scale"]
     if kind is None:
-        said = f"there is no kind {item['scale']['kind']!r}; there are {', '.join(KINDS)}"
+        said = f"unknown kind {item['scale']['kind']!r}; the kinds are {', '.join(KINDS)}"
         found.append(_Fault("unknown_kind", [*place, "kind"], said))
         return others
     scale = _validated(kind, item["scale"], place, found)
@@ -204,7 +204,7 @@ def _all_condition_faults(data: bytes, where: str) -> list[str]:
 
 _SAID = {
     "missing": "is missing",
-    "string_type": "must be text in quotes",
+    "string_type": "must be a string in quotes",
     "int_type": "must be a whole number without quotes",
     "int_parsing": "must be a whole number without quotes",
     "float_type": "must be a number without quotes",
@@ -226,37 +226,45 @@ def _sentence(fault: _Fault, items: Any) -> str:
             owner = _kind_of(item["scale"]) or Scale
     elif len(place) > 1 and place[0] == "aggregate":
         owner = Aggregate
-    field = ".".join(str(part) for part in place) or "the whole"
+    field = ".".join(str(part) for part in place) or "the file"
     if fault.kind == "unexpected_keyword_argument":
         known = [entry.name for entry in fields(owner)]
         near = difflib.get_close_matches(str(place[-1]), known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        return f"{name}{field}: is no field; {hint}"
+        hint = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(known)}"
+        return f"{name}{field}: unknown field; {hint}"
     return f"{name}{field}: {_SAID.get(fault.kind) or message[0].lower() + message[1:]}"
 
 
 def _check(rubric: Rubric, where: str) -> None:
     """Check what types cannot express. Raises `InputError`."""
     if not _ID.fullmatch(rubric.id):
-        raise InputError(f"{where}: id: is made of small letters, digits and _, as in my_rubric")
+        raise InputError(
+            f"{where}: id: must consist of lowercase letters, digits and _, as in my_rubric"
+        )
     if not re.fullmatch(r"[\w.-]+", rubric.version) or not rubric.title.strip():
         raise InputError(f"{where}: needs a title, and a version such as 1 or 2-draft")
     if rubric.aggregate.counts not in ("Yes", "No"):
-        raise InputError(f"{where}: aggregate counts Yes or No, not {rubric.aggregate.counts!r}")
+        raise InputError(
+            f"{where}: aggregate must count Yes or No, not {rubric.aggregate.counts!r}"
+        )
     if not rubric.items:
         raise InputError(f"{where}: has no items; add at least one [[items]]")
     seen: set[str] = set()
     for item in rubric.items:
         at = f"{where}, item {item.id or '?'}"
         if not _ID.fullmatch(item.id):
-            raise InputError(f"{at}: an id is made of small letters, digits and _, as in my_item")
+            raise InputError(
+                f"{at}: an id must consist of lowercase letters, digits and _, as in my_item"
+            )
         if item.id in seen:
             raise InputError(f"{at}: this id occurs twice; give each item its own")
         if not item.question.strip() or not item.title.strip():
             raise InputError(f"{at}: needs a title and a question")
         wordings = [item.question, *item.paraphrases]
         if not all(map(str.strip, wordings)) or len(set(wordings)) < len(wordings):
-            raise InputError(f"{at}: each of paraphrases is the question in other words")
+            raise InputError(
+                f"{at}: each of paraphrases must be a different wording of the question"
+            )
         if fault := item.scale.fault():
             raise InputError(f"{at}: {fault}")
         seen.add(item.id)
@@ -265,7 +273,9 @@ def _check(rubric: Rubric, where: str) -> None:
         raise InputError(f"{where}: two items have the same index; renumber them")
     counts = rubric.aggregate.rule == "count"
     if counts and not any(item.scale.is_test for item in rubric.items):
-        raise InputError(f"{where}: counts {rubric.aggregate.counts}, but no item is yes-no")
+        raise InputError(
+            f"{where}: aggregate counts {rubric.aggregate.counts}, but no item is yes-no"
+        )
 
 
 def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
@@ -284,8 +294,8 @@ def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
                 unknown = condition.names - scales.keys() - set(rubric.facts)
                 if unknown:
                     found.append(
-                        f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item "
-                        f"is and no fact"
+                        f"{at}: show_if names {', '.join(sorted(unknown))}, which is neither an "
+                        "earlier item nor a fact"
                     )
                 found += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
         scales[item.id] = item.scale

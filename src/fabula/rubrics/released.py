@@ -69,7 +69,7 @@ def released_rubric(name: str, path: Path) -> Rubric:
     indices = {item.index for item in ours.items}
     if set(tests) != indices:
         missing = sorted(indices - set(tests)) or sorted(set(tests) - indices)
-        raise InputError(f"{path}: its tests are not those of {name} (see {missing})")
+        raise InputError(f"{path}: its tests differ from those of {name} (see {missing})")
     items = tuple(replace(tests[item.index], id=item.id) for item in ours.items)
     rubric = replace(
         ours,
@@ -90,7 +90,10 @@ def read_released_tests(path: Path) -> dict[int, Item]:
     for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
         prompt = _PROMPT.fullmatch(str(row.get("full_prompt", "")))
         if prompt is None:
-            raise InputError(f"{where}: full_prompt is not background, instruction, question")
+            raise InputError(
+                f"{where}: full_prompt must contain background, instruction and question, in this "
+                "order"
+            )
         items[_integer(row["ttcw_idx"], where)] = Item(
             id=f"test_{row['ttcw_idx']}",
             index=_integer(row["ttcw_idx"], where),
@@ -128,7 +131,7 @@ def read_released_stories(path: Path) -> list[Document]:
     for row, where in _rows(path, {"story_id", "content"}):
         content = row["content"]
         if not isinstance(content, str):
-            raise InputError(f"{where}: has no text in content")
+            raise InputError(f"{where}: content has no text")
         if re.fullmatch(r"\s*https?://\S+\s*", content):
             continue
         group, author = split_story_id(str(row["story_id"]))
@@ -145,7 +148,9 @@ def read_judge_answers(path: Path) -> dict[tuple[str, int], str]:
     for row, where in _rows(path, {"id", "response"}):
         match = _JUDGE_ID.fullmatch(str(row["id"]))
         if match is None:
-            raise InputError(f"{where}: id {row['id']!r} is not like story_3_GPT4_test7")
+            raise InputError(
+                f"{where}: the id {row['id']!r} does not have the form story_3_GPT4_test7"
+            )
         answers[match["story"], int(match["index"])] = str(row["response"] or "")
     return answers
 
@@ -154,7 +159,7 @@ def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
     """The objects of a JSON array or of JSON lines, each with its place."""
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; is this the file?")
+            raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; is this the right file?")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error

@@ -127,7 +127,7 @@ def permutation_f(
     Raises `ValueError` if a group has no cluster, or there are fewer than two groups.
     """
     if len(groups) < 2 or not all(groups):
-        raise ValueError("two groups at least, each with a cluster")
+        raise ValueError("needs at least two groups, each with a cluster")
     design = _Design(groups)
     n_clusters = len({name for group in groups for name in group})
     seen = design.shares(design.values[None])[0]

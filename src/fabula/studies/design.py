@@ -273,7 +273,7 @@ def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
     late += ["repeat_at"] if file.repeat and file.repeat_at > file.per_participant else []
     if late:
         raise InputError(
-            f"{path}: {late[0]}: nobody is given so many units; raise per_participant "
+            f"{path}: {late[0]}: nobody is given that many units; raise per_participant "
             f"({file.per_participant}), or name an earlier one"
         )
 

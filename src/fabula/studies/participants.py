@@ -131,7 +131,7 @@ def reissue(connection: Connection, id_: int, who: str) -> Invitation:
         .with_for_update()
     ).first()
     if row is None or row.state == "forgotten":
-        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+        raise InputError(f"{pseudonym(id_)}: no such participant")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
     connection.execute(
@@ -153,7 +153,7 @@ def check_known(connection: Connection, id_: int) -> None:
     """Raise `InputError` if no participant has this number."""
     known = select(participants.c.id).where(participants.c.id == id_)
     if connection.execute(known).first() is None:
-        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+        raise InputError(f"{pseudonym(id_)}: no such participant")
 
 
 def join_from_platform(connection: Connection, platform_id: str) -> str:
@@ -241,7 +241,7 @@ def remove(connection: Connection, id_: int, who: str) -> int:
         select(participants.c.state).where(participants.c.id == id_).with_for_update()
     ).first()
     if participant is None:
-        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+        raise InputError(f"{pseudonym(id_)}: no such participant")
     connection.execute(
         participants.update()
         .where(participants.c.id == id_, participants.c.state != "forgotten")
@@ -265,7 +265,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         ).first()
         is None
     ):
-        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+        raise InputError(f"{pseudonym(id_)}: no such participant")
     # Wait for a save in progress.
     connection.execute(
         select(assignments.c.id).where(assignments.c.participant_id == id_).with_for_update()

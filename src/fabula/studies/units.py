@@ -87,7 +87,7 @@ def _check_checks(design: StudyDesign, units: Sequence[Unit]) -> None:
     for name, at in late.items():
         if at > n:
             raise InputError(
-                f"{design.path}: {name}: these documents give nobody so many units ({n:,} at "
+                f"{design.path}: {name}: these documents give nobody that many units ({n:,} at "
                 f"most); raise per_story ({design.per_story}), or name an earlier one"
             )
 

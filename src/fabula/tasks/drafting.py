@@ -46,7 +46,9 @@ def read_measures(path: Path) -> list[Measure]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
             if not rows.fieldnames or "measure" not in rows.fieldnames:
-                raise InputError(f"{path}: has no column `measure`; add a header line with it")
+                raise InputError(
+                    f"{path}: has no column `measure`; add a header line that contains it"
+                )
             measures = [
                 Measure(
                     text=" ".join((row["measure"] or "").split()),
@@ -61,7 +63,7 @@ def read_measures(path: Path) -> list[Measure]:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
     kept = [measure for measure in measures if TextSettings().has_words(measure.text)]
     if not kept:
-        raise InputError(f"{path}: holds no measures")
+        raise InputError(f"{path}: contains no measures")
     if len(kept) > _MAX_MEASURES:
         raise InputError(f"{path}: more than {_MAX_MEASURES:,} measures")
     return kept

@@ -116,8 +116,8 @@ async def in_parallel(
             n_failures += 1
             if n_failures >= _MAX_FAILURES:
                 raise ModelError(
-                    f"{n_failures} calls in a row failed, the last one with: {error}; what was "
-                    f"written is kept, run the same command again to resume"
+                    f"{n_failures} calls failed in a row, the last one with: {error}; finished "
+                    "texts are kept, run the same command again to resume"
                 ) from error
             return failed(error)
         n_failures = 0

@@ -14,7 +14,7 @@ from fabula.types import Document
 
 __all__ = ["by_line", "check_output", "read_plots"]
 
-_DEFAULT_WORDS = "give the length with `words`, or n_words in the row"
+_DEFAULT_WORDS = "set the length with `words`, or n_words in the row"
 
 
 def read_plots(
@@ -29,7 +29,7 @@ def read_plots(
     for number, row in enumerate(read_rows(path), 1):
         where = f"{path}, line {number}"
         if "id" not in row or "plot" not in row:
-            raise InputError(f"{where}: has no id and plot")
+            raise InputError(f"{where}: needs an id and a plot")
         if not row["plot"]:
             continue
         verified = row.get("verified") is True
@@ -41,7 +41,7 @@ def read_plots(
         n_unverified += not verified
         plots.append(Plot(str(row["id"]), str(row["plot"]), length))
     if not plots:
-        raise InputError(f"{path}: holds no plots" + " that are verified" * verified_only)
+        raise InputError(f"{path}: contains no plots" + " that are verified" * verified_only)
     if len({plot.id for plot in plots}) < len(plots):
         raise InputError(f"{path}: two plots have the same id; give each its own")
     return plots, n_unverified
@@ -50,12 +50,12 @@ def read_plots(
 def check_output(out: Path, inputs: Sequence[Path]) -> None:
     """Raise `InputError` if the finished stories would overwrite another file."""
     if out.resolve() in {path.resolve() for path in inputs}:
-        raise InputError(f"{out}: is an input of this command; name another `out`")
+        raise InputError(f"{out}: is an input of this command; choose another `out`")
     if not out.exists():
         return
     for row in read_rows(out):
         if not {"plot", "prompt_id", "author", "text"} <= row.keys():
-            raise InputError(f"{out}: holds no stories of this command; name another `out`")
+            raise InputError(f"{out}: contains no stories of this command; choose another `out`")
 
 
 def by_line(documents: Sequence[Document]) -> list[Document]:

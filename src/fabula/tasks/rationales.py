@@ -30,10 +30,12 @@ def read_rationales(
     wanted = {item.strip() for item in items} if items else known
     if not wanted <= known:
         unknown = ", ".join(sorted(wanted - known))
-        raise InputError(f"{rubric.id} has no item {unknown}; it has {', '.join(sorted(known))}")
+        raise InputError(
+            f"{rubric.id} has no item {unknown}; its items are {', '.join(sorted(known))}"
+        )
     found = [one for source in sources for one in _of_source(source, rubric) if one.item in wanted]
     if not found:
-        raise InputError(f"{', '.join(map(str, sources))}: no reasons are given there")
+        raise InputError(f"{', '.join(map(str, sources))}: contain no reasons")
     return rubric, found
 
 

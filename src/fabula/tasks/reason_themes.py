@@ -178,8 +178,8 @@ def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], lis
         kept.append(replace(theme, label=label))
     if labels:
         raise InputError(
-            f"{edited}: the edited label {next(iter(labels.values()))!r} belongs to no theme of "
-            f"this run and would be lost; choose another `out`"
+            f"{edited}: the edited label {next(iter(labels.values()))!r} does not belong to any "
+            "theme of this run and would be lost; choose another `out`"
         )
     return kept, others
 

@@ -70,8 +70,8 @@ def _sentence(line: str, expected: int, where: str) -> str:
     found = _LINE.fullmatch(line)
     if found is None or int(found[1]) != expected:
         raise InputError(
-            f"{where}: does not begin with {expected} as the next line of a Children's Book Test "
-            f"item should; restore the item, or remove it"
+            f"{where}: does not begin with {expected}, as the next line of a Children's Book Test "
+            "item should; restore the item, or remove it"
         )
     if expected < _N_LINES:
         return found[2]

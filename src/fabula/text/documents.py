@@ -10,7 +10,7 @@ from fabula.types import Document
 
 __all__ = ["check_documents", "check_ids", "in_batches"]
 
-_WANTED = "documents are wanted: a list of Document(id, text), or what read_documents([...]) gives"
+_WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
 
 
 def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
@@ -23,16 +23,14 @@ def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
     # Tables of pandas, Polars and Arrow are recognised by their attributes, without an import.
     is_named = isinstance(given, dict) or hasattr(given, "columns")
     if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
-        raise InputError(f"{_WANTED}; this is {_named(given)}{_remedy(given)}")
+        raise InputError(f"{_WANTED}; got {_named(given)}{_remedy(given)}")
     return iter(list(_checked(given))) if isinstance(given, Sequence) else _checked(given)
 
 
 def _checked(documents: Iterable[Any]) -> Iterator[Document]:
     for k, document in enumerate(documents, 1):
         if not isinstance(document, Document):
-            raise InputError(
-                f"{_WANTED}; number {k} of these is {_named(document)}{_remedy(document)}"
-            )
+            raise InputError(f"{_WANTED}; number {k} is {_named(document)}{_remedy(document)}")
         yield document
 
 
@@ -46,9 +44,9 @@ def _named(value: Any) -> str:
 def _remedy(value: Any) -> str:
     """How to turn a value into documents."""
     if isinstance(value, Document):
-        return "; put it into a list"
+        return "; put it in a list"
     if hasattr(value, "columns"):
-        return "; write Document(row.id, row.text) for each of its rows"
+        return "; use Document(row.id, row.text) for each of its rows"
     return ""
 
 
@@ -58,8 +56,8 @@ def check_ids(documents: Iterable[Document]) -> None:
     for document in check_documents(documents):
         if document.id in seen:
             raise InputError(
-                f"two texts have the id {document.id!r}; give each its own, or name the field that "
-                f"holds it with `id_field`"
+                f"two texts have the id {document.id!r}; give each its own, or set the id field "
+                "with `id_field`"
             )
         seen.add(document.id)
 

@@ -26,7 +26,7 @@ OWN_FEEDBACK = "own_feedback"
 
 _TEXTS = ("id", "story_id", "method", "prompt", "model", "story")
 _KNOWN = ("story", "original", "change", "story_id", "method", "prompt", "shots", "model")
-_ADVICE = "give what `fabula feedback elicit` writes"
+_ADVICE = "use the output of `fabula feedback elicit`"
 
 
 def feedback_id(row: Mapping[str, Any]) -> str:
@@ -95,12 +95,14 @@ def feedback_documents(
                 raise InputError(f"{where}, line {number}: {name!r} is not a string; {_ADVICE}")
         id_ = feedback_id(row)
         if id_ in seen:
-            raise InputError(f"{where}, line {number}: the feedback {id_!r} occurs twice")
+            raise InputError(f"{where}, line {number}: the feedback id {id_!r} occurs twice")
         seen.add(id_)
         method = row.get("method")
         known = {name: row[name] for name in _KNOWN if row.get(name) is not None}
         if with_story and method not in (None, "original") and "original" not in known:
-            raise InputError(f"{where}, line {number}: no text 'original' of a corrupted story")
+            raise InputError(
+                f"{where}, line {number}: has no text 'original', the corrupted story's original"
+            )
         if method is not None:
             known["corrupted"] = "No" if method == "original" else "Yes"
         yield Document(id_, row["feedback"], row.get("model"), meta=MappingProxyType(known))

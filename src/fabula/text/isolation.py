@@ -137,12 +137,12 @@ def _ended(name: str, code: int, limits: Limits) -> str:
     """Why the helper ended without an answer."""
     if -code == signal.SIGXCPU:
         return (
-            f"{name}: takes over {limits.cpu_s:.0f} s to read, which no ordinary file of its size "
-            f"does; save its text as .txt"
+            f"{name}: takes over {limits.cpu_s:.0f} s to read, far more than a normal file of its "
+            "size; save its text as .txt"
         )
     return (
-        f"{name}: cannot be read; the process that read it ended with code {code}, perhaps for "
-        f"lack of memory; save its text as .txt, or split it"
+        f"{name}: cannot be read: the reading process ended with code {code}, possibly for lack "
+        "of memory; save its text as .txt, or split it"
     )
 
 
@@ -181,7 +181,11 @@ class _Answer:
             raise
         except Exception as error:  # noqa: BLE001 (whatever a parser of foreign bytes raises)
             self._send(
-                "error", f"{name}: damaged or not what its ending says ({error!r}); save it again"
+                "error",
+                (
+                    f"{name}: damaged, or its contents do not match its extension ({error!r}); "
+                    "save it again"
+                ),
             )
         else:
             self._send("end")

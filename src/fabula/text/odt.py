@@ -41,7 +41,7 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
             names = set(archive.namelist())
             manifest = archive.read(_MANIFEST) if _MANIFEST in names else b""
             if b"encryption-data" in manifest:
-                raise InputError(f"{name}: is protected by a password; save it again without one")
+                raise InputError(f"{name}: is password-protected; save it again without a password")
             tree = etree.fromstring(archive.read("content.xml"), parser)
             meta = archive.read("meta.xml") if "meta.xml" in names else b"<meta/>"
             about = etree.fromstring(meta, parser)
@@ -51,7 +51,7 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
         raise InputError(f"{name}: not a readable ODT text ({error}); save it again") from error
     body = tree.find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
-        raise InputError(f"{name}: holds no text document; save the text as .odt")
+        raise InputError(f"{name}: not a text document; save the text as .odt")
     paragraphs: list[tuple[int, str]] = []
     # Paragraphs within a paragraph, as in a frame, come before the one that contains them.
     for element in body.iter(*_BLOCKS):

@@ -72,7 +72,7 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise InputError(
-                f"{name}: is protected by a password; save or print it as a PDF without one"
+                f"{name}: is password-protected; save or print it as a PDF without a password"
             )
         pages = [_lines(page) for page in reader.pages]
         _mark_headings(reader, pages)
@@ -88,8 +88,8 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
         ) from error
     if not any(pages):
         raise InputError(
-            f"{name}: holds pictures of pages and no text, as scans do; have its text recognised "
-            f"first (by OCR, such as `ocrmypdf`), or give the text it was made from"
+            f"{name}: contains images of pages and no text, as scans do; run text recognition on "
+            "it (OCR, such as `ocrmypdf`), or use the text it was made from"
         )
     kept = _without_repeated(pages)
     whole = Counter(word for page in kept for line in page for word in line.words.split())

@@ -32,7 +32,7 @@ __all__ = ["READERS", "TABLES", "Fields", "read_rows"]
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 16
-_KINDS = {int: "a number", float: "a number", bool: "a truth value", list: "a list"}
+_KINDS = {int: "a number", float: "a number", bool: "a boolean", list: "a list"}
 _BLOCKS = (
     *("p", "div", "li", "blockquote", "br", "tr", "section", "td", "th", "dt", "dd", "hr"),
     *("pre", "figure", "figcaption", "h1", "h2", "h3", "h4", "h5", "h6"),
@@ -87,7 +87,7 @@ def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
         except UnicodeDecodeError as error:
             raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
         except (ValueError, RecursionError) as error:
-            detail = getattr(error, "msg", "nested too deeply, or a number too long")
+            detail = getattr(error, "msg", "nested too deeply, or a number with too many digits")
             raise InputError(
                 f"{where}: not a JSON object ({detail}); fix or remove the line"
             ) from error
@@ -112,7 +112,7 @@ def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
             number = rows.line_num
             where = f"{name}, line {number}"
             if None in row:
-                raise InputError(f"{where}: more fields than the header has; quote the text")
+                raise InputError(f"{where}: more fields than the header; quote the text")
             yield Row(number, where, dict(row))
     except UnicodeDecodeError as error:
         where = f"{name}, after line {number}"
@@ -196,7 +196,7 @@ def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         word = docx.Document(data)
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
         _check_memory(getattr(error, "error_log", ()))
-        raise InputError(f"{name}: not a Word document; save it as .docx or .txt again") from error
+        raise InputError(f"{name}: not a Word document; save it again as .docx or .txt") from error
     paragraphs = [Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))]
     texts = [_clean(paragraph.text) for paragraph in paragraphs]
     properties = word.core_properties
@@ -315,10 +315,10 @@ def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]
         if not line.startswith(b"WARC/") or not length.isdecimal():
             raise InputError(f"{where}: not a WARC record; fetch the file again")
         if int(length) > _MAX_UNPACKED_BYTES:
-            raise InputError(f"{where}: over 1 GiB; leave the file out")
+            raise InputError(f"{where}: larger than 1 GiB; leave the file out")
         body = stream.read(int(length))
         if len(body) < int(length):
-            raise InputError(f"{where}: cut short; fetch the file again")
+            raise InputError(f"{where}: truncated; fetch the file again")
         if headers.get("warc-type") == "conversion":
             address = headers.get("warc-target-uri") or f"{_stem(name)}:{number}"
             year = headers.get("warc-date", "")[:4]
@@ -360,8 +360,8 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
         text = "\n".join(lines)
     if text is not None and not isinstance(text, str):
         raise InputError(
-            f"{where}: field {fields.text!r} holds {_KINDS.get(type(text), 'no text')}, not text; "
-            f"name the field that holds the text with `text_field`"
+            f"{where}: field {fields.text!r} contains {_KINDS.get(type(text), 'no text')}, not "
+            "text; set the field that contains the text with `text_field`"
         )
     given = row.get(fields.id)
     if given is None and fields.id != "id":
@@ -386,7 +386,7 @@ def _is_list_of_text(value: Any) -> bool:
 
 def _no_field(where: str, field: str, present: list[str], option: str) -> str:
     shown = ", ".join(map(repr, present[:12])) or "none"
-    return f"{where}: no field {field!r}; the fields are {shown}; choose one with {option}"
+    return f"{where}: no field {field!r}; the fields are {shown}; set one with {option}"
 
 
 def _whole(stream: IO[bytes], name: str) -> bytes:
@@ -394,7 +394,7 @@ def _whole(stream: IO[bytes], name: str) -> bytes:
     whole = io.BytesIO()
     while chunk := stream.read(1 << 20):
         if whole.tell() + len(chunk) > _MAX_UNPACKED_BYTES:
-            raise InputError(f"{name}: holds over 1 GiB; split it")
+            raise InputError(f"{name}: larger than 1 GiB; split it")
         whole.write(chunk)
     return whole.getvalue()
 
@@ -403,7 +403,9 @@ def _decode(data: bytes, name: str) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     elif b"\x00" in data:
-        raise InputError(f"{name}: holds NUL bytes, so it is not plain text; save it as UTF-8 text")
+        raise InputError(
+            f"{name}: contains NUL bytes, so it is not plain text; save it as UTF-8 text"
+        )
     else:
         encoding = "utf-8-sig"
     try:
@@ -424,7 +426,7 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
             return
         number += 1
         if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
-            raise InputError(f"{name}, line {number}: over 1 GiB long; split the document")
+            raise InputError(f"{name}, line {number}: longer than 1 GiB; split the document")
         yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
@@ -476,7 +478,9 @@ def _check_archive(data: io.BytesIO, name: str) -> None:
         with zipfile.ZipFile(data) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
     except zipfile.BadZipFile as error:
-        raise InputError(f"{name}: damaged or not what its ending says; save it again") from error
+        raise InputError(
+            f"{name}: damaged, or its contents do not match its extension; save it again"
+        ) from error
     if unpacked > _MAX_UNPACKED_BYTES:
         raise InputError(f"{name}: would unpack to {unpacked / 1e9:.1f} GB; split it")
     data.seek(0)

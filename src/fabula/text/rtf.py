@@ -26,9 +26,7 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
     from striprtf.striprtf import rtf_to_text
 
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise InputError(
-            f"{name}: is not rich text, whatever its ending says; save it as .rtf again"
-        )
+        raise InputError(f"{name}: not rich text despite its extension; save it again as .rtf")
     page = _code_page.search(data)
     encoding = _known(f"cp{page[1].decode()}" if page else "cp1252")
     text = data.decode(encoding, "replace").replace(_MARK, " ")
@@ -36,7 +34,7 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
     try:
         plain: str = rtf_to_text(text, encoding=encoding, errors="replace")  # type: ignore[no-untyped-call]
     except (ValueError, IndexError, KeyError, TypeError, LookupError, OverflowError) as error:
-        raise InputError(f"{name}: damaged rich text ({error}); save it as .rtf again") from error
+        raise InputError(f"{name}: damaged rich text ({error}); save it again as .rtf") from error
     # Characters beyond the first 65,536 are written as surrogate pairs.
     plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return ParsedText([one for line in plain.split("\n") if (one := _read(line))[1]])

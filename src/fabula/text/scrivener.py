@@ -52,13 +52,15 @@ def parse_scriv(data: bytes, name: str) -> ParsedText:
                 raise InputError(f"{name}: has no draft folder; open it in Scrivener and save it")
             found = list(_parts(draft, archive, paths, name, 1))
     except StopIteration:
-        raise InputError(f"{name}: holds no .scrivx file, so it is no Scrivener project") from None
+        raise InputError(
+            f"{name}: contains no .scrivx file, so it is not a Scrivener project"
+        ) from None
     except (KeyError, RuntimeError, zipfile.BadZipFile, etree.XMLSyntaxError) as error:
         raise InputError(
             f"{name}: not a readable Scrivener project ({error}); save it again"
         ) from error
     if not any(level == 0 for level, _ in found):
-        raise InputError(f"{name}: its draft folder holds no text that is to be compiled")
+        raise InputError(f"{name}: its draft folder contains no text marked for compiling")
     return ParsedText(found, project.findtext("ProjectSettings/ProjectTitle") or "")
 
 

@@ -122,18 +122,18 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
         files = _expand(source)
         if not files:
             raise InputError(
-                f"{source}: holds no text that can be read; known endings are "
+                f"{source}: contains no readable texts; known extensions are "
                 f"{', '.join('.' + e for e in readers.READERS)}, also with .gz or .zst"
             )
         found += files
     for file in found:
         if format_ is None and file.name != "-" and file.format not in readers.READERS:
             raise InputError(
-                f"{file.name}: unknown ending; rename the file or say what it is with `format` "
+                f"{file.name}: unknown extension; rename the file or set `format` "
                 f"({', '.join(readers.READERS)})"
             )
     if not found:
-        raise InputError("no texts were named; give files, folders, patterns, URLs, or - for stdin")
+        raise InputError("no texts given; use files, folders, patterns, URLs, or - for stdin")
     return found
 
 
@@ -170,7 +170,7 @@ def _check_sources(sources: Any) -> list[str] | list[FileSource]:
     if not is_several or not (kinds <= {str} or kinds <= {FileSource}):
         shown = str(sources) if isinstance(sources, str | Path) else "books/"
         raise InputError(
-            f"a list of files, folders, patterns or URLs is wanted, as in "
+            "expected a list of files, folders, patterns or URLs, as in "
             f"read_documents([{shown!r}])"
         )
     return named
@@ -214,7 +214,7 @@ def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     (file, *others) = find_files([str(source)])
     if others or file.format not in readers.TABLES:
         endings = ", ".join(f".{kind}" for kind in readers.TABLES)
-        raise InputError(f"{source}: is not a table; known endings are {endings}")
+        raise InputError(f"{source}: not a table; known extensions are {endings}")
     read = partial(readers.read_rows, file.format)
     for row in _read_file(file, file.format, read, lambda n_bytes: None):
         yield row.meta, row.id
@@ -230,7 +230,7 @@ def read_ids(path: Path) -> list[str]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
-        raise InputError(f"{path}: holds no ids; write one a line")
+        raise InputError(f"{path}: contains no ids; write one per line")
     return ids
 
 
@@ -284,7 +284,7 @@ def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]
                 stream.close()
     if n_documents == 0:
         name = "standard input" if file.name == "-" else file.name
-        raise InputError(f"{name}: is empty; leave it out, or write the text into it")
+        raise InputError(f"{name}: is empty; leave it out, or add text to it")
 
 
 class _Metered(io.RawIOBase):
@@ -337,7 +337,7 @@ def _is_of_project(path: str) -> bool:
 
 def _damaged(name: str, n_documents: int, error: BaseException) -> str:
     return (
-        f"{name}: the compressed data is damaged or cut short after {n_documents:,} whole "
+        f"{name}: the compressed data is damaged or truncated after {n_documents:,} complete "
         f"documents ({error}); fetch or compress the file again"
     )
 
@@ -364,12 +364,12 @@ def _expand(source: str) -> list[FileSource]:
             return _walk(filesystem, path, source, prefix)
         if info["type"] != "file":
             # Opening a pipe or a device may block for ever.
-            raise InputError(f"{source}: not a regular file; pipe its text in, and name - for it")
+            raise InputError(f"{source}: not a regular file; pipe its text in, and use - for it")
         return [_source(filesystem, path, source, info)]
     except FileNotFoundError as error:
-        raise InputError(f"{source}: there is no such file or folder") from error
+        raise InputError(f"{source}: no such file or folder") from error
     except PermissionError as error:
-        raise InputError(f"{source}: permission denied; check who may read it") from error
+        raise InputError(f"{source}: permission denied; check its permissions") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: cannot be reached ({error})") from error
 

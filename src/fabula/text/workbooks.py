@@ -64,7 +64,7 @@ def _place(reference: str) -> int:
     """The column index of a cell reference: 1 for `B7`, in the second column."""
     found = _COLUMN.match(reference)
     if found is None:
-        raise ValueError(f"{reference!r} is no cell")
+        raise ValueError(f"{reference!r} is not a cell")
     place = 0
     for letter in found[0]:
         place = 26 * place + ord(letter) - ord("A") + 1

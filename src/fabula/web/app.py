@@ -139,8 +139,8 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
         raise InputError(
-            f"`port` {port}: cannot listen there at {host} ({error.strerror}); name another, or 0 "
-            "for any"
+            f"`port` {port}: cannot listen on it at {host} ({error.strerror}); choose another "
+            "port, or 0 for any free one"
         ) from error
     # A response is sent in two pieces, and the second would be delayed by 40 ms. (asyncio sets this
     # only on sockets that name their protocol.)

@@ -118,5 +118,5 @@ def test_fastcorefs_clusters_mark_the_phrases_whose_head_they_hold(parser: Parse
 def test_a_resolver_that_is_not_installed_or_unknown_says_so() -> None:
     with pytest.raises((ModelError, InputError)):
         open_fastcoref("fastcoref@/nowhere")
-    with pytest.raises(InputError, match="no such coreference"):
+    with pytest.raises(InputError, match="unknown coreference system"):
         open_fastcoref("magic")

@@ -74,7 +74,7 @@ def test_its_errors_are_found_where_they_stand_and_taste_is_left_out() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"matches": 3}'])
 def test_an_answer_that_is_none_is_no_clean_text(body: bytes) -> None:
-    with languagetool(body) as url, pytest.raises(ModelError, match="does not answer"):
+    with languagetool(body) as url, pytest.raises(ModelError, match="is not responding"):
         LanguageTool(url)
 
 

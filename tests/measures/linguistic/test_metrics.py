@@ -258,6 +258,6 @@ def test_mattr_equals_the_peers(tools: Tools, examples) -> None:
 
 
 def test_an_unknown_checker_is_refused() -> None:
-    with pytest.raises(InputError, match="no such grammar checker"):
+    with pytest.raises(InputError, match="unknown grammar checker"):
         open_checker("grammarly")
     assert open_checker("none") is None

@@ -177,7 +177,8 @@ def test_ratios_count_the_words_of_the_whole_output(whole: tuple[list[Story], Pa
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ("{", "not JSON"), ("[1]", "not a JSON object"), ('{"id": 3, "context": []}', "no passage"),
+        ("{", "not JSON"), ("[1]", "not a JSON object"),
+        ('{"id": 3, "context": []}', "not a passage"),
         ('{"id": "a", "context": "one string"}', "list of sentences"),
         ('{"id": "a", "context": ["x"], "gold": 7}', "gold is not a string"),
     ],
@@ -215,11 +216,11 @@ def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path) -> None
     [
         (['{"id": "p0", "system": "s"}'], "needs id, system and text"),
         (['{"id": "p9", "system": "s", "text": "x"}'], "no passage 'p9'"),
-        (['{"id": "p0", "system": "s", "text": 5}'], "write null"),
-        (['{"id": "p0", "system": "s", "text": "x"}'] * 2, "before"),
+        (['{"id": "p0", "system": "s", "text": 5}'], "use null"),
+        (['{"id": "p0", "system": "s", "text": "x"}'] * 2, "already continued"),
         (['{"id": "p0", "system": "", "text": "x"}'], "name is empty"),
         (['{"id": "p0", "system": "a\\nb", "text": "x"}'], "control characters"),
-        ([], "holds no continuations"),
+        ([], "contains no continuations"),
     ],
 )
 def test_continuations_that_are_none_say_so(
@@ -241,7 +242,7 @@ def test_a_vocabulary_is_words_by_line_or_a_table(tmp_path: Path) -> None:
     path.write_text("<unknown>\t9\t<unknown>\nThe\t3\tThe\nking\n\n")
     assert read_vocabulary(path) == {"the", "king"}
     path.write_text("\n")
-    with pytest.raises(InputError, match="holds no words"):
+    with pytest.raises(InputError, match="contains no words"):
         read_vocabulary(path)
 
 

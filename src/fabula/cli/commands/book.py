@@ -34,7 +34,7 @@ def book(
     Chapters are found by the headings of .docx, .epub, .odt, .rtf and Markdown, the outline of a
     PDF and the folders of a Scrivener project, and in plain text by typographic conventions
     (CHAPTER I, Chapter One, 1.); a text without headings is measured in stretches. English only.
-    The page of fabula report shows the same with pictures.
+    The page of fabula report shows the same as charts.
     """
     from fabula.jobs.books import measure_books
 

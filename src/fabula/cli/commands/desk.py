@@ -18,8 +18,8 @@ def desk(settings: DeskSettings) -> None:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 
     The desk can be reached from this machine only. Nothing leaves the machine unless you name a
-    hosted model, an index on the web or a reference served elsewhere; the desk then first says what
-    is sent where.
+    hosted model, an index on the web or a reference served elsewhere; the desk then says first what
+    it sends, and where to.
     """
     import os
     import webbrowser
@@ -52,7 +52,7 @@ def desk(settings: DeskSettings) -> None:
 
 
 def _key(place: Path) -> str:
-    """The desk's key; the same the next time, so that a page that was left open goes on."""
+    """The desk's key, kept between runs so that open pages keep working."""
     import secrets
 
     path = place / "key"

@@ -1,4 +1,4 @@
-"""`fabula detect`: telling human from machine, with how well that can be done."""
+"""`fabula detect`: detectors of machine text, with their error rates."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _scores = click.argument(
 )
 
 
-@click.group(cls=Group, short_help="Tell human from machine text, with known error rates.")
+@click.group(cls=Group, short_help="Distinguish human from machine text, with known error rates.")
 def detect() -> None:
-    """Tell texts by people from texts by machines, and measure how well that works.
+    """Distinguish texts by people from texts by machines, and measure how well that works.
 
     \b
     fabula originality labelled.jsonl --reference books.ref --out scores.jsonl
@@ -63,11 +63,11 @@ def score(
 def calibrate(
     scores: tuple[Path, ...], settings: DetectorSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Measure how well SCORES of labelled texts tell human from machine.
+    """Measure how well SCORES of labelled texts distinguish human from machine.
 
     Shows the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
     false-positive rates with upper bounds on the true rates, and the expected calibration error. If
-    the interval includes 0.5, the score cannot tell human from machine, and gives no verdicts.
+    the interval includes 0.5, the score cannot distinguish them, and gives no verdicts.
     Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
     from fabula.jobs.detection import calibrate_detectors

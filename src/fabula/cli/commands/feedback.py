@@ -59,7 +59,7 @@ def corrupt(
     Beyond the paper, and only if named in --methods: a character's name changes midway (name), a
     stated fact changes (fact), a few sentences switch to the present tense (tense), an object is
     introduced and never mentioned again (thread), or somebody wants one thing and later the
-    contrary (motive). With --writer a language model writes the last two, and facts.
+    opposite (motive). With --writer a language model writes the last two, and facts.
     """
     from fabula.jobs.feedback import corrupt_stories
 

@@ -1,4 +1,4 @@
-"""`fabula feedback find`: which answers find the faults that were planted."""
+"""`fabula feedback find`: which answers find the planted faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fabula feedback noticed`: whether readers notice the faults that were planted."""
+"""`fabula feedback noticed`: whether readers notice the planted faults."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def noticed(corrupted: Path, settings: NoticeSettings, files: TableFiles, as_jso
     """Record which readers notice the faults of CORRUPTED, which `feedback corrupt` wrote.
 
     Readers are people in a study (--study writes the stories for it) or models asked by `judge
-    --rubric story_fault`. They are not told what was changed: whether something is wrong, and
-    where, is their answer, and a fault is noticed if they copy words from the changed place. A
-    story that nobody was asked about counts as not checked, never as noticed.
+    --rubric story_fault`. They are not told what was changed: they answer whether something is
+    wrong, and where, and a fault is noticed if they copy words from the changed place. A story that
+    nobody was asked about counts as not checked, never as noticed.
     """
     from fabula.jobs.noticing import record_noticed
 

@@ -1,4 +1,4 @@
-"""`fabula feedback rate` and `label`: what feedback is worth, and what it is about, by a model."""
+"""`fabula feedback rate` and `label`: models judge feedback, and what it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fabula feedback sample`: which pieces people are given to rate."""
+"""`fabula feedback sample`: sample the pieces that people rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fabula feedback score`: what can be measured of feedback without people."""
+"""`fabula feedback score`: what can be measured about feedback without people."""
 
 from __future__ import annotations
 

@@ -88,7 +88,10 @@ def measure(
             "left_out": [asdict(entry) for entry in left_out],
         },
         *(f"{group.group}: {len(group.items)} numbers by {group.signature}" for group in found),
-        *(f"not here: {one.part}, {one.reason}; to have it: {one.remedy}" for one in left_out),
+        *(
+            f"not included: {one.part}, {one.reason}; to include it: {one.remedy}"
+            for one in left_out
+        ),
         f"written: {out}",
         as_json=as_json,
     )
@@ -101,7 +104,7 @@ def measure(
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
 @rows_option
 def show(files: tuple[Path, ...], as_json: str | None) -> None:
-    """Show the groups that ship with Fabula, and those in FILES: middle four fifths and median."""
+    """Show the groups that ship with Fabula, and those in FILES: the median and the middle 80 %."""
     from dataclasses import asdict
 
     from fabula.measures.groups import GroupBook
@@ -166,7 +169,7 @@ def phrases(
 def _two_groups(
     texts: tuple[str, ...], settings: PhraseSettings, how: Reading
 ) -> tuple[NamedTexts, NamedTexts]:
-    """The groups by their field, or of two files, named as these are."""
+    """The two groups: by a field, or two files, named after them."""
     from fabula.jobs.phrases import split_texts
 
     if settings.by is not None:
@@ -175,6 +178,6 @@ def _two_groups(
         raise click.UsageError("name two files or folders, A and B, or a field with --by")
     a, b = texts
     if a == b:
-        raise click.UsageError(f"{a} was given for both groups; name two different ones")
+        raise click.UsageError(f"{a} was given for both groups; use two different ones")
     names = (Path(a).stem, Path(b).stem) if Path(a).stem != Path(b).stem else (a, b)
     return (names[0], read_stories((a,), how)), (names[1], read_stories((b,), how))

@@ -1,4 +1,4 @@
-"""`fabula judge`: a rubric put to language models, and how far to trust what they say."""
+"""`fabula judge`: rubrics answered by language models, and how far to trust the answers."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _pair_tables(judged: Judged, settings: StoriesSettings) -> list[Block]:
 
 
 def _ranking_rows(judged: Judged, settings: StoriesSettings) -> Iterator[dict[str, Any]]:
-    """After the measurements of pairs the rankings made of them, over all items and by item."""
+    """The rankings computed from pairs, over all items and by item."""
     from fabula.jobs.judging import rank_judged
     from fabula.judging.pairwise import ranking_row
 

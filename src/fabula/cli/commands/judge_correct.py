@@ -1,4 +1,4 @@
-"""`fabula judge correct`: what experts would have said, from a judge and some labels."""
+"""`fabula judge correct`: estimate what experts would have said, from a judge and some labels."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["exit_where_calls_failed", "print_end"]
 
 
 def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:
-    """End with the code of what is done in part, and say why, where calls failed."""
+    """If calls failed, exit with the code for partial results, and say why."""
     failed = [one for one in measurements if one.missing_reason == "failed"]
     if not failed:
         return

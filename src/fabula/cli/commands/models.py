@@ -1,4 +1,4 @@
-"""`fabula models`: who can judge here."""
+"""`fabula models`: the models that can judge here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fabula originality`: how much of each text stands in a reference, and where."""
+"""`fabula originality`: how much of each text occurs in a reference, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fabula profile`: what a whole text is like, in measured ways."""
+"""`fabula profile`: the style of a whole text, in numbers."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
 @_directory
 @json_option
 def add_filter(directory: str | Path, as_json: bool) -> None:
-    """Add the filter that makes searches faster to the corpus DIR, where it has none.
+    """Add the filter that speeds up searches to the corpus DIR, if it has none.
 
     `reference build` already does this; run it for a corpus built by an earlier version. Results do
     not change.
@@ -137,12 +137,12 @@ def add_filter(directory: str | Path, as_json: bool) -> None:
     print_done(corpus.to_json(), str(corpus), as_json=as_json)
 
 
-@reference.command(short_help="Show what a corpus holds and how it was built.")
+@reference.command(short_help="Show what a corpus contains and how it was built.")
 @_directory
 @settings_options(InfoSettings)
 @json_option
 def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
-    """Show what the corpus DIR holds and how it was built."""
+    """Show what the corpus DIR contains and how it was built."""
     from fabula.jobs.references import info_lines
     from fabula.reference.layout import Manifest
 

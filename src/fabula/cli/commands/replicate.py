@@ -1,4 +1,4 @@
-"""`fabula replicate`: a paper's tables again, beside the printed numbers."""
+"""`fabula replicate`: a paper's tables recomputed, beside the printed numbers."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _checked_outputs(texts: tuple[str, ...], files: ReportFiles) -> Path | None:
     keep = files.out.with_suffix(".answers")
     if keep.is_file():
         raise click.UsageError(
-            f"{keep}: a folder of this name is needed for the answers; choose another --out"
+            f"{keep}: a folder with this name is needed for the answers; choose another --out"
         )
     return keep
 

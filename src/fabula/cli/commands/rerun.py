@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["rerun"]
 
 
-@click.command(cls=Command, short_help="Make a result again, and say whether it is equal.")
+@click.command(cls=Command, short_help="Make a result again, and check that it is the same.")
 @click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
 @settings_options(RerunSettings)
 @yes_option
 @json_option
 def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> None:
-    """Make RESULT again, as the record beside it says, and say in what it differs.
+    """Make RESULT again from the record beside it, and show the differences.
 
     RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how.
-    What is made again goes into a temporary place, so RESULT stays as it is. Models are asked
-    again, which may cost money. Exit code 1 where the results differ.
+    The new result goes into a temporary folder, so RESULT does not change. Models are asked again,
+    which may cost money. The exit code is 1 if the results differ.
     """
     from fabula.jobs.rerun import Rerun, compare_results
     from fabula.provenance import differences, digest_of, read_record, record_path
@@ -44,7 +44,7 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
         result = result.with_name(result.name.removesuffix(".provenance.json"))
     record = read_record(result)
     if not result.exists():
-        raise InputError(f"{result}: is not there, so there is nothing to compare with")
+        raise InputError(f"{result}: does not exist, so there is nothing to compare with")
     own = result.resolve()
     folder = own.parent / record["folder"]
     names = sorted(
@@ -54,14 +54,14 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
     if not names:
         raise InputError(f"{record_path(result)}: is the record of another result")
     if settings.keep is not None and settings.keep.exists():
-        raise InputError(f"{settings.keep}: is there already; name another folder with `keep`")
+        raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
         place = Path(aside) if settings.keep is None else settings.keep.resolve()
         made = _made_again(record, own, names[0], place, yes=yes)
         if not made.exists():
             raise InputError(
-                f"{result}: the command ended without writing it again; run `fabula "
-                f"{record['command']}` to see why"
+                f"{result}: the command ended without writing it again; run "
+                f"`fabula {record['command']}` to see why"
             )
         numbers = compare_results(own, made)
         steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)
@@ -75,7 +75,7 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
 
 
 def _made_again(record: Record, own: Path, name: str, place: Path, *, yes: bool) -> Path:
-    """Where the result is that the setting `name` names, after the steps of the record."""
+    """The path of the result that the setting `name` names, after the steps of the record."""
     made = place / name / own.name
     for step in steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.

@@ -1,4 +1,4 @@
-"""`fabula rubric`: the rubrics there are, and one's own."""
+"""`fabula rubric`: built-in rubrics, and your own."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def show(name: str, settings: ShowSettings, as_json: bool) -> None:
         click.echo(rubric_text(found, settings), nl=False)
 
 
-@rubric.command(short_help="Check rubric files for faults.")
+@rubric.command(short_help="Check rubric files for errors.")
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 @rows_option
 def check(files: tuple[Path, ...], as_json: str | None) -> None:
-    """Check rubric files, and show every fault of each.
+    """Check rubric files, and show all errors in each.
 
     A rubric has id, version, title, and optionally citation, wording, unit (story, group, text);
     [aggregate] with rule (count, mean, none), counts (Yes, No), title; and [[items]], each with id,

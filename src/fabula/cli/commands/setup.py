@@ -1,4 +1,4 @@
-"""`fabula setup`: the files of models that instruments need."""
+"""`fabula setup`: the model files that instruments need."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["setup"]
 @click.command(cls=Command, short_help="Fetch the model files that instruments need.")
 @click.argument("sets", nargs=-1, required=True, type=click.Choice([*SETS, "all"]))
 @settings_options(SetupSettings)
-@click.option("--yes", is_flag=True, help="Fetch without being asked.")
+@click.option("--yes", is_flag=True, help="Fetch without asking for confirmation.")
 @json_option
 def setup(sets: tuple[str, ...], settings: SetupSettings, yes: bool, as_json: bool) -> None:
-    """Fetch the files of models that instruments need.
+    """Fetch the model files that instruments need.
 
     nlp: spaCy's English pipeline and a sentence encoder, for profile, near matches, lines and
     continuations. local: the small language model that comes with Fabula as a demonstration, and
-    the encoder. all: everything. What is installed already is left as it is.
+    the encoder. all: everything. Files that are already installed are kept.
 
-    Says what is fetched from where, and asks first. Each file is compared with a SHA-256 that this
-    version of Fabula holds. An interrupted download resumes when the command is run again.
+    Says what is fetched from where, and asks first. Each file is checked against a SHA-256 in this
+    version of Fabula. An interrupted download resumes when the command is run again.
     """
     from fabula.jobs.setup import run_setup
 

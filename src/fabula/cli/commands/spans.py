@@ -1,4 +1,4 @@
-"""`fabula spans`: a sample of borrowed spans to label, and how often rule and models are right."""
+"""`fabula spans`: borrowed spans to label, and the accuracy of the rule and of models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sample(
 ) -> None:
     """Draw a sample of the spans that TEXTS share with a reference, for people to label.
 
-    Half of the spans are passages, which the rule holds to be borrowed, half are commonplaces.
+    Half of the spans are passages, which the rule considers borrowed, half are commonplaces.
     Label each as quotation, idiom or chance, in the table that --form writes; models label with
     `fabula judge --rubric borrowed`.
     """
@@ -61,9 +61,9 @@ def score(
 ) -> None:
     """Score how well quotations in SAMPLE are recognised, by people's labels.
 
-    The rule calls a passage a quotation, a commonplace not; each --model is asked what
-    --exclude-model asks. Shows accuracy, precision and recall with intervals over texts, and lists
-    the quotations and idioms with what each says of them.
+    The rule calls passages quotations, and commonplaces not; each --model is asked the question of
+    --exclude-model. Shows accuracy, precision and recall with intervals over texts, and lists the
+    quotations and idioms with the verdicts of each.
     """
     from fabula.jobs.spans import score_spans
     from fabula.measures.span_sample import read_spans

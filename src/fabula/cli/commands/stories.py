@@ -116,7 +116,7 @@ def openings(
 
 
 def _report(what: str, written: Written, *, as_json: bool) -> None:
-    """How many there are, and why others are not."""
+    """Print the number of texts, and why others are missing."""
     from fabula.reasons import explain
 
     n_framed = sum(bool(row.get("frame_removed")) for row in written.rows)

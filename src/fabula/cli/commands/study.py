@@ -1,4 +1,4 @@
-"""`fabula study`: the same questions put to people, on a web page."""
+"""`fabula study`: people answer the same questions on a web page."""
 
 from __future__ import annotations
 

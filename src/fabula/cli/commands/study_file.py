@@ -1,4 +1,4 @@
-"""What the commands of `fabula study` have in common: the study's file, and where answers are."""
+"""Arguments shared by the commands of `fabula study`: the study's file, and its database."""
 
 from __future__ import annotations
 

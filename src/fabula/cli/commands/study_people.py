@@ -1,4 +1,4 @@
-"""`fabula study`: what is done about people."""
+"""`fabula study`: manage the participants."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def reissue(
 @study_options
 @click.argument("people", metavar="[PARTICIPANT]...", nargs=-1)
 @settings_options(RemoveSettings)
-@click.option("--yes", is_flag=True, help="Do not ask again.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def remove(
     file: Path,
@@ -123,7 +123,7 @@ def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
 @click.command(cls=Command, short_help="Delete a participant's answers.")
 @study_options
 @click.argument("participant")
-@click.option("--yes", is_flag=True, help="Do not ask again.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def forget(file: Path, place: StudyPlace, participant: str, yes: bool, as_json: bool) -> None:
     """Delete all answers of PARTICIPANT (such as p0007) permanently."""

@@ -28,7 +28,8 @@ def groups_by(documents: Sequence[Document], field: str) -> list[str]:
     if all(value is None for value in values):
         there = [k for k, value in _fields(documents[0]).items() if value is not None]
         raise InputError(
-            f"no text has a field {field!r} to group by; the first has {', '.join(there) or 'none'}"
+            f"no text has the field {field!r} to group by; the fields of the first text are "
+            f"{', '.join(there) or 'none'}"
         )
     return [f"(no {field})" if value is None else str(value) for value in values]
 
@@ -41,8 +42,8 @@ def prompt_of(document: Document, field: str) -> str:
     value = _fields(document).get(field)
     if value is None:
         raise InputError(
-            f"{document.id}: no field {field!r}; name a field of every text that holds its prompt, "
-            f"or an id of it, with `prompt`"
+            f"{document.id}: no field {field!r}; set `prompt` to a field of every text that "
+            "contains its prompt or the prompt's id"
         )
     return str(value)
 
@@ -103,8 +104,9 @@ def common_length(texts: GroupedTexts) -> int:
     shortest = min(found, key=lambda group: found[group])
     if found[shortest] < _MIN_WORDS:
         raise InputError(
-            f"{shortest}: more than a tenth of its texts have fewer than {_MIN_WORDS} words; say "
-            f"to how many words texts are cut with `n_words`, or leave the short ones out"
+            f"{shortest}: more than a tenth of its texts have fewer than {_MIN_WORDS} words; set "
+            "the number of words that texts are cut to with `n_words`, or leave out the short "
+            "texts"
         )
     return found[shortest]
 
@@ -135,8 +137,8 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int) -> CutTexts:
     names = tuple(name for name, n in n_of.items() if n > 1)
     if not names:
         raise InputError(
-            f"no group has two texts of {n_words} words or more; choose another field for `by`, or "
-            f"fewer words with `n_words`"
+            f"no group has two texts of at least {n_words} words; choose another field for `by`, "
+            "or fewer words with `n_words`"
         )
     kept = [k for k in long_enough if texts.groups[k] in names]
     # gzip looks back only a few texts, so they are in random order.

@@ -192,8 +192,8 @@ def find_key_phrases(
     for name in (a[0], b[0]):
         if name not in cut.names:
             raise InputError(
-                f"{name}: fewer than two texts of {n_words} words or more; give more texts, or "
-                f"fewer words with `n_words`"
+                f"{name}: fewer than two texts of at least {n_words} words; add texts, or choose "
+                "fewer words with `n_words`"
             )
     extras = Extras(Plan(extras=plan.extras), cut, stages)
     stages.begin("counting phrases", None)

@@ -87,7 +87,7 @@ def measure_diversity(
         names = groups_by(documents, plan.by)
     if plan.baseline is not None and plan.baseline not in names:
         there = ", ".join(dict.fromkeys(names))
-        raise InputError(f"`baseline` {plan.baseline}: no such group; there are {there}")
+        raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {there}")
     prompts = None if plan.prompt is None else [prompt_of(one, plan.prompt) for one in documents]
     stages.begin("finding words", len(documents))
     texts = GroupedTexts(

@@ -105,7 +105,7 @@ def _owners(documents: Sequence[Document], field: str) -> list[int]:
     """
     values = [own_field(document, field) for document in documents]
     if all(value is None for value in values):
-        raise InputError(f"cannot exclude by {field!r}: none of these texts has it")
+        raise InputError(f"cannot exclude by {field!r}: none of these texts has this field")
     numbers: dict[str | int, int] = {}
     keys = (k if value is None else value for k, value in enumerate(values))
     return [numbers.setdefault(key, len(numbers)) for key in keys]

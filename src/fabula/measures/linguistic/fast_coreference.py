@@ -31,8 +31,8 @@ class FastCoref:
             )
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"{model}: the coreference model cannot be had ({error}); give a folder that "
-                f"holds it as `coreference` fastcoref@FOLDER, or choose `coreference` sieve"
+                f"{model}: cannot load the coreference model ({error}); set `coreference` to "
+                "fastcoref@FOLDER for a folder that contains it, or to sieve"
             ) from error
         version = importlib.metadata.version("fastcoref")
         self.name = f"fastcoref-{version},{_label(model)}"
@@ -98,5 +98,7 @@ def open_fastcoref(name: str) -> FastCoref:
     """`fastcoref` or `fastcoref@MODEL`. Raises `InputError` for anything else."""
     kind, _, model = name.partition("@")
     if kind != "fastcoref":
-        raise InputError(f"{name}: no such coreference; write sieve, fastcoref or fastcoref@MODEL")
+        raise InputError(
+            f"{name}: unknown coreference system; use sieve, fastcoref or fastcoref@MODEL"
+        )
     return FastCoref(model or _DEFAULT)

@@ -287,8 +287,8 @@ class LanguageTool:
             list(answer["matches"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
-                f"LanguageTool at {self._url} does not answer ({error}); start its server, or name "
-                f"it as `grammar` languagetool@URL"
+                f"LanguageTool at {self._url} is not responding ({error}); start its server, or "
+                "set its address with `grammar` languagetool@URL"
             ) from error
         return answer
 
@@ -315,7 +315,7 @@ def open_checker(name: str) -> Checker | None:
     if kind == "languagetool":
         return LanguageTool(url)
     raise InputError(
-        f"{name}: no such grammar checker; write harper, languagetool, languagetool@URL or none"
+        f"{name}: unknown grammar checker; use harper, languagetool, languagetool@URL or none"
     )
 
 

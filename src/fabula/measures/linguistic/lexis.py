@@ -103,7 +103,7 @@ def read_vocabulary(path: Path) -> frozenset[str]:
         UNKNOWN_WORD,
     }
     if not words:
-        raise InputError(f"{path}: holds no words; write one a line")
+        raise InputError(f"{path}: contains no words; write one per line")
     return words
 
 

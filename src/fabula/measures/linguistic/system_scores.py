@@ -77,19 +77,19 @@ def read_contexts(path: Path) -> list[Story]:
         name, context, gold = row.get("id"), row.get("context"), row.get("gold")
         if not isinstance(name, str) or not _is_lines(context):
             raise InputError(
-                f"{where}: no passage; it needs id, and context as a list of sentences, as "
-                f"`fabula continuation passages` writes them"
+                f"{where}: not a passage; it needs id, and context as a list of sentences, in the "
+                "format of `fabula continuation passages`"
             )
         if gold is not None and not isinstance(gold, str):
-            raise InputError(f"{where}: gold is not a string; write a sentence, or leave it out")
+            raise InputError(f"{where}: gold is not a string; use a sentence, or leave it out")
         if name in stories:
-            raise InputError(f"{where}: a passage {name!r} was there before; ids must differ")
+            raise InputError(f"{where}: the passage {name!r} occurs twice; ids must differ")
         book = row.get("book")
         stories[name] = Story(
             name, tuple(context or ()), gold, _chapter_of(row), None if book is None else str(book)
         )
     if not stories:
-        raise InputError(f"{path}: holds no passages")
+        raise InputError(f"{path}: contains no passages")
     return list(stories.values())
 
 
@@ -116,24 +116,24 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
             where = f"{path}, line {number}"
             name, system, text = row.get("id"), row.get("system"), row.get("text")
             if not isinstance(name, str) or not isinstance(system, str) or "text" not in row:
-                raise InputError(f"{where}: no continuation; it needs id, system and text")
+                raise InputError(f"{where}: not a continuation; it needs id, system and text")
             if not system.strip() or not system.isprintable():
                 raise InputError(
-                    f"{where}: the system's name is empty or holds control characters; rename it"
+                    f"{where}: the system's name is empty or contains control characters; rename it"
                 )
             if text is not None and not isinstance(text, str):
-                raise InputError(f"{where}: text is not a string; write null where there is none")
+                raise InputError(f"{where}: text is not a string; use null if there is none")
             if name not in known:
-                raise InputError(f"{where}: no passage {name!r} among the contexts")
+                raise InputError(f"{where}: the contexts contain no passage {name!r}")
             if (name, system) in seen:
                 raise InputError(
-                    f"{where}: {system} continued {name!r} before ({seen[name, system]}); give "
-                    f"each system a name of its own"
+                    f"{where}: {system} already continued {name!r} ({seen[name, system]}); give "
+                    "each system its own name"
                 )
             seen[name, system] = where
             found.append(Continuation(name, system, text))
         if not any(where.startswith(f"{path}, line ") for where in seen.values()):
-            raise InputError(f"{path}: holds no continuations")
+            raise InputError(f"{path}: contains no continuations")
     return found
 
 
@@ -146,8 +146,8 @@ def gold_continuations(
     """
     if any(other.system == GOLD for other in others):
         raise InputError(
-            f"a system is named {GOLD!r}, as the books' own sentences are; rename it, or leave "
-            f"these out with `no_gold`"
+            f"a system is named {GOLD!r}, the name of the books' own sentences; rename it, or "
+            "leave these out with `no_gold`"
         )
     return [Continuation(story.id, GOLD, story.gold) for story in stories if story.gold is not None]
 

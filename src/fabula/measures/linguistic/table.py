@@ -259,7 +259,7 @@ def _by_system(
         passages.setdefault(row["id"], row.get("chapter"))
         by_system.setdefault(row["system"], {})[row["id"]] = row
     if signature is None:
-        raise InputError("there are no continuations to compare")
+        raise InputError("no continuations to compare")
     return by_system, passages, signature
 
 
@@ -290,8 +290,8 @@ def _same_signature(row: Mapping[str, Any], expected: Signature | None) -> Signa
     found = Signature.parse(str(row.get("signature", "")))
     if expected is not None and (differences := expected.differences(found)):
         raise MixError(
-            f"continuations were measured in different ways ({'; '.join(differences)}); score all "
-            f"with the same settings"
+            f"continuations were not all measured in the same way ({'; '.join(differences)}); "
+            "score all with the same settings"
         )
     return expected or found
 

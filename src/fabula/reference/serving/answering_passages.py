@@ -66,8 +66,8 @@ def _opened(state: State, key: str) -> LocalPassages:
         except CorpusError:
             pass
     raise NotHere(
-        "near matches are not ready on this service; whoever runs it builds the passages with "
-        "`fabula reference passages` and the same options for words and stop words"
+        "near matches are not set up on this service; its operator must build the passages with "
+        "`fabula reference passages` and the same settings for words and stop words"
     )
 
 
@@ -79,11 +79,11 @@ def _best(
     if len(asked.texts) > 1:
         hold("passages named", len(asked.texts) * asked.n_passages, limits.max_named)
     if len(asked.weights) != n_terms:
-        raise Unfit("weights: one for each of the terms")
+        raise Unfit("weights: must have one for each term")
     if any(max(places, default=0) >= max(1, n_terms) for places in asked.texts) or (
         not n_terms and any(asked.texts)
     ):
-        raise Unfit("texts: one is beyond the terms that were given")
+        raise Unfit("texts: one is beyond the given terms")
     queries = Queries(
         asked.terms,
         np.array(asked.weights, np.float32),
@@ -127,5 +127,5 @@ def _read(
 def _vocabulary(passages: LocalPassages, shard: int) -> int:
     """The number of words of a shard. Raises `Unfit` if no shard has this number."""
     if shard >= len(passages.n_vocabularies):
-        raise Unfit("shard: there is none of this number")
+        raise Unfit("shard: no shard has this number")
     return passages.n_vocabularies[shard]

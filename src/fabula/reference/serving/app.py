@@ -35,18 +35,20 @@ from fabula.workers import default_jobs
 __all__ = ["create_app"]
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorAnswer, "description": "It cannot be read."},
-    401: {"model": ErrorAnswer, "description": "The token is missing or not known."},
-    404: {"model": ErrorAnswer, "description": "There is no such document or address."},
+    400: {"model": ErrorAnswer, "description": "The request cannot be parsed."},
+    401: {"model": ErrorAnswer, "description": "The token is missing or invalid."},
+    404: {"model": ErrorAnswer, "description": "No such document or address."},
     409: {"model": ErrorAnswer, "description": "The reference has changed; start over."},
-    413: {"model": ErrorAnswer, "description": "More than a request may hold."},
-    422: {"model": ErrorAnswer, "description": "It is not as the schema says."},
+    413: {"model": ErrorAnswer, "description": "The request exceeds a limit."},
+    422: {"model": ErrorAnswer, "description": "The request does not match the schema."},
     429: {"model": ErrorAnswer, "description": "Too many requests; see Retry-After."},
-    503: {"model": ErrorAnswer, "description": "Too much to do; see Retry-After."},
+    503: {"model": ErrorAnswer, "description": "The server is overloaded; see Retry-After."},
 }
 
 
-_PROBLEM = "what changed cannot be served, the state before is; the service's log says why"
+_PROBLEM = (
+    "the changed corpus cannot be served, so the previous state still is; see the service's log"
+)
 
 
 class Moved(Exception):  # noqa: N818 (a reply, not an error)
@@ -99,7 +101,7 @@ class Service:
         """The state that a client started with. Raises `Moved`."""
         found = self.states.now if key is None else self.states.of(key)
         if found is None:
-            raise Moved("the reference has changed since you began; run the command again")
+            raise Moved("the reference changed during the run; run the command again")
         return found
 
     def _changed(self, state: State) -> None:
@@ -131,11 +133,11 @@ def create_app(
         description="A reference corpus for a whole team.",
         rules=Rules(Gate(tokens, limits), limits.max_body_bytes, own_names_only=not tokens),
         refuse=_refuse,
-        texts={500: "something went wrong; the service's log says what"},
+        texts={500: "internal error; see the service's log"},
         statuses=_STATUSES,
         lifespan=watching,
     )
-    asks_token = [Depends(HTTPBearer(auto_error=False, description="A token of --token-file."))]
+    asks_token = [Depends(HTTPBearer(auto_error=False, description="A token from --token-file."))]
     app.include_router(_router(service, tokens), dependencies=asks_token if tokens else [])
     endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
     app.add_middleware(Metered, metrics=service.metrics, endpoints=endpoints)

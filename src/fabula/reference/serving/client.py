@@ -67,8 +67,9 @@ class ServedPart:
                 n_sure = int(reaching[0]) if len(reaching) else n_sure
             if not n_sure:
                 raise LookupFailed(
-                    f"{self._asking.url}: {end - begin:,} words in a row stand in the reference, "
-                    f"and it takes no more in a request; start the service with greater limits"
+                    f"{self._asking.url}: {end - begin:,} consecutive words occur in the "
+                    "reference, more than the service accepts in one request; start the service "
+                    "with higher limits"
                 )
             longest[begin : begin + n_sure] = found[:n_sure]
             begin += n_sure
@@ -124,7 +125,9 @@ class ServedPart:
                 answer: messages.DocumentsAnswer, wanted: Sequence[int] = tuple(some)
             ) -> str | None:
                 return (
-                    None if len(answer.documents) == len(wanted) else "other documents than asked"
+                    None
+                    if len(answer.documents) == len(wanted)
+                    else "documents that were not requested"
                 )
 
             body = self._asking.body(messages.DocumentsAsked, numbers=some)
@@ -146,7 +149,7 @@ class ServedPart:
                     are_ascending(numbers, self.n_documents, self._asking.removed)
                     for numbers in answer.numbers
                 )
-                return None if is_right else "no numbers of documents"
+                return None if is_right else "invalid document numbers"
 
             body = self._asking.body(messages.IdsAsked, ids=some)
             found += self._asking.ask("v1/ids", body, messages.IdsAnswer, fault).numbers
@@ -159,8 +162,8 @@ class ServedPart:
     def walks(self) -> WalkPart:
         """Not supported: raises `InputError`."""
         raise InputError(
-            f"{self._asking.url}: only its passages are searched over HTTP; leave out "
-            f"`near_search` index, or name the folder of a corpus on this machine's disk"
+            f"{self._asking.url}: only its passages can be searched over HTTP; leave out "
+            "`near_search` index, or use the folder of a corpus on a local disk"
         )
 
     def _match_body(
@@ -210,7 +213,7 @@ class ServedPart:
         numbers = [int(number) for number in exclude]
         if len(numbers) > self._limits.max_excluded:
             raise InputError(
-                f"{self._asking.url}: leaves out {self._limits.max_excluded:,} documents at most, "
-                f"not {len(numbers):,}; start it with `--max-excluded {len(numbers)}`"
+                f"{self._asking.url}: excludes at most {self._limits.max_excluded:,} documents, "
+                f"not {len(numbers):,}; start the service with `--max-excluded {len(numbers)}`"
             )
         return numbers

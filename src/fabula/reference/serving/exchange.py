@@ -54,7 +54,7 @@ class Asking:
             if isinstance(answer, str):
                 return answer
             if getattr(answer, "state", None) != self._state:
-                return "an answer of other documents"
+                return "an answer about other documents"
             answers.append(answer)
             return fault_in(answer)
 
@@ -75,6 +75,6 @@ class Asking:
         if self._n_failed < _N_FAILED_IN_A_ROW:
             return error
         return ServerAway(
-            f"the server stays away ({error}); what was scored is kept, and the same command with "
-            f"`out` goes on from there"
+            f"the server is not responding ({error}); finished scores are kept, and the same "
+            "command with `out` resumes"
         )

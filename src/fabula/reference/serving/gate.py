@@ -54,23 +54,25 @@ def read_tokens(file: Path | None) -> list[str]:
     """
     tokens = [os.environ[TOKEN].strip()] if os.environ.get(TOKEN, "").strip() else []
     if any(not _is_token(token) for token in tokens):
-        raise InputError(f"{TOKEN}: a token is of ASCII letters, digits and marks, without spaces")
+        raise InputError(
+            f"{TOKEN}: a token may contain ASCII letters, digits and punctuation, without spaces"
+        )
     if file is None:
         return tokens
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({error}); give a text file") from error
+        raise InputError(f"{file}: cannot be read ({error}); use a text file") from error
     for number, line in enumerate(lines, 1):
         if line.strip() and not _is_token(line.strip()):
             raise InputError(
-                f"{file}, line {number}: a token is of ASCII letters, digits and marks, without "
-                f"spaces"
+                f"{file}, line {number}: a token may contain ASCII letters, digits and "
+                "punctuation, without spaces"
             )
     given = [line.strip() for line in lines if line.strip()]
     if not given:
         raise InputError(
-            f"{file}: holds no token; write one a line, such as `openssl rand -hex 24`"
+            f"{file}: contains no tokens; write one per line, e.g. from `openssl rand -hex 24`"
         )
     return tokens + given
 
@@ -95,9 +97,11 @@ class Gate:
         if holder is None:
             if not self._strangers.take(address):
                 return 429, "too many requests without a token"
-            return 401, f"a token is needed: Authorization: Bearer TOKEN, or {TOKEN} for fabula"
+            return 401, (
+                f"a token is required: send Authorization: Bearer TOKEN, or set {TOKEN} for fabula"
+            )
         if not self._known.take(holder):
-            return 429, f"more than {self._n_per_s:,} requests a second"
+            return 429, f"more than {self._n_per_s:,} requests per second"
         return None
 
 

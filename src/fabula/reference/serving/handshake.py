@@ -86,7 +86,7 @@ def ask_held_out(
 def _server(url: str, token: str | None, **options: Any) -> LookupServer:
     token = os.environ.get(TOKEN, "").strip() if token is None else token
     if not (token.isascii() and token.isprintable()):
-        raise InputError(f"{TOKEN}: a token is of ASCII letters, digits and marks")
+        raise InputError(f"{TOKEN}: a token may contain ASCII letters, digits and punctuation")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return LookupServer(url.rstrip("/") + "/", headers=headers, refusals=_REFUSALS, **options)
 
@@ -95,32 +95,34 @@ def _ask_about(server: LookupServer, url: str) -> messages.About:
     def fault(reply: Reply) -> str | None:
         told = read_answer(messages.About, reply)
         if isinstance(told, str):
-            return f"it is no served reference: {told}"
+            return f"not a reference service: {told}"
         is_right = (
             told.n_numbers <= _MAX_NUMBERS
             and are_ascending(told.removed, told.n_numbers)
             and told.n_numbers == told.n_documents + len(told.removed)
         )
-        return None if is_right else "numbers of documents that no reference can have"
+        return None if is_right else "document numbers that no reference can have"
 
     try:
         reply = server.ask(None, fault, threading.Event(), path="v1/about")
     except Refused as error:
         if error.status == 404:
             raise InputError(
-                f"{url} serves no reference; give the address that `fabula reference serve` prints"
+                f"{url} does not serve a reference; use the address that "
+                "`fabula reference serve` prints"
             ) from error
         raise refusal(url, error) from error
     told = messages.About.model_validate(reply)
     if told.tokeniser != TOKENISER:
         raise CorpusError(
-            f"{url}: cuts words by {told.tokeniser}, this version by {TOKENISER}; run the same "
-            f"version of Fabula on both sides"
+            f"{url}: splits words with {told.tokeniser}, but this version with {TOKENISER}; run "
+            "the same version of Fabula on both sides"
         )
     if told.limits.max_places < MAX_PLACES:
         raise CorpusError(
-            f"{url}: looks at {told.limits.max_places:,} places of an n-gram, and the same numbers "
-            f"as on a disk need {MAX_PLACES:,}; start it with `--max-places {MAX_PLACES}`"
+            f"{url}: checks {told.limits.max_places:,} places of an n-gram, but results identical "
+            f"to a local corpus need {MAX_PLACES:,}; start the service with "
+            f"`--max-places {MAX_PLACES}`"
         )
     return told
 

@@ -25,7 +25,7 @@ from fabula.types import Document
 __all__ = ["InfiniGramAnswer", "InfiniGramAsked", "NotAnswered", "answer_infinigram"]
 
 _MAX_CHARS, _MAX_WORDS = 1000, 500
-"""The limits of the published server, to which its clients keep."""
+"""The limits of the published server, which its clients observe."""
 _MAX_SHOWN = 10_000
 _UNKNOWN = "\ufffd"
 """Replaces words that the reference does not contain; no word is equal to it."""
@@ -33,23 +33,25 @@ _Natural = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class InfiniGramAsked(BaseModel):
-    """A question in infini-gram's protocol."""
+    """A request in infini-gram's protocol."""
 
     # Its clients send additional fields, such as an engine's name.
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     index: str = Field("", description="The reference's name.")
-    corpus: str = Field("", description="The same, by its former name, which goes before.")
+    corpus: str = Field("", description="The same under its former name, which takes precedence.")
     query_type: str = Field(description="count, find or get_doc_by_rank.")
     query: str | None = None
-    query_ids: Any = Field(None, description="In place of query: token ids, as answers tell them.")
+    query_ids: Any = Field(
+        None, description="In place of query: token ids, as returned in answers."
+    )
     s: _Natural = Field(0, description="get_doc_by_rank: the shard.")
-    rank: _Natural = Field(0, description="get_doc_by_rank: a place of its suffix array.")
+    rank: _Natural = Field(0, description="get_doc_by_rank: a position in its suffix array.")
     max_disp_len: _Natural = Field(1000, description="get_doc_by_rank: words to show.")
 
 
 class Answered(BaseModel):
-    """What every answer holds."""
+    """Fields of every answer."""
 
     latency: float
     """In milliseconds."""
@@ -123,7 +125,7 @@ def _asked_words(state: State, asked: InfiniGramAsked) -> list[str]:
         raise NotAnswered(f"Please limit your input to <= {_MAX_CHARS} characters!")
     if " AND " in asked.query or " OR " in asked.query:
         raise NotAnswered(
-            "the operators AND and OR are not known here; send query_ids where they are words"
+            "the operators AND and OR are not supported; send query_ids if they are words"
         )
     return state.reference.settings.words(asked.query)
 
@@ -183,7 +185,7 @@ def _ranked(
         raise NotAnswered(f"s: there are {len(segments)} shards")
     low, high = segments[asked.s]
     if not low <= asked.rank < high:
-        raise NotAnswered("rank: the query does not stand there; ask find again")
+        raise NotAnswered("rank: the query does not occur there; call find again")
     shard = state.shards[asked.s]
     place = int(read_packed(state.suffixes(asked.s), asked.rank, asked.rank + 1)[0])
     number = int(np.searchsorted(shard.starts, place, side="right")) - 1

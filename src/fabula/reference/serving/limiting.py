@@ -26,11 +26,11 @@ def excluded(state: State, numbers: Sequence[int], limits: Limits) -> Sequence[i
     """The numbers of excluded documents, checked. Raises `TooLarge`, `Unfit`."""
     hold("documents excluded", len(numbers), limits.max_excluded)
     if max(numbers, default=-1) >= state.n_numbers:
-        raise Unfit("exclude: one is beyond the numbers of documents")
+        raise Unfit("exclude: one is beyond the document numbers")
     return numbers
 
 
 def hold(what: str, n: int, most: int) -> None:
     """Raise `TooLarge` if `n` exceeds the limit."""
     if n > most:
-        raise TooLarge(f"{n:,} {what}; a request may have {most:,}")
+        raise TooLarge(f"{n:,} {what}; the limit per request is {most:,}")

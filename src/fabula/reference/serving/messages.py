@@ -51,7 +51,7 @@ State = Annotated[
 ]
 Excluded = Annotated[
     list[Natural],
-    Field(description="Numbers of documents that do not count.", default_factory=list),
+    Field(description="Numbers of documents to ignore.", default_factory=list),
 ]
 
 
@@ -65,29 +65,29 @@ class _Answer(BaseModel):
 
 
 class Limits(_Answer):
-    """What one client, and all together, may ask for."""
+    """Limits per request, per client, and for the whole service."""
 
-    max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes of a request's body.")
-    max_words: int = Field(500_000, ge=1, description="Words of a request.")
-    max_grams: int = Field(2_000, ge=1, description="n-grams of a request.")
+    max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes per request body.")
+    max_words: int = Field(500_000, ge=1, description="Words per request.")
+    max_grams: int = Field(2_000, ge=1, description="n-grams per request.")
     max_places: int = Field(
         100_000,
         ge=0,
-        description="Places of an n-gram in a shard at which documents are looked up.",
+        description="Places per n-gram and shard at which documents are looked up.",
     )
     max_named: int = Field(
         200_000,
         ge=1,
-        description="Documents that an answer names, as n-grams times `limit`; one n-gram may "
-        "always ask for all of its own.",
+        description="Documents that an answer lists, as n-grams times `limit`; a single n-gram "
+        "may always request all of its own.",
     )
-    max_documents: int = Field(64, ge=1, description="Documents that a request fetches.")
+    max_documents: int = Field(64, ge=1, description="Documents per request.")
     max_excluded: int = Field(
         100_000, ge=0, description="Numbers that a request excludes, or ids that it looks up."
     )
-    n_per_s: int = Field(500, ge=0, description="Requests a second by each token; 0: any.")
-    n_at_once: int = Field(0, ge=0, description="Requests searched at a time; 0: one a CPU.")
-    n_waiting: int = Field(64, ge=0, description="Requests that wait for their turn.")
+    n_per_s: int = Field(500, ge=0, description="Requests per second and token; 0: unlimited.")
+    n_at_once: int = Field(0, ge=0, description="Requests searched in parallel; 0: one per CPU.")
+    n_waiting: int = Field(64, ge=0, description="Requests that wait in the queue.")
 
 
 class ErrorAnswer(_Answer):
@@ -97,7 +97,7 @@ class ErrorAnswer(_Answer):
 
 
 class About(_Answer):
-    """What is served. The words of requests are in the normal form that these settings give."""
+    """What is served. Words in requests must be in the normal form defined by these settings."""
 
     service: Literal["fabula-reference"]
     protocol: Literal[1]
@@ -110,10 +110,10 @@ class About(_Answer):
     punct: Literal["drop", "keep"]
     n_documents: Natural
     n_words: Natural
-    n_numbers: Natural = Field(description="Numbers of documents, removed ones included.")
+    n_numbers: Natural = Field(description="Numbers of documents, including removed ones.")
     removed: list[Natural] = Field(description="Numbers whose documents were removed, ascending.")
     written_by: list[str]
-    oldest: int | None = Field(None, description="The earliest year that a document says.")
+    oldest: int | None = Field(None, description="The earliest year given by a document.")
     youngest: int | None = Field(
         None, description="The last year in which a document can have been written, if known."
     )
@@ -121,7 +121,7 @@ class About(_Answer):
 
 
 class Health(_Answer):
-    """Whether requests are answered, and from which documents."""
+    """Whether the service is ready, and which documents it serves."""
 
     is_ready: bool
     name: str
@@ -129,7 +129,10 @@ class Health(_Answer):
     state: str
     n_reloads: Natural
     problem: str | None = Field(
-        description="Why what lies on the disk now cannot be served; the state before still is."
+        description=(
+            "Why the current state of the corpus on disk cannot be served; the previous state "
+            "still is."
+        )
     )
 
 
@@ -137,45 +140,47 @@ class HeldOutAnswer(_Answer):
     """How documents of the reference score against the rest, as `reference measure` wrote it."""
 
     groups: list[dict[str, object]] = Field(
-        description="A distribution for each way to measure; none if it was not measured."
+        description="A distribution for each way of measuring; empty if it was not measured."
     )
 
 
 class MatchAsked(_Message):
-    """How long are the longest n-grams that begin at these places?"""
+    """Ask for the length of the longest n-gram that begins at each of these places."""
 
     state: State
-    words: list[str] = Field(description="Different words, in normal form.")
+    words: list[str] = Field(description="Distinct words, in normal form.")
     places: list[Natural] = Field(
-        description="The text: by place the number of its word in `words`, counted from 1; 0 is a "
-        "gap over which no n-gram goes."
+        description="The text: for each position, the number of its word in `words`, counted from "
+        "1; 0 is a gap that no n-gram crosses."
     )
     exclude: Excluded
 
 
 class MatchAnswer(_Answer):
     state: State
-    lengths: list[Natural] = Field(description="By place, words of the longest n-gram; 0: none.")
+    lengths: list[Natural] = Field(
+        description="For each position, the length of the longest n-gram in words; 0: none."
+    )
 
 
 class FindAsked(_Message):
-    """Where does each n-gram stand?"""
+    """Ask where each n-gram occurs."""
 
     state: State
     grams: list[Annotated[list[str], Field(min_length=1)]] = Field(
         description="n-grams of words in normal form."
     )
-    limit: Natural = Field(description="Documents to name of each n-gram.")
-    max_places: Natural = Field(description="Places to look at in each shard.")
+    limit: Natural = Field(description="Documents to list per n-gram.")
+    max_places: Natural = Field(description="Places to check in each shard.")
     exclude: Excluded
 
 
 class FoundAnswer(_Answer):
-    """Where an n-gram stands."""
+    """Where an n-gram occurs."""
 
     count: Natural
-    n_places: Natural = Field(description="Its places that were looked at.")
-    n_documents: Natural = Field(description="Different documents at those places.")
+    n_places: Natural = Field(description="The number of its places that were checked.")
+    n_documents: Natural = Field(description="Distinct documents at those places.")
     numbers: list[Natural] = Field(description="The first of these documents, ascending.")
     places: list[Natural] = Field(description="The first word of its first place in each, from 0.")
 
@@ -186,7 +191,7 @@ class FindAnswer(_Answer):
 
 
 class DocumentsAsked(_Message):
-    """What are the documents of these numbers?"""
+    """Ask for the documents with these numbers."""
 
     state: State
     numbers: list[Natural]
@@ -208,7 +213,7 @@ class DocumentsAnswer(_Answer):
 
 
 class IdsAsked(_Message):
-    """Which numbers have the documents with these ids?"""
+    """Ask for the numbers of the documents with these ids."""
 
     state: State
     ids: list[str]
@@ -216,21 +221,21 @@ class IdsAsked(_Message):
 
 class IdsAnswer(_Answer):
     state: State
-    numbers: list[list[Natural]] = Field(description="By id, ascending; none where it is unknown.")
+    numbers: list[list[Natural]] = Field(description="By id, ascending; null where it is unknown.")
 
 
 Kind = Annotated[
     str,
     Field(
         max_length=200,
-        description="How documents are cut into passages: words of each, words that two share, and "
-        "the list of stop words.",
+        description="How documents are split into passages: words in each, words that two share, "
+        "and the list of stop words.",
     ),
 ]
 
 
 class PassagesAsked(_Message):
-    """Are there passages of this kind, to search near matches in?"""
+    """Ask whether there are passages of this kind, for near matches."""
 
     state: State
     key: Kind
@@ -239,11 +244,11 @@ class PassagesAsked(_Message):
 class PassagesAnswer(_Answer):
     state: State
     n_passages: Natural
-    n_vocabularies: list[Natural] = Field(description="By shard, its different words.")
+    n_vocabularies: list[Natural] = Field(description="The distinct words of each shard.")
 
 
 class HoldersAsked(_Message):
-    """How many passages hold each of these words?"""
+    """Ask how many passages contain each of these words."""
 
     state: State
     key: Kind
@@ -256,13 +261,15 @@ class HoldersAnswer(_Answer):
 
 
 class BestAsked(_Message):
-    """Which passages are most like each of these texts, by BM25?"""
+    """Ask for the passages most similar to each of these texts, by BM25."""
 
     state: State
     key: Kind
-    terms: list[str] = Field(description="The different content words of all texts, sorted.")
-    weights: list[float] = Field(description="How much each counts.")
-    texts: list[list[Natural]] = Field(description="By text, which of `terms` it holds, from 0.")
+    terms: list[str] = Field(description="The distinct content words of all texts, sorted.")
+    weights: list[float] = Field(description="The weight of each term.")
+    texts: list[list[Natural]] = Field(
+        description="For each text, which of `terms` it contains, from 0."
+    )
     n_passages: Natural
     exclude: Excluded
 
@@ -271,7 +278,7 @@ class BestFound(_Answer):
     """The best passages for a text, in the order of the reference."""
 
     shards: list[Natural]
-    passages: list[Natural] = Field(description="Which passage of its shard.")
+    passages: list[Natural] = Field(description="The index of the passage in its shard.")
     scores: list[float]
 
 
@@ -281,7 +288,7 @@ class BestAnswer(_Answer):
 
 
 class ReadAsked(_Message):
-    """What do these passages of a shard say?"""
+    """Ask for the text of these passages of a shard."""
 
     state: State
     key: Kind
@@ -291,14 +298,14 @@ class ReadAsked(_Message):
 
 class ReadAnswer(_Answer):
     state: State
-    numbers: list[Natural] = Field(description="By passage, its document.")
-    first_words: list[Natural] = Field(description="Which word of the document it begins with.")
+    numbers: list[Natural] = Field(description="The document of each passage.")
+    first_words: list[Natural] = Field(description="The index of its first word in the document.")
     lengths: list[Natural] = Field(description="In words.")
-    tokens: list[Natural] = Field(description="Word ids, one passage after the other.")
+    tokens: list[Natural] = Field(description="Word ids, all passages concatenated.")
 
 
 class WordsAsked(_Message):
-    """Which words do these ids of a shard stand for?"""
+    """Ask for the words of these ids of a shard."""
 
     state: State
     key: Kind
@@ -312,7 +319,7 @@ class WordsAnswer(_Answer):
 
 
 class BatchAsked(_Message):
-    """How much of these plain texts stands in the reference?"""
+    """Ask how much of these plain texts occurs in the reference."""
 
     texts: list[str]
     exclude: Excluded
@@ -321,7 +328,7 @@ class BatchAsked(_Message):
 
 class BatchText(_Answer):
     """The words of a text: where each begins and ends, in characters (code points, half-open), and
-    how many words from it on stand in the reference in a row."""
+    how many consecutive words from there occur in the reference."""
 
     starts: list[Natural]
     ends: list[Natural]

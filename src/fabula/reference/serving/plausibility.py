@@ -23,15 +23,14 @@ def refusal(url: str, error: Refused) -> Exception:
     """The error to raise, with advice to the user."""
     if error.status in (401, 403):
         return InputError(
-            f"{url} does not let you in ({error}); put the token that you were given into the "
-            f"environment variable {TOKEN}"
+            f"{url}: access denied ({error}); set the environment variable {TOKEN} to your token"
         )
     if error.status == 409:
         return CorpusError(
-            f"{url}: its documents changed while they were searched; run the command again (with "
-            f"another `out`, or `restart`)"
+            f"{url}: its documents changed during the search; run the command again (with another "
+            "`out`, or `restart`)"
         )
-    return LookupFailed(f"{url} refused to look this up: {error}")
+    return LookupFailed(f"{url} refused the look-up: {error}")
 
 
 def read_answer(kind: type[M], reply: Reply) -> M | str:

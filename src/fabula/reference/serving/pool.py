@@ -30,7 +30,7 @@ class Workers:
         """Queue `work` and return its result, or raise its exception. Raises `Full`."""
         with self._lock:
             if self._n_held >= self._n_most:
-                raise Full("too many requests at a time")
+                raise Full("too many requests in parallel")
             self._n_held += 1
         try:
             future = self._pool.submit(work)

@@ -88,7 +88,7 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
 def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages.MatchAnswer:
     hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
     if max(asked.places, default=0) > len(asked.words):
-        raise Unfit("places: one is beyond the words that were given")
+        raise Unfit("places: one is beyond the given words")
     exclude = excluded(state, asked.exclude, limits)
     lengths = state.reference.local.match(
         asked.words, np.array(asked.places, np.int32), exclude=exclude

@@ -149,7 +149,7 @@ class ServedPassages:
         for some in _pieces(ids, self._asking.limits.max_words):
 
             def fault(answer: messages.WordsAnswer, n: int = len(some)) -> str | None:
-                return None if len(answer.words) == n else "other words than asked"
+                return None if len(answer.words) == n else "words that were not requested"
 
             body = self._asking.body(messages.WordsAsked, key=self._key, shard=shard, ids=some)
             found += self._asking.ask("v1/passages/words", body, messages.WordsAnswer, fault).words

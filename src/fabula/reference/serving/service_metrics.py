@@ -28,19 +28,17 @@ class Metrics:
         )
         self.seconds = Histogram(
             "fabula_request_seconds",
-            "Seconds from a request to the end of its answer.",
+            "Seconds from a request to the end of its response.",
             ["endpoint"],
             buckets=_BUCKETS_S,
             registry=self.registry,
         )
-        self.words = Counter(
-            "fabula_words_searched", "Words that were looked up.", registry=self.registry
-        )
+        self.words = Counter("fabula_words_searched", "Words looked up.", registry=self.registry)
         self.in_flight = Gauge(
-            "fabula_requests_in_flight", "Requests being answered.", registry=self.registry
+            "fabula_requests_in_flight", "Requests in progress.", registry=self.registry
         )
         self.reloads = Counter(
-            "fabula_reloads", "Changed corpora that were put in service.", registry=self.registry
+            "fabula_reloads", "Changed corpora put in service.", registry=self.registry
         )
         self.shards = Gauge("fabula_shards", "Shards in service.", registry=self.registry)
         self.documents = Gauge("fabula_documents", "Documents in service.", registry=self.registry)

@@ -120,7 +120,10 @@ class States:
             except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
                 # Inconsistent files may raise any of these errors.
                 if self.problem is None:
-                    self._say(f"what changed cannot be served, the state before is: {error}")
+                    self._say(
+                        "the changed corpus cannot be served, so the previous state still is: "
+                        f"{error}"
+                    )
                 self.problem = str(error) or type(error).__name__
                 return False
             self.problem = None

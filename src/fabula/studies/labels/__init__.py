@@ -90,8 +90,8 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
     if not language.endswith(".toml"):
         if language not in LANGUAGES:
             raise InputError(
-                f"there is no language {language!r}; there are {', '.join(LANGUAGES)}, or a file "
-                f"of your own that ends in .toml"
+                f"unknown language {language!r}; use one of {', '.join(LANGUAGES)}, or your own "
+                "file that ends in .toml"
             )
         return Labels(tomllib.loads((_HERE / f"{language}.toml").read_text(encoding="utf-8")))
     path = (folder or Path()) / language
@@ -127,7 +127,7 @@ def _fault(words: Mapping[str, Any]) -> str | None:
             except ValueError as error:
                 return f"{key}: {error}"
             if more := fields - set().union(*map(_fields, _texts_of(english))):
-                return f"{key}: there is no value {{{min(more)}}}"
+                return f"{key}: unknown placeholder {{{min(more)}}}"
     if not _LANGUAGE.fullmatch(words["language"]):
         return f"language: {words['language']!r} is not a language such as de"
     for id_, own in words["items"].items():

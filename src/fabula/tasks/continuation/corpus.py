@@ -95,7 +95,7 @@ class Corpus:
         row = _manifest(folder)
         if row is None:
             raise InputError(
-                f"{folder}: holds no training corpus; run "
+                f"{folder}: contains no training corpus; run "
                 f"`fabula continuation train TEXTS --out {folder}`"
             )
         TRAINING.check(row, folder / _MANIFEST)
@@ -146,14 +146,14 @@ def build_corpus(
             cased.update(read["cased"])
             report(f"{sum(row['n_sentences'] for row in infos):,} sentences")
         if not sum(info["n_sentences"] for info in infos):
-            raise InputError("the texts hold no sentence to learn from")
+            raise InputError("the texts contain no sentences to train on")
         content = ",".join([str(min_count), *(info["digest"] for info in infos)])
         digest = hashlib.sha256(content.encode()).hexdigest()[:12]
         vocabulary = Vocabulary.of(counts, cased, min_count)
         if not vocabulary.are_words().any():
             raise InputError(
-                f"no word occurs {min_count} times in the texts; give more of them, or lower "
-                f"`min_count`"
+                f"no word occurs {min_count} times in the texts; add more texts, or lower "
+                "`min_count`"
             )
         before = _manifest(out) or {}
         TRAINING.check(before, out / _MANIFEST, replaces=True)

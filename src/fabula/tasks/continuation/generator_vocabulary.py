@@ -96,7 +96,7 @@ class Vocabulary:
             words, shown = [row[0] for row in rows], [row[2] for row in rows]
         except (OSError, ValueError) as error:
             raise InputError(
-                f"{path}: no vocabulary of `fabula continuation train`; train again"
+                f"{path}: not a vocabulary of `fabula continuation train`; train again"
             ) from error
         return cls._of(words, counts, shown)
 

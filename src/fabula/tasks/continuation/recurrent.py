@@ -91,18 +91,18 @@ class Recurrent:
             saved = torch.load(path, map_location="cpu", weights_only=True)
         except FileNotFoundError as error:
             raise CorpusError(
-                f"{corpus.folder}: no recurrent network is trained there; run `fabula "
-                f"continuation train` with `kind` recurrent"
+                f"{corpus.folder}: contains no recurrent network; run `fabula continuation train` "
+                "with `kind` recurrent"
             ) from error
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
             raise CorpusError(f"{path}: is damaged; train again with `restart`") from error
         if not isinstance(saved, dict) or "vocabulary" not in saved:
-            raise CorpusError(f"{path}: holds no recurrent network; {NETWORK.remedy}")
+            raise CorpusError(f"{path}: contains no recurrent network; {NETWORK.remedy}")
         NETWORK.check(saved, path)
         if saved["vocabulary"] != corpus.digest:
             raise CorpusError(
-                f"{path}: was trained on other texts than those of the folder now; train again "
-                f"with `restart`"
+                f"{path}: trained on other texts than those now in the folder; train again with "
+                "`restart`"
             )
         shape = Network(**saved["shape"])
         network = network_of(shape, len(corpus.vocabulary))

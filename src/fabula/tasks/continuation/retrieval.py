@@ -107,8 +107,8 @@ class CaseIndex:
         folder = corpus.folder / _FOLDER
         if _digest_of(folder) != corpus.digest:
             raise CorpusError(
-                f"{corpus.folder}: no case index of these texts; run `fabula continuation train` "
-                f"with `kind` case"
+                f"{corpus.folder}: contains no case index of these texts; run "
+                "`fabula continuation train` with `kind` case"
             )
         try:
             self._shards = [
@@ -155,5 +155,5 @@ class CaseBased:
         tokens = self._corpus.vocabulary.encode(context[-1] if context else "")
         found = self._index.nearest(tokens)
         if found is None:
-            raise LookupFailed("no sentence of the corpus shares a word with the last one")
+            raise LookupFailed("no sentence of the corpus shares a word with the last sentence")
         return self._corpus.shards[found.shard].sentence(found.sentence + 1)

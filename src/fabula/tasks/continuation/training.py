@@ -149,7 +149,10 @@ class _Run:
         order = np.random.default_rng([training.seed, 0]).permutation(len(stories))
         n_held = max(1, len(stories) // _HELD_OUT)
         if len(stories) <= n_held:
-            raise InputError("the texts hold one story only; one is to learn from, one to test")
+            raise InputError(
+                "the texts contain only one story; training needs at least two, one of them for "
+                "testing"
+            )
         self._held = [stories[k] for k in order[:n_held]]
         self._stories = [stories[k] for k in order[n_held:]]
 
@@ -171,8 +174,8 @@ class _Run:
         NETWORK.check(saved, path)
         if saved["signature"] != self.signature:
             raise InputError(
-                f"{path}: a training with other settings stopped here ({saved['signature']}); "
-                f"repeat its command, or start over with `restart`"
+                f"{path}: contains interrupted training with other settings "
+                f"({saved['signature']}); repeat its command, or start over with `restart`"
             )
         self._network.load_state_dict(saved["network"])
         self._optimiser.load_state_dict(saved["optimiser"])

@@ -201,8 +201,8 @@ class Asked:
         advice = self.advice
         reason = max(advice.missing, key=advice.missing.__getitem__)
         return ModelError(
-            f"{advice.model} gave no answer on {advice.document.id}: {explain(reason)}"
-            f"{f' ({self.note})' if self.note else ''}; ask another model, or give it the "
+            f"{advice.model} gave no answer about {advice.document.id}: {explain(reason)}"
+            f"{f' ({self.note})' if self.note else ''}; use another model, or submit the "
             f"draft in parts"
         )
 
@@ -220,7 +220,7 @@ async def advise(
     Raises `InputError` for a draft without words, `ModelError` if every call failed.
     """
     if not TextSettings().has_words(document.text):
-        raise InputError(f"{document.id}: holds no words")
+        raise InputError(f"{document.id}: contains no words")
     asked = await ask(document, model, plan, encoder, meter=meter)
     if not asked.advice.n_answers:
         raise asked.no_answer()
@@ -341,7 +341,7 @@ def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
     for one in measurements:
         quotations = one.details.get("quotations")
         if one.rubric != "advice" or not one.rationale or not quotations:
-            raise InputError("`since` needs what an earlier `fabula feedback for --out` wrote")
+            raise InputError("`since` requires output of an earlier `fabula feedback for --out`")
         was = tuple((span.start, span.end) for span in one.evidence)
         found.append(Earlier(one.rationale, str(quotations[0]), was=was))
     return found

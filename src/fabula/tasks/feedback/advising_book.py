@@ -56,8 +56,8 @@ def chapters_to_read(document: Document) -> list[_Chapter]:
     ]
     if len(found) < 2:
         raise InputError(
-            f"{document.id}: no two chapters were found; mark their headings (`# Chapter 1`), or "
-            f"leave out `by_chapter`"
+            f"{document.id}: fewer than two chapters were found; mark their headings ("
+            "`# Chapter 1`), or leave out `by_chapter`"
         )
     return found
 

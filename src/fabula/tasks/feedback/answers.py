@@ -108,7 +108,7 @@ def read_answers(
     given = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
     missing = Counter(reason for reason in reasons if reason is not None)
     if not given:
-        raise InputError("there is no answer to measure")
+        raise InputError("no answers to measure")
     known_words: dict[str, int] = {}
     words_of = tokeniser(tokens)
     parts: list[NDArray[np.int64]] = []

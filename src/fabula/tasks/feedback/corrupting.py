@@ -376,18 +376,18 @@ def _back_translated(
 ) -> dict[str, Any] | LeftOut:
     method = "backtranslate"
     if rounds is None:
-        return LeftOut(story.id, method, "no translator was named")
+        return LeftOut(story.id, method, "no translator was set")
     if not rounds.texts:
-        reason = "the translator ran wild in the first round"
+        reason = "the translation degenerated in the first round"
         if rounds.reason is not None:
-            reason = f"there was no translation in the first round ({rounds.reason})"
+            reason = f"the first round produced no translation ({rounds.reason})"
         elif rounds.foreign_round is not None:
-            reason = "its translation has words that are not English in the first round"
+            reason = "the translation of the first round contains words that are not English"
         return LeftOut(story.id, method, reason)
     text = rounds.texts[-1]
     edits = edits_between(story.text, text)
     if not any(edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits):
-        return LeftOut(story.id, method, "translation changed nothing")
+        return LeftOut(story.id, method, "the translation is identical")
     changed, record = apply_edits(story.text, edits)
     n = len(rounds.texts)
     times = "once" if n == 1 else f"{dict(enumerate(_NUMBERS, 2)).get(n, n)} times"

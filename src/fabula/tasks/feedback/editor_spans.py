@@ -78,12 +78,12 @@ def read_edits(paths: Sequence[Path]) -> EditedTexts:
             text, edits = row.get("preedit"), row.get("fine_grained_edits")
             if not (isinstance(text, str) and isinstance(edits, list)):
                 raise InputError(
-                    f"{where}: no text 'preedit' with a list 'fine_grained_edits'; give a file of "
-                    f"editors' spans as LAMP is released"
+                    f"{where}: needs a text 'preedit' and a list 'fine_grained_edits'; use "
+                    "editors' spans in the format of the LAMP release"
                 )
             editor = str(row.get("id", path.stem)).partition("_")[0]
             if editor in spans[_key(text)]:
-                raise InputError(f"{where}: {editor} has edited this text before")
+                raise InputError(f"{where}: {editor} already edited this text earlier in the file")
             found: list[Span] = []
             for edit in edits:
                 words = edit.get("originalText") if isinstance(edit, dict) else None
@@ -100,7 +100,7 @@ def read_edits(paths: Sequence[Path]) -> EditedTexts:
             shift = len(text) - len(text.lstrip())
             spans[_key(text)][editor] = merged((max(0, a - shift), b - shift) for a, b in found)
     if not spans:
-        raise InputError(f"{', '.join(map(str, paths))}: hold no edited texts")
+        raise InputError(f"{', '.join(map(str, paths))}: no edited texts found")
     content = b"".join(path.read_bytes() for path in paths)
     digest = hashlib.sha256(content).hexdigest()[:8]
     return EditedTexts(spans, n_edits, n_unplaced, digest)
@@ -117,7 +117,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error})") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path}: is not a list of edited texts")
+        raise InputError(f"{path}: not a list of edited texts")
     return rows
 
 
@@ -172,7 +172,7 @@ def score_edits(
         for changed in filter(None, edited.spans[text].values()):
             side.compare(text, marked, changed)
     if not models:
-        raise InputError("no answer is about an edited text of `edits`")
+        raise InputError("no answer is about a text edited in `edits`")
     for name, side in models.items():
         yield _score(name, side, seed, signature)
     editors: dict[str, _Side] = defaultdict(_Side)

@@ -62,15 +62,15 @@ def read_corrupted(path: Path) -> list[dict[str, Any]]:
         for name in ("id", "story_id", "method", "text", "original"):
             if not isinstance(row.get(name), str):
                 raise InputError(
-                    f"{path}, line {number}: no text {name!r}; give what `fabula feedback corrupt` "
-                    f"writes"
+                    f"{path}, line {number}: no text {name!r}; use the output of "
+                    "`fabula feedback corrupt`"
                 )
         if row["id"] in seen:
             raise InputError(f"{path}, line {number}: the id {row['id']!r} occurs twice")
         seen.add(row["id"])
         rows.append(row)
     if not rows:
-        raise InputError(f"{path}: holds no stories")
+        raise InputError(f"{path}: contains no stories")
     return rows
 
 

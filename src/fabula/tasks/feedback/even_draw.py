@@ -52,12 +52,14 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     """
     given = [row for row in rows if not is_withheld(row)]
     if n > len(given):
-        raise InputError(f"`n_pieces` {n:,}: there are {len(given):,} pieces to draw from")
+        raise InputError(f"`n_pieces` {n:,}: there are only {len(given):,} pieces to sample from")
     pools: dict[tuple[str, ...], list[int]] = {}
     for place, row in enumerate(given):
         lacking = [name for name in by if row.get(name) is None]
         if lacking:
-            raise InputError(f"{feedback_id(row)}: has no {lacking[0]!r} to draw evenly by")
+            raise InputError(
+                f"{feedback_id(row)}: has no {lacking[0]!r}, which even sampling needs"
+            )
         pools.setdefault(tuple(str(row[name]) for name in by), []).append(place)
     ranks = [_draw(seed, feedback_id(row)) for row in given]
     left = {cell: sorted(places, key=ranks.__getitem__) for cell, places in pools.items()}

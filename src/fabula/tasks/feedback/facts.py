@@ -264,10 +264,10 @@ def check_fact(story: Narration, fault: Fault, changed: Narration) -> str | None
         return check_statements(story, fault, changed)
     new, key, place = (fault.details[name] for name in ("new", "key", "place"))
     if re.search(rf"(?<!\w){re.escape(new)}(?!\w)", story.text, re.IGNORECASE):
-        return "the new word was there before"
+        return "the new word already occurred before"
     if changed.text[place : place + len(new)] != new:
-        return "the new word is not at its place"
+        return "the new word is not in its place"
     before = [one.start for one in mentioned_facts(changed) if one.key == key]
     if not before or max(before) >= place:
-        return "the story does not say the fact before, and then no more"
+        return "the fact is not stated before the place, or is stated again after it"
     return None

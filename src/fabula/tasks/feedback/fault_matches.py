@@ -343,7 +343,7 @@ def fault_places(
     for edit in edits:
         start, end = edit["text"]
         if story[start:end] != edit["is"]:
-            raise InputError(f"{where}: the recorded change is of another text")
+            raise InputError(f"{where}: the recorded change belongs to another text")
         if story[start:end].strip():
             places.append((start, end))
         elif str(edit["was"]).strip():

@@ -58,4 +58,4 @@ def plant_fault(
         if why_not is None:
             record = {"edits": edits, "kind": fault.kind, "beyond_paper": True, **fault.details}
             return text, record | {"what": fault.what}
-    return f"no change stood the check ({why_not})"
+    return f"no change passed the check ({why_not})"

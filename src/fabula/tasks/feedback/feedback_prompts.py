@@ -126,7 +126,8 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
     template = prompts.prompts[name]
     if n_shots not in (0, len(prompts.examples)):
         raise InputError(
-            f"`shots` {n_shots}: there are {len(prompts.examples)} examples; ask with all or none"
+            f"`shots` {n_shots}: there are {len(prompts.examples)} examples; use all of them "
+            "or none"
         )
     dash = "- " if name in prompts.bulleted else ""
     parts = [
@@ -183,13 +184,13 @@ def published_prompts(path: Path) -> PromptSet:
         whole = body[: body.rfind("Feedback:") + len("Feedback:")].strip()
         if whole.count("<STORY>") != 1 or not whole.endswith("Feedback:"):
             raise InputError(
-                f"{path}: the prompt {title!r} of appendix B is not in it, with <STORY> and "
-                f"Feedback:; give the paper's text as .txt or .md, or prompts as .toml"
+                f"{path}: does not contain the prompt {title!r} of appendix B with <STORY> and "
+                "Feedback:; use the paper's text as .txt or .md, or prompts as .toml"
             )
         prompts[name] = _spaced(whole).replace("<STORY>", "{story}")
     examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
     if len(examples) != _N_EXAMPLES:
-        raise InputError(f"{path}: the two examples of appendix B are not in it")
+        raise InputError(f"{path}: does not contain the two examples of appendix B")
     return PromptSet(
         prompts=prompts,
         bulleted=PROMPTS.bulleted,
@@ -219,10 +220,12 @@ def load_prompts(path: Path) -> PromptSet:
         raise InputError(f"`prompt_file` {path}: cannot be read as TOML ({error})") from error
     prompts = content.get("prompts")
     if not isinstance(prompts, dict) or not prompts:
-        raise InputError(f"{path}: no table [prompts] with a template for each prompt")
+        raise InputError(f"{path}: needs a table [prompts] with a template for each prompt")
     for name, template in prompts.items():
         if not isinstance(template, str) or template.count("{story}") != 1:
-            raise InputError(f"{path}: the prompt {name!r} must be a text with one {{story}} in it")
+            raise InputError(
+                f"{path}: the prompt {name!r} must be a text that contains {{story}} exactly once"
+            )
     named = {key: content.get(key, []) for key in ("bulleted", "one_sentence")}
     for key, names in named.items():
         if not isinstance(names, list) or not set(map(str, names)) <= set(prompts):

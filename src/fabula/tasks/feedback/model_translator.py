@@ -66,8 +66,8 @@ class ModelTranslator:
             return self._held.run(self._all(texts))
         except CallFailed as error:
             raise ModelError(
-                f"a translation failed: {error}; what was written is kept, run the same command "
-                f"again to resume"
+                f"a translation failed: {error}; finished translations are kept, run the same "
+                "command again to resume"
             ) from error
 
     async def _all(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
@@ -120,7 +120,7 @@ def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
     if not unframed(answer.text, has_title=True).text:
         return explain("no_answer")
     if answer.stop == "length":
-        return f"the answer was cut at {sampling.max_tokens} tokens"
+        return f"the answer was cut off at {sampling.max_tokens} tokens"
     return None
 
 

@@ -33,7 +33,7 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
         (name, places, [o for o in others if o[0] != name[0]]) for name, places, others in called
     ] or kinds_called(story)
     if not called:
-        return "it calls nobody by a first name, or by what they are, that is certain"
+        return "nobody in it is certain to be called by a first name, or by what they are"
     for name, places, others in called:
         late = [
             place
@@ -44,7 +44,7 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
         if late and others:
             place = late[int(rng.integers(len(late)))]
             return _renamed(story, name, others[int(rng.integers(len(others)))], place)
-    return "it names nobody three times, and once of them past its first third"
+    return "nobody in it is named three times, one of them after its first third"
 
 
 def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:
@@ -77,11 +77,11 @@ def check_name(story: Narration, fault: Fault, changed: Narration) -> str | None
     """Why a story does not have the fault; None if it has."""
     old, new, place = (fault.details[key] for key in ("old", "new", "place"))
     if changed.text[:place] != story.text[:place]:
-        return "something before the place changed"
+        return "the text before the place changed"
     if re.search(rf"(?<!\w){re.escape(new)}(?!\w)", story.text, re.IGNORECASE):
-        return "the new name was there before"
+        return "the new name already occurred before"
     if re.search(rf"(?<!\w){re.escape(old)}(?!\w)", changed.text[place:], re.IGNORECASE):
-        return "the old name is still there after the place"
+        return "the old name still occurs after the place"
     if len(_mentions(old, changed.text[:place])) < _MIN_MENTIONS:
-        return "the old name is not there before the place"
-    return None if _mentions(new, changed.text[place:]) else "the new name is not at the place"
+        return "the old name does not occur before the place"
+    return None if _mentions(new, changed.text[place:]) else "the new name is not in its place"

@@ -31,7 +31,7 @@ __all__ = ["check_motive", "check_statements", "pair_fault", "plant_motive", "pl
 def plant_statements(story: Narration, rng: np.random.Generator) -> Fault | str:
     """Plant a sentence in each half; the second contradicts the fact that the first states."""
     if story.main_tense == "unclear":
-        return "it states no fact twice, and is told neither in the past nor in the present"
+        return "it states no fact twice, and is told in neither the past nor the present"
     who = protagonist(story)
     found = _planted(story, "facts", who, rng) or (who and _planted(story, "facts", None, rng))
     return found or "it states no fact twice, and none can be planted in both halves"
@@ -40,10 +40,10 @@ def plant_statements(story: Narration, rng: np.random.Generator) -> Fault | str:
 def plant_motive(story: Narration, rng: np.random.Generator) -> Fault | str:
     """Plant what a person wants in the first half, and the opposite in the second."""
     if story.main_tense == "unclear":
-        return "it is told neither in the past nor in the present"
+        return "it is told in neither the past nor the present"
     who = protagonist(story)
     if who is None:
-        return "nobody is certain in it whom a motive could be given"
+        return "it contains nobody who can safely be given a motive"
     found = _planted(story, "motives", who, rng)
     return found or "no motive can be planted in both halves"
 
@@ -115,13 +115,13 @@ def check_statements(story: Narration, fault: Fault, changed: Narration) -> str 
     first, second = fault.details["planted"]
     at, place = fault.details["stated"][0], fault.details["place"]
     if changed.text[at : at + len(first)] != first:
-        return "the first planted sentence is not at its place"
+        return "the first planted sentence is not in its place"
     if changed.text[place : place + len(second)] != second:
-        return "the second planted sentence is not at its place"
+        return "the second planted sentence is not in its place"
     if at + len(first) >= place:
-        return "the second planted sentence is not after the first"
+        return "the second planted sentence does not come after the first"
     return (
-        "what is planted was there before"
+        "the planted text already occurred before"
         if places_of(fault.details["thing"], story.text)
         else None
     )
@@ -131,5 +131,5 @@ def check_motive(story: Narration, fault: Fault, changed: Narration) -> str | No
     """The same check, for a motive of a person who is mentioned before."""
     who, at = fault.details["person"], fault.details["stated"][0]
     if who is not None and not is_named_before(who, changed.text[:at]):
-        return "the person is not named before"
+        return "the person is not named earlier"
     return check_statements(story, fault, changed)

@@ -65,7 +65,7 @@ def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:
     for row in reversed(record):
         start, end = row["text"]
         if text[start:end] != row["is"]:
-            raise ValueError("the record is of another text")
+            raise ValueError("the record belongs to another text")
         text = text[:start] + row["was"] + text[end:]
     return text
 

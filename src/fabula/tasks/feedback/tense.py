@@ -36,7 +36,7 @@ _UNSURE_HEADS = word_set(
 def shift_tense(story: Narration, rng: np.random.Generator) -> Fault | str:
     """Put two to four consecutive sentences of narration from the past into the present."""
     if story.tense != "past":
-        return "it is not told in the past"
+        return "it is not told in the past tense"
     n = len(story.sentences)
     changes = [_sentence_in_present(story, k) for k in range(n)]
     # The middle: neither the first quarter nor the last.
@@ -51,7 +51,7 @@ def shift_tense(story: Narration, rng: np.random.Generator) -> Fault | str:
     if windows:
         k, length = windows[int(rng.integers(len(windows)))]
         return _shifted(story, k, [e for found in changes[k : k + length] for e in found or []])
-    return "no sentences midway could be told in the present for certain"
+    return "no sentences near its middle can safely be put into the present tense"
 
 
 def _shifted(story: Narration, k: int, edits: list[Edit]) -> Fault:
@@ -217,9 +217,9 @@ def check_tense(story: Narration, fault: Fault, changed: Narration) -> str | Non
     for edit in fault.edits:
         tag = tags.get(edit.start + shift)
         if tag not in _PRESENT_TAGS and not (tag == "MD" and edit.text.lower() in ("can", "ca")):
-            return f"a verb is not read as present ({edit.text})"
+            return f"a verb is not recognised as present ({edit.text})"
         shift += len(edit.text) - (edit.end - edit.start)
     start, end = fault.edits[0].start, fault.edits[-1].end + shift
     if any(tag == "VBD" and start <= at < end for at, tag in tags.items()):
-        return "a verb of the past is still there"
-    return None if changed.tense != "present" else "most of the story is in the present now"
+        return "a verb is still in the past tense"
+    return None if changed.tense != "present" else "most of the story is now in the present tense"

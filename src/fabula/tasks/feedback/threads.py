@@ -22,16 +22,16 @@ __all__ = ["check_thread", "plant_thread", "thread_fault"]
 def plant_thread(story: Narration, rng: np.random.Generator) -> Fault | str:
     """Plant a sentence in the first half that introduces a thing the story never mentions again."""
     if story.main_tense == "unclear":
-        return "it is told neither in the past nor in the present"
+        return "it is told in neither the past nor the present"
     who, threads = protagonist(story), bank()["threads"]
     things = [thing for thing in threads["things"] if not places_of(_noun(thing), story.text)]
     places = ends_of(story, 0 if who is None else who.place)
     if who is not None and not places:
         who, places = None, ends_of(story, 0)
     if not things:
-        return "all things that could be planted are in it already"
+        return "it already contains everything that could be planted"
     if not places:
-        return "no sentence of its first half can be followed by another"
+        return "no sentence of its first half allows another to follow"
     thing = things[int(rng.integers(len(things)))]
     templates = threads["nameless" if who is None else "sentences"]
     template = templates[int(rng.integers(len(templates)))]
@@ -61,10 +61,10 @@ def check_thread(story: Narration, fault: Fault, changed: Narration) -> str | No
     """Why a story does not have the fault; None if it has."""
     thing, planted, place = (fault.details[name] for name in ("thing", "planted", "place"))
     if changed.text[place : place + len(planted)] != planted:
-        return "the planted sentence is not at its place"
+        return "the planted sentence is not in its place"
     if places_of(thing, story.text) or len(places_of(thing, changed.text)) != 1:
         return "the planted thing is mentioned elsewhere"
     who = fault.details["person"]
     if who is not None and not is_named_before(who, story.text[:place]):
-        return "the person is not named before"
+        return "the person is not named earlier"
     return None

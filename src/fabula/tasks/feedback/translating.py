@@ -123,7 +123,8 @@ class Apertium(_AlwaysOpen):
         for pair in (there, back):
             if pair not in known.stdout.split():
                 raise ModelError(
-                    f"Apertium has no pair {pair}; it has {', '.join(known.stdout.split())}"
+                    f"Apertium does not have the pair {pair}; available: "
+                    f"{', '.join(known.stdout.split())}"
                 )
         self._pairs = there, back
         self.name = f"apertium-{there}@{_package_version(there)}"
@@ -186,8 +187,8 @@ class Marian(_AlwaysOpen):
                 self._models.append((MarianTokenizer.from_pretrained(name), model))
             except (OSError, ValueError) as error:
                 raise ModelError(
-                    f"the Marian model {name} cannot be had ({str(error).splitlines()[0]}); name "
-                    f"a folder that holds it"
+                    f"cannot load the Marian model {name} ({str(error).splitlines()[0]}); use a "
+                    "folder that contains it"
                 ) from error
         self.name = f"marian({Path(there).name},{Path(back).name})"
 
@@ -283,11 +284,11 @@ def open_translator(
         return Apertium(*both) if kind == "apertium" else Marian(*both)
     if not is_model(spec):
         raise InputError(
-            f"`translator` {spec}: write apertium, marian, either with :THERE,BACK, or a model: "
-            f"local, a path to a .gguf file, a URL, or provider/model"
+            f"`translator` {spec}: must be apertium or marian, optionally with :THERE,BACK, or a "
+            "model: local, a path to a .gguf file, a URL, or provider/model"
         )
     if not language.strip():
-        raise InputError("`translator_language`: name a language, such as German")
+        raise InputError("`translator_language`: must name a language, such as German")
     # Imported here, since that module imports this one.
     from fabula.models import open_model
     from fabula.tasks.feedback.model_translator import ModelTranslator

@@ -123,14 +123,14 @@ class FaultWriter:
             return self._held.run(in_turn(calls, self._model.n_parallel))
         except CallFailed as error:
             raise ModelError(
-                f"writing a fault failed: {error}; what was written is kept, run the same command "
-                f"again to resume"
+                f"writing a fault failed: {error}; finished faults are kept, run the same command "
+                "again to resume"
             ) from error
 
     async def _one(self, method: str, story: Narration) -> WrittenFault | str:
         prompt = fault_prompt(method, story)
         if prompt is None:
-            return "no sentence of it can be followed by another in each half"
+            return "no sentence in each half of it allows another to follow"
         why_not = ""
         for k in range(_TRIES):
             # Another seed makes it a different question for the cache too.
@@ -195,9 +195,9 @@ def _fault_of(method: str, story: Narration, answer: str) -> Fault | str:
     said = _fields(answer)
     thing, person = said.get("THING", "").rstrip("."), said.get("PERSON", "").rstrip(".") or None
     if len(thing.split()) != 1 or not thing.isalpha():
-        return "its answer names no thing in one word"
+        return "its answer does not name the thing in one word"
     if method == "motive" and person is None:
-        return "its answer names no person"
+        return "its answer does not name a person"
     numbered = [("AFTER", "SENTENCE")]
     if method != "thread":
         numbered.append(("SECOND AFTER", "SECOND SENTENCE"))
@@ -205,7 +205,7 @@ def _fault_of(method: str, story: Narration, answer: str) -> Fault | str:
     for late, (where, what) in enumerate(numbered):
         k, sentence = _number(said.get(where, "")), said.get(what, "")
         if k not in ends_of(story, 0, late=bool(late)):
-            return "its answer names no sentence that another can follow"
+            return "its answer does not name a sentence that another can follow"
         if (wrong := _wrong_with(sentence, story.text)) is not None:
             return wrong
         if not places_of(thing, sentence):
@@ -242,7 +242,7 @@ def _wrong_with(sentence: str, text: str) -> str | None:
     if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
         return f"its sentence has {len(words)} words"
     if not sentence[0].isupper() or sentence[-1] not in ".!?" or set('{}<>[]"“”') & set(sentence):
-        return "what it wrote is no sentence of narration"
+        return "what it wrote is not a sentence of narration"
     if re.search(r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)[.!?]\s", sentence):
         return "it wrote more than one sentence"
     theirs = [word.casefold() for word in re.findall(r"[\w’']+", text)]

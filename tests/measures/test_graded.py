@@ -108,6 +108,8 @@ def test_where_all_say_the_same_there_is_no_kappa() -> None:
     found = graded_agreement(said("m", "style", {"d1": 3.0}), labels, ESSAY)
     people, judge = found.people["style"], found.judges["m"]["style"]
     assert [people.kappa.value, people.alpha.value, people.icc.value] == [None] * 3
-    assert people.why_missing == dict.fromkeys(("kappa", "alpha", "icc"), "all said the same")
+    assert people.why_missing == dict.fromkeys(
+        ("kappa", "alpha", "icc"), "all answers are the same"
+    )
     assert people.similarity == 1
     assert (judge.kappa.value, judge.difference.value) == (None, None)

@@ -95,7 +95,7 @@ def test_what_is_common_elsewhere_is_left_out_and_not_corrected_for(tmp_path: Pa
     assert min(one.p_holm for one in found.phrases) == pytest.approx(smallest * found.n_tested)
     assert found.signature != alone.signature
     assert "ref@" in found.signature
-    assert any("3 phrases stand in ref (200 words" in line for line in found.remarks)
+    assert any("3 phrases occur in ref (200 words" in line for line in found.remarks)
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])

@@ -140,7 +140,7 @@ def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path) -> None:
         source=source,
     )
     said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
-    assert "years of its documents: no younger than 1918" in said
+    assert "years of its documents: up to 1918" in said
     assert "from pg19 (PG-19): about 1,000 words, seed 3" in said
     assert Manifest.read(tmp_path / "r").source == source
 

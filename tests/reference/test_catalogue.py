@@ -289,7 +289,7 @@ def test_json_lines_by_a_list_of_addresses(held: Holdings, known: Path, tmp_path
     # What a corpus says of a document beyond title, author and year is not kept.
     assert all(d.meta == {} for d in documents)
     assert reference.about.age == Age(None, 2024)
-    assert str(reference.about.age) == "no younger than 2024"
+    assert str(reference.about.age) == "up to 2024"
 
 
 def parquet(rows: list[dict[str, object]]) -> bytes:

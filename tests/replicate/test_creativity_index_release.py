@@ -140,7 +140,7 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
     assert found.claims[0].computed is not None
     assert found.claims[0].computed > 0
     shown = render(*analyses_tables(found))
-    assert "of 1 texts (1 human) documents that copy or quote them were left out" in shown
+    assert "for 1 texts (1 human), documents that copy or quote them were excluded" in shown
     assert "Echo : Plain" in shown
     json.dumps(analyses_json(found), allow_nan=False)
     with pytest.raises(InputError, match="no group Base by model; there are Echo, Plain, human"):

@@ -369,31 +369,32 @@ class BookInstrument:
     id, title, citation = "book", "The book, chapter by chapter", ""
     figures = (
         Figure("n_chapters", "Chapters", ".0f", "by their headings"),
-        Figure("n_scenes", "Scenes", ".0f", "parted by * * * or by more room than usual"),
+        Figure("n_scenes", "Scenes", ".0f", "separated by * * * or by extra space"),
         Figure("chapter_words", "Words in a chapter", ".0f", "the median"),
         Figure(
             "unevenness",
             "Unevenness of chapters",
             ".2f",
-            "how much their lengths differ: standard deviation over mean",
+            "variation of their lengths: standard deviation over mean",
         ),
         Figure(
             "repeated",
             "Repeated across chapters",
             ".1%",
-            f"words in runs of {_RUN} and more that stand in another chapter too",
+            f"words in runs of {_RUN} or more that also occur in another chapter",
         ),
-        Figure("n_characters", "People named", ".0f", "five times and more"),
+        Figure("n_characters", "People named", ".0f", "at least five times"),
     )
     methods = (
-        "Chapters and scenes were found by headings, separators and room between paragraphs. Of "
-        "each chapter, mean words a sentence and a paragraph and the share of words in quoted "
-        "speech were measured; pace is the mean of the three (the first two negated) in standard "
-        f"deviations over the chapters. Runs of {_RUN} and more words that two chapters have count "
-        "as repetition across the book. People were counted by their names, whose forms were "
-        "joined by rules; pronouns were not. A speech was given to whoever is named beside it with "
-        "a verb of saying. Who tells a "
-        "chapter, and in which tense, was told by pronouns and plain verbs outside quoted speech."
+        "Chapters and scenes were identified by headings, separators and the space between "
+        "paragraphs. For each chapter we measured mean words per sentence and per paragraph and "
+        "the share of words in quoted speech; pace is the mean of the three (the first two "
+        "negated) in standard deviations over the chapters. Runs of "
+        f"{_RUN} or more words that occur in two chapters count as repetition across the book. "
+        "People were counted by their names, whose forms were merged by rules; pronouns were not "
+        "counted. Speech was attributed to the person named beside it with a verb of saying. "
+        "The narrator's person and the tense of a chapter were determined from pronouns and plain "
+        "verbs outside quoted speech."
     )
 
     @property

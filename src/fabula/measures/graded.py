@@ -48,8 +48,8 @@ _METHODS = {
     "nominal": "Cohen kappa",
 }
 _OVER = "over pairs of raters, percentile bootstrap over documents"
-_SAME = "all said the same"
-_ALONE = "nobody answered with another"
+_SAME = "all answers are the same"
+_ALONE = "no document has answers from two people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
 def _why_no_icc(table: Values, level: str) -> str | None:
     """None if all answers are equal, or no document has two."""
     if level != "interval":
-        return "the answers are no numbers"
+        return "the answers are not numbers"
     if len(table) and np.isnan(table).any():
         return "not everybody answered about every document"
     if len(table) == 1:

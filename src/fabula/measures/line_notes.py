@@ -276,7 +276,7 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
             yield note_of(
                 "sentence",
                 (sentence.start, sentence.end),
-                f"The same sentence stands in line {line} already.",
+                f"The same sentence already occurs in line {line}.",
                 also=[(before.start, before.end)],
             )
 
@@ -308,12 +308,12 @@ def _echoes(read: ReadText) -> Iterator[LineNote]:
 
 def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNote:
     apart = chain[-1][0] - chain[0][0]
-    often = "again" if len(chain) == 2 else f"{len(chain)} times"
+    often = "twice" if len(chain) == 2 else f"{len(chain)} times"
     rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
     return note_of(
         "echo",
         chain[1][1],
-        f"“{word}” stands here {often} within {apart + 1} words.",
+        f"“{word}” occurs {often} within {apart + 1} words.",
         (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2,
         [place for k, (_, place) in enumerate(chain) if k != 1],
     )

@@ -193,7 +193,9 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
         ratings = panel.ratings[places]
         sums, n_raters = fleiss_sums(ratings), describe_raters(ratings)
         stories = [panel.subjects[place][0] for place in places]
-        why = "all said the same" if sums.any() else "nobody answered with another"
+        why = (
+            "all answers are the same" if sums.any() else "no document has answers from two people"
+        )
         kappa = bootstrap_interval(
             fleiss_kappa(ratings),
             sums,

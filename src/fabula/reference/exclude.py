@@ -106,8 +106,8 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
         for number, document in zip(candidates, documents, strict=True)
     )
     remark = (
-        f"{n_bounded:,} of its runs of {n} words stand at over {MAX_PLACES:,} places: documents "
-        f"that share only these with it may have stayed in"
+        f"{n_bounded:,} of its runs of {n} words occur at more than {MAX_PLACES:,} places: "
+        f"documents that share only these with it may not have been excluded"
     )
     return Copies(tuple(filter(None, copies)), (remark,) if n_bounded else ())
 

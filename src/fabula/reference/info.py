@@ -68,7 +68,7 @@ class Age:
         if self.youngest is None:
             return "unknown" if self.oldest is None else f"from {self.oldest}, to when is unknown"
         if self.oldest is None or self.oldest > self.youngest:
-            return f"no younger than {self.youngest}"
+            return f"up to {self.youngest}"
         return f"{self.oldest} to {self.youngest}"
 
 

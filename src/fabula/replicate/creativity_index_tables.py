@@ -119,12 +119,12 @@ def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Block]:
             for line in filter(None, omnibus_lines(one.models)):
                 yield f"machines, {one.match}: {line}"
         if n_copied := max(one.n_copied for one in some):
-            yield f"{n_copied:,} of these texts stand in the reference for half of their words"
+            yield f"{n_copied:,} of these texts occur in the reference with half of their words"
         if cleared := some[0].n_cleared:
             counts = ", ".join(f"{n:,} {label}" for label, n in sorted(cleared.items()))
             yield (
-                f"of {sum(cleared.values()):,} texts ({counts}) documents that copy or quote them "
-                f"were left out"
+                f"for {sum(cleared.values()):,} texts ({counts}), documents that copy or quote "
+                f"them were excluded"
             )
 
 

@@ -564,8 +564,8 @@ def _common(background: Reference | None, n_common: int, plan: KeynessPlan) -> l
     if background is None:
         return []
     return [
-        f"{n_common:,} phrases stand in {background.name} ({background.size}) more than "
-        f"{plan.max_background:g} times in a million words, and were not tested"
+        f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
+        f"{plan.max_background:g} times per million words and were not tested"
     ]
 
 

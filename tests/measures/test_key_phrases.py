@@ -183,7 +183,7 @@ def test_weights_are_how_often_draws_hold_a_text() -> None:
 
 
 def test_texts_that_cannot_be_compared_are_refused() -> None:
-    with pytest.raises(InputError, match="fewer than two texts of 30 words"):
+    with pytest.raises(InputError, match="fewer than two texts of at least 30 words"):
         compared(planted("", 0, 5, 1), ["too short"] * 5, n_words=30)
 
 

@@ -143,7 +143,7 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
     assert "for 1 texts (1 human), documents that copy or quote them were excluded" in shown
     assert "Echo : Plain" in shown
     json.dumps(analyses_json(found), allow_nan=False)
-    with pytest.raises(InputError, match="no group Base by model; there are Echo, Plain, human"):
+    with pytest.raises(InputError, match="no group Base by model; the groups are Echo, Plain, human"):
         run(release, tmp_path / "other", aligned=(("Base", "Plain"),))
 
 
@@ -204,7 +204,7 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):
         list(read_outputs(release, plan.texts, Levels(5, 12)))
     (outputs / "Plain_speech.json").unlink()
-    with pytest.raises(InputError, match="holds the speech files of human texts alone"):
+    with pytest.raises(InputError, match="contains only the speech files of human texts"):
         list(read_outputs(release, plan.texts, Levels(5, 12)))
 
 

@@ -151,7 +151,7 @@ def halves(texts: list[str], n_trials: int) -> None:
     for trial in range(n_trials):
         labels = rng.permutation(np.arange(len(texts)) % 2)
         how = Resampling(n_permutations=199, seed=trial)
-        _, tests = measure_groups(measures, plan_pool(labels, None), ["a", "b"], None, how, "")
+        tests = measure_groups(measures, plan_pool(labels, None), ["a", "b"], None, how, "").tests
         n_below.update(one.measure for one in tests if (one.p or 1) <= 0.05)
     shown = ", ".join(f"{name} {n_below[name] / n_trials:.1%}" for name in measures.names)
     print(f"halves that differ at 5 %, of {n_trials:,}: {shown}")

@@ -1,8 +1,8 @@
 """n-grams shared by several texts: numbered exactly, and counted over subsets of the texts.
 
 An n-gram is the pair of its first and last (n-1)-gram, so numbering pairs numbers n-grams, and
-different n-grams never share a number; nothing is hashed. An n-gram that occurs only once has no number, nor does
-anything that contains it.
+different n-grams never share a number; nothing is hashed. An n-gram that occurs only once has no
+number, nor does anything that contains it.
 """
 
 from __future__ import annotations

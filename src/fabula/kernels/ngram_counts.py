@@ -17,6 +17,7 @@ __all__ = [
     "extend_ngrams",
     "group_places",
     "list_holders",
+    "narrow_holders",
 ]
 
 
@@ -177,6 +178,51 @@ def list_holders(numbers, begins, places, text_of, n_texts, prompt_of):
         firsts[:size].copy(),
         n_own,
         n_echoed,
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def narrow_holders(ends, texts, counts, firsts, place, n_kept):
+    """The n-grams that at least two of some texts hold, from those of all texts.
+
+    ends, texts, counts, firsts: from `list_holders`. place: int32, shape (n_texts,), ascending: the
+    number of each text that is kept, from 0 to n_kept - 1, or -1. Returns the same four arrays for
+    the texts kept, and n_alone: int64 (n_kept,), the number of n-grams that are now held by that
+    text alone.
+    """
+    size = 0
+    for k in range(len(texts)):
+        size += place[texts[k]] >= 0
+    new_ends = np.empty(len(ends), np.int64)
+    new_texts = np.empty(size, np.int32)
+    new_counts = np.empty(size, np.int32)
+    new_firsts = np.empty(size, np.int32)
+    n_alone = np.zeros(n_kept, np.int64)
+    n_held = 0
+    size = 0
+    begin = 0
+    for end in ends:
+        start = size
+        for k in range(begin, end):
+            text = place[texts[k]]
+            if text >= 0:
+                new_texts[size] = text
+                new_counts[size] = counts[k]
+                new_firsts[size] = firsts[k]
+                size += 1
+        if size - start == 1:
+            n_alone[new_texts[start]] += 1
+            size = start
+        elif size > start:
+            new_ends[n_held] = size
+            n_held += 1
+        begin = end
+    return (
+        new_ends[:n_held].copy(),
+        new_texts[:size].copy(),
+        new_counts[:size].copy(),
+        new_firsts[:size].copy(),
+        n_alone,
     )
 
 

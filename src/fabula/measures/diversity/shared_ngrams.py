@@ -17,6 +17,7 @@ from fabula.kernels.ngram_counts import (
     extend_ngrams,
     group_places,
     list_holders,
+    narrow_holders,
 )
 from fabula.kernels.strings import number_strings
 
@@ -150,21 +151,11 @@ class Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""
         place = np.full(len(self.totals), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
-        which = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
-        stays = place[self.texts] >= 0
-        n_holders = np.bincount(which[stays], minlength=len(self.ends))
-        alone = stays & (n_holders[which] == 1)
-        stays &= n_holders[which] > 1
-        n_own = self.n_own[kept] + np.bincount(place[self.texts[alone]], minlength=len(kept))
-        return replace(
-            self,
-            totals=self.totals[kept],
-            n_own=n_own,
-            ends=np.cumsum(n_holders[n_holders > 1]),
-            texts=place[self.texts[stays]],
-            counts=self.counts[stays],
-            firsts=self.firsts[stays],
+        ends, texts, counts, firsts, n_alone = narrow_holders(
+            self.ends, self.texts, self.counts, self.firsts, place, len(kept)
         )
+        n_own = self.n_own[kept] + n_alone
+        return Ngrams(self.n, self.totals[kept], n_own, ends, texts, counts, firsts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How often two halves of one group of texts differ in diversity at 5 %.
 
-    python bench/diversity_halves.py [--trials 100] [--smoke]
+    python bench/diversity_halves.py [--trials 100] [--compression] [--only REGEX] [--smoke]
 
 Stories by people and by each model (HANNA, Fast-DetectGPT's WritingPrompts) are split at random
 many times, and tested in both ways that groups are: together, by permutation, and as two results
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
@@ -28,6 +29,8 @@ from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordT
 from fabula.text import TextSettings
 
 N_WORDS = corpora.sized(150, 40)
+N_TEXTS = 48
+"""At most, of each group."""
 FOLDER = corpora.SHARED / "human_vs_machine"
 
 
@@ -45,10 +48,11 @@ def groups() -> Iterator[tuple[str, list[list[str]], list[str] | None]]:
                 found.append((row.get("model") or row["label"], row["pair_id"], words[:N_WORDS]))
         found.sort(key=lambda one: one[0])
         for group, own in groupby(found, key=lambda one: one[0]):
-            yield f"{name}: {group}", [words for _, _, words in own], None
+            yield f"{name}: {group}", [words for _, _, words in own][:N_TEXTS], None
         machines = [one for one in found if one[0] != "human"]
         times = Counter(prompt for _, prompt, _ in machines)
         several = [one for one in machines if times[one[1]] > 1]
+        several = sorted(several, key=lambda one: str(one[1]))[:N_TEXTS]
         if len(several) >= 20:
             texts, prompts = [one[2] for one in several], [str(one[1]) for one in several]
             yield f"{name}: all models, halved within prompts", texts, prompts
@@ -100,10 +104,13 @@ def main() -> None:
     parser.add_argument(
         "--compression", action="store_true", help="also that, which takes a second each time"
     )
+    parser.add_argument("--only", default="", help="groups whose name has this regular expression")
     given = parser.parse_args()
     n_below: Counter[tuple[str, str]] = Counter()
     n_tests: Counter[tuple[str, str]] = Counter()
     for name, texts, prompts in groups():
+        if not re.search(given.only, name):
+            continue
         table = WordTable.of(texts)
         kinds: list[Measures] = [NgramMeasures(tuple(n for n, _ in table.ngrams(SHARED[-1])))]
         if given.compression:

@@ -410,8 +410,11 @@ def compare(
     from fabula.jobs.comparison import ComparisonSettings, compare_diversity
     from fabula.measures.group_comparison import compare_rows
 
-    given = [scores] if isinstance(scores, Diversity) else scores
-    rows = scores.rows if isinstance(scores, Scores) else list(given)
+    rows: list[Any]
+    if isinstance(scores, Scores):
+        rows = scores.rows
+    else:
+        rows = [scores] if isinstance(scores, Diversity) else list(scores)
     sets = [one for one in rows if isinstance(one, Diversity | str | Path)]
     if sets and len(sets) < len(rows):
         raise InputError("compare scores, or results of diversity, but not both together")

@@ -278,5 +278,5 @@ def _group(
         shared_phrases(templates, is_in, plan.n_phrases, tags_at, tagged_at),
         texts.n_identical(name),
         measured.found.errors[name],
-        digest_of(cut.texts.located[k].words for k in np.flatnonzero(is_in)),
+        digest_of(cut.texts.located[k].words for k in np.flatnonzero(is_in).tolist()),
     )

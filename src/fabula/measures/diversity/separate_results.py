@@ -221,7 +221,8 @@ def _pairs(
     groups: Sequence[_Group], baseline: str | None
 ) -> tuple[list[tuple[_Group, _Group]], list[tuple[_Group, _Group]]]:
     """The pairs to test, and those that are the same texts."""
-    pairs, same = [], []
+    pairs: list[tuple[_Group, _Group]] = []
+    same: list[tuple[_Group, _Group]] = []
     for a, b in combinations(groups, 2):
         if baseline is not None and baseline not in (a.name, b.name):
             continue

@@ -107,6 +107,8 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/packed.py
 	$(RUN)python bench/reads.py
 	$(RUN)python bench/diversity.py
+	$(RUN)python bench/diversity_halves.py
+	$(RUN)python bench/diversity_models.py
 	$(RUN)python bench/spans.py
 	$(RUN)python bench/telling.py
 	$(RUN)python bench/rows.py

@@ -184,6 +184,7 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 def file_targets() -> dict[str, Target]:
     """Files that Fabula, its users and others write."""
     from fabula.cli.config import _read as _read_config
+    from fabula.jobs.comparison import ComparisonSettings, compare_diversity
     from fabula.judging.trust import _read
     from fabula.measures.detector_verdicts import read_detectors
     from fabula.measures.group_comparison import compare_scores
@@ -265,6 +266,10 @@ def file_targets() -> dict[str, Target]:
         ),
         "detectors": Target(
             on_file(read_detectors, "d.json"), ((formats / "detectors-2.json").read_bytes(),)
+        ),
+        "diversity": Target(
+            on_file(lambda path: compare_diversity([path], ComparisonSettings()), "d.json"),
+            ((formats / "diversity-2.json").read_bytes(),),
         ),
         "phrases": Target(
             on_file(read_phrases, "p.jsonl"),

@@ -26,6 +26,7 @@ from fabula.formats import (
     CASES,
     DESK,
     DETECTORS,
+    DIVERSITY,
     FORMATS,
     NETWORK,
     PASSAGES,
@@ -37,6 +38,7 @@ from fabula.formats import (
     TRAINING,
     Format,
 )
+from fabula.jobs.comparison import ComparisonSettings, compare_diversity
 from fabula.judging import folder, judging_plan, pairwise, trust
 from fabula.measures import scores
 from fabula.measures.detector_verdicts import read_detectors
@@ -126,6 +128,10 @@ def run_of(path: Path) -> int:
     return len(folder.read_run(path)[1]) * resumed(judging_plan.ANSWERS)(path / "answers.jsonl")
 
 
+def diversity_of(path: Path) -> int:
+    return len(compare_diversity([path], ComparisonSettings()).tests)
+
+
 READERS: dict[str, Callable[[Path], int]] = {
     **{f"rows/{name}-1.jsonl": resumed(kind) for name, kind in ROW_KINDS.items()},
     "rows/groups-1.jsonl": lambda path: len(read_groups(path)),
@@ -134,6 +140,7 @@ READERS: dict[str, Callable[[Path], int]] = {
     "rows/profiles-1.jsonl": lambda path: len(list(read_rows(path))),
     "rows/trust-1.jsonl": lambda path: len(trust._read(path)),
     "detectors-2.json": lambda path: len(read_detectors(path)),
+    "diversity-2.json": diversity_of,
     "phrases-1.jsonl": lambda path: len(read_phrases(path).phrases),
     "reference-2": corpus_of,
     "reference-2/passages": lambda path: passages_of(path.parent),
@@ -147,6 +154,7 @@ READERS: dict[str, Callable[[Path], int]] = {
 }
 REFUSED: dict[str, tuple[Callable[[Path], int], str]] = {
     "detectors-1.json": (READERS["detectors-2.json"], "fabula detect calibrate"),
+    "diversity-1.json": (diversity_of, "fabula diversity --json"),
     "reference-1": (corpus_of, "fabula reference build"),
     "training-1": (training_of, "fabula continuation train"),
 }
@@ -157,6 +165,7 @@ PLACES: dict[Format, tuple[str, ...]] = {
     REFERENCE: ("reference-1", "reference-2", "reference-2-filtered"),
     PASSAGES: ("reference-2/passages",),
     DETECTORS: ("detectors-1.json", "detectors-2.json"),
+    DIVERSITY: ("diversity-1.json", "diversity-2.json"),
     PHRASES: ("phrases-1.jsonl",),
     TRAINING: ("training-1", "training-2"),
     CASES: ("training-2/cases",),
@@ -170,6 +179,7 @@ HEADS = {
     "reference-2-filtered": "manifest.json",
     "reference-2/passages": "*/*/shard.json",
     "detectors-2.json": "",
+    "diversity-2.json": "",
     "phrases-1.jsonl": "",
     "training-2": "corpus.json",
     "training-2/cases": "index.json",

@@ -25,6 +25,7 @@ __all__ = [
     "CASES",
     "DESK",
     "DETECTORS",
+    "DIVERSITY",
     "FORMATS",
     "NETWORK",
     "PASSAGES",
@@ -98,6 +99,13 @@ PASSAGES = Format(
     error=CorpusError,
 )
 DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`", 2)
+DIVERSITY = Format(
+    "a result of diversity",
+    2,
+    "measure it again with `fabula diversity --json`",
+    2,
+    field="fabula_diversity",
+)
 PHRASES = Format(
     "phrases of a group",
     1,
@@ -116,6 +124,7 @@ FORMATS = (
     REFERENCE,
     PASSAGES,
     DETECTORS,
+    DIVERSITY,
     PHRASES,
     TRAINING,
     CASES,

@@ -58,6 +58,14 @@ def _stories(path: Path, n: int = N_STORIES) -> None:
     ])  # fmt: skip
 
 
+def _set_of_stories(path: Path, first: int) -> None:
+    """Thirty stories of more than 200 words."""
+    _rows(path, [
+        {"id": f"s{k}", "text": " ".join(_tale(j) for j in range(k, k + 4))}
+        for k in range(first, first + 30)
+    ])  # fmt: skip
+
+
 def _books(path: Path) -> None:
     path.mkdir()
     # Two of the texts make a book that is long enough for 20 sentences before a passage.
@@ -244,6 +252,8 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "stories.jsonl": _stories,
     "stories.eval": _eval_log,
     "labelled.jsonl": lambda path: _stories(path, 4),
+    "written.jsonl": lambda path: _set_of_stories(path, 0),
+    "generated.jsonl": lambda path: _set_of_stories(path, 100),
     "ratings.csv": _plain("word,concreteness,valence", "door,4.8,5.4", "lamp,4.9,5.8"),
     "list.json": _plain('[["once upon a time", 12], "a tapestry of"]'),
     "human.jsonl": lambda path: _rows(path, [{"id": "p0", "text": _tale(0)}]),

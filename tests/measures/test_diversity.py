@@ -17,6 +17,7 @@ from tests import oracles
 
 from fabula.errors import InputError
 from fabula.kernels.ngram_counts import count_in_subsets
+from fabula.kernels.strings import number_strings
 from fabula.measures.diversity import Diversity, Plan, Resampling, measure_diversity
 from fabula.measures.diversity.compression import Compression, compression_ratio
 from fabula.measures.diversity.diversity_tests import measure_groups
@@ -111,6 +112,35 @@ def test_a_subset_has_the_values_that_it_has_alone(
         for name in names:
             place = measures.names.index(name)
             assert within[place] == pytest.approx(alone[name], nan_ok=True), name
+
+
+@settings(deadline=None)
+@given(st.lists(st.text("ab\u00e9\n\ud800", max_size=3), max_size=40))
+def test_words_are_numbered_by_first_appearance(words: list[str]) -> None:
+    known: dict[str, int] = {}
+    expected = [known.setdefault(word, len(known)) for word in words]
+    data = np.frombuffer(
+        "".join(word + "\n" for word in words).encode("utf-8", "surrogatepass"), np.uint8
+    )
+    numbers, n_different = number_strings(data, ord("\n"), len(words))
+    if any("\n" in word for word in words):
+        assert n_different == -1
+    else:
+        assert (numbers.tolist(), n_different) == (expected, len(known))
+    # Whatever the words hold, the table tells them apart: those of one occurrence are -1.
+    table = WordTable.of([words])
+    again = [word for word in words if words.count(word) > 1]
+    places = {word: k for k, word in enumerate(dict.fromkeys(again))}
+    assert table.words.tolist() == [places.get(word, -1) for word in words]
+
+
+def test_many_words_are_numbered_however_the_table_grows() -> None:
+    words = [f"w{k * k % 9973}" for k in range(20_000)]
+    known: dict[str, int] = {}
+    expected = [known.setdefault(word, len(known)) for word in words]
+    data = np.frombuffer("".join(word + "\n" for word in words).encode(), np.uint8)
+    numbers, n_different = number_strings(data, ord("\n"), len(words))
+    assert (numbers.tolist(), n_different) == (expected, len(known))
 
 
 @given(
@@ -274,7 +304,10 @@ def test_every_group_is_cut_to_one_length_and_one_number_of_texts() -> None:
     assert lonely.n == 0
     assert all(one.value is None for one in lonely.estimates.values())
     shown = lonely.to_json()["compression"]
-    assert shown == {"value": None, "low": None, "high": None, "missing_reason": "few_texts"}
+    assert shown == {
+        **dict.fromkeys(["value", "low", "high", "error", "df"]),
+        "missing_reason": "few_texts",
+    }
     assert "words:45|texts:12|draws:texts,5" in found.signature
 
 
@@ -358,7 +391,7 @@ def test_halves_of_one_group_rarely_differ() -> None:
         measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
         pool = plan_pool(np.array([half == "y" for half in halves], np.int64), None)
         how = Resampling(n_permutations=99, seed=trial)
-        _, tests = measure_groups(measures, pool, ["x", "y"], None, how, "")
+        tests = measure_groups(measures, pool, ["x", "y"], None, how, "").tests
         n_below.update(one.measure for one in tests if (one.p or 1) <= 0.05)
     assert max(n_below.values()) <= 7
 
@@ -372,7 +405,7 @@ def test_intervals_hold_what_more_texts_would_say() -> None:
         table = WordTable.of([one.text.split() for one in documents])
         measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
         pool = plan_pool(np.zeros(20, np.int64), None)
-        estimates, _ = measure_groups(measures, pool, ["a"], [], Resampling(seed=trial), "")
+        estimates = measure_groups(measures, pool, ["a"], [], Resampling(seed=trial), "").estimates
         found.append(estimates["a"])
     for measure in ("shared_ngrams.3", "self_bleu", "distinct.2", "self_repetition"):
         values = [one[measure] for one in found]
@@ -390,7 +423,7 @@ def test_many_texts_compress_apart_by_their_jackknife_error() -> None:
         max_permutations = 0
 
     pool = plan_pool(np.repeat([0, 1], 40), None)
-    _, (test,) = measure_groups(Slow(texts), pool, ["a", "b"], None, Resampling(), "")
+    (test,) = measure_groups(Slow(texts), pool, ["a", "b"], None, Resampling(), "").tests
     assert test.n_permutations == 0
     assert test.p is not None
     assert test.p < 0.05

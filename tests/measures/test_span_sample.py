@@ -15,7 +15,7 @@ from tests.measures.test_borrowed_passages import COMMON, RARE, reference
 from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
-from fabula.errors import InputError
+from fabula.errors import InputError, MixError
 from fabula.measures.labels import read_labels
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.span_sample import (
@@ -224,6 +224,15 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "borrowed_spans.jsonl"
 """200 spans of the shared texts, by `bench/spans.py`. A language model labelled them span by span,
 from the words, the source and, in doubt, the context; no person has checked the labels."""
 MANUAL = Path(__file__).parents[2] / "docs" / "originality.md"
+
+
+def test_spans_of_two_references_are_not_one_sample(drawn: Path, tmp_path: Path) -> None:
+    first, *more = (drawn / "spans.jsonl").read_text("utf-8").splitlines()
+    assert "|excl:none|" in first
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text("\n".join([first, *more, first.replace("|excl:none|", "|excl:auto|")]))
+    with pytest.raises(MixError, match=rf"line {len(more) + 2}: .*\(excl: none \| auto\)"):
+        read_spans(mixed)
 
 
 def test_the_manual_says_what_the_labels_give() -> None:

@@ -25,6 +25,7 @@ from fabula.api.results import (
 )
 from fabula.api.sets import Diversity, KeyPhrases
 from fabula.errors import InputError
+from fabula.settings import SettingsError
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
@@ -390,23 +391,41 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
 
 @recorded_call
 def compare(
-    scores: Scores | Iterable[dict[str, Any]],
+    scores: Scores | Iterable[dict[str, Any]] | Diversity | Iterable[Diversity | str | Path],
     *,
-    by: str,
+    by: str | None = None,
     baseline: str | None = None,
     cluster: str | None = None,
     seed: int = 0,
-) -> Comparison:
-    """Compare the originality of groups of texts, defined by their field `by`.
+) -> Comparison | Diversity:
+    """Compare groups of texts by originality, or by the diversity that was measured of each.
 
-    Gives each group's mean Creativity Index with a 95 % interval, and the pairs (or each group and
-    the `baseline`) with Mann-Whitney tests corrected by Holm's method. Texts that share the field
-    `cluster` count as one, and tests permute within what groups share. Raises `InputError`, and
-    `MixError` for scores that were not measured in the same way.
+    Scores are grouped by their field `by`. Gives each group's mean Creativity Index with a 95 %
+    interval, and the pairs (or each group and the `baseline`) with Mann-Whitney tests corrected by
+    Holm's method. Texts that share the field `cluster` count as one, and tests permute within what
+    groups share.
+
+    Results of `fabula.diversity`, or paths of files with what `fabula diversity --json` printed,
+    are compared as independent sets by the jackknife errors of their groups; groups of one result
+    keep its tests. Raises `InputError`, and `MixError` for what was not measured in the same way.
     """
+    from fabula.jobs.comparison import ComparisonSettings, compare_diversity
     from fabula.measures.group_comparison import compare_rows
 
-    rows = scores.rows if isinstance(scores, Scores) else list(scores)
+    rows: list[Any]
+    if isinstance(scores, Scores):
+        rows = scores.rows
+    else:
+        rows = [scores] if isinstance(scores, Diversity) else list(scores)
+    sets = [one for one in rows if isinstance(one, Diversity | str | Path)]
+    if sets and len(sets) < len(rows):
+        raise InputError("compare scores, or results of diversity, but not both together")
+    if sets:
+        settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster)
+        listed = [one.diversity if isinstance(one, Diversity) else Path(one) for one in sets]
+        return Diversity(compare_diversity(listed, settings), {})
+    if by is None:
+        raise SettingsError("by", "is missing: name the field that groups the scores")
     found = compare_rows(located(rows), by=by, baseline=baseline, cluster=cluster, seed=seed)
     return Comparison(found)
 

@@ -1,27 +1,37 @@
-"""Compare groups of scored texts."""
+"""Compare groups of texts: their scores, or results of diversity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
+from fabula.formats import DIVERSITY
 from fabula.jobs.result_files import plot_setting
-from fabula.settings import Between, Settings, setting
+from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
+    from fabula.measures.diversity import Diversity
     from fabula.measures.group_comparison import Comparison
 
-__all__ = ["ComparisonSettings", "compare_files"]
+__all__ = ["ComparisonSettings", "compare_diversity", "compare_files", "hold_diversity"]
+
+_BEGINNING = re.compile(rb'\s*\{\s*"(?:%s|by)"\s*:' % DIVERSITY.field.encode())
+"""Of a result of diversity; those of format 1 begin with their field."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings(Settings):
     """Which groups are compared, and what counts as one text."""
 
-    by: str = setting(
-        help="Field to group the texts by, such as author or model; `file` for the score file.",
+    by: str | None = setting(
+        None,
+        help="Field to group the scores by, such as author or model; `file` for the score file. "
+        "Results of diversity have their groups already.",
         unit="FIELD",
     )
     cluster: str | None = setting(
@@ -36,15 +46,82 @@ class ComparisonSettings(Settings):
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
     seed: int = setting(0, help="Seed for the bootstrap and the permutations.", check=Between(0))
 
+    def check_diversity(self) -> None:
+        """Raise `SettingsError` for what only scores have."""
+        for name in ("by", "cluster", "plot"):
+            if getattr(self, name) is not None:
+                raise SettingsError(
+                    name, "is for scores; results of diversity are compared as they are"
+                )
+
+
+def hold_diversity(paths: Sequence[Path]) -> bool:
+    """Whether these files hold results of diversity, not scores. Raises `InputError` for both."""
+    kinds = {path: _holds_diversity(path) for path in paths}
+    if len(set(kinds.values())) > 1:
+        one, other = (next(path for path in paths if kinds[path] is kind) for kind in (True, False))
+        raise InputError(
+            f"{one} holds the diversity of groups, and {other} does not; compare files of one kind"
+        )
+    return any(kinds.values())
+
+
+def _holds_diversity(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _BEGINNING.match(file.read(256)) is not None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def compare_diversity(
+    results: Sequence[Path | Diversity], settings: ComparisonSettings
+) -> Diversity:
+    """Compare groups whose diversity was measured apart.
+
+    results: what `diversity` gave, or files with what `fabula diversity --json` printed. Raises
+    `InputError`, and `MixError` for results that were measured in different ways.
+    """
+    from fabula.measures.diversity.separate_results import join_results, read_result
+    from fabula.packages import check_scipy
+
+    check_scipy("the intervals of diversity")
+    settings.check_diversity()
+    paths = [one for one in results if isinstance(one, Path)]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("a result was given twice; name each file once")
+    are_named = len({path.stem for path in paths}) == len(paths)
+    read = [
+        (one.stem if are_named else str(one), read_result(_content(one), str(one)))
+        if isinstance(one, Path)
+        else (f"result {number}", one)
+        for number, one in enumerate(results, 1)
+    ]
+    return join_results(read, baseline=settings.baseline)
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON ({error}); {DIVERSITY.remedy}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object; {DIVERSITY.remedy}")
+    return content
+
 
 def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Comparison:
     """Compare the originality of groups of texts, from files written by `fabula originality`.
 
-    Draws `plot`. Raises `InputError`, and `MixError` for scores that were measured in different
-    ways.
+    Draws `plot`. Raises `SettingsError` without `by`, `InputError`, and `MixError` for scores that
+    were measured in different ways.
     """
     from fabula.measures.group_comparison import compare_scores
 
+    if settings.by is None:
+        raise SettingsError("by", "is missing: name the field that groups the scores")
     comparison = compare_scores(
         scores,
         by=settings.by,

@@ -55,6 +55,14 @@ class DiversitySettings(EqualLength):
     baseline: str | None = setting(
         None, help="Compare every group with this one only.", unit="NAME"
     )
+    n_texts: int | None = setting(
+        None,
+        help="Compare N texts of each group at a time, so that results measured apart can be "
+        "compared.",
+        unit="N",
+        check=Between(2),
+        default_text="as many as the smallest group has",
+    )
     extras: tuple[Literal["templates", "embeddings"], ...] = setting(
         (),
         help="Also measure templates of parts of speech (English; needs `nlp`), or the spread of "
@@ -105,6 +113,7 @@ class DiversitySettings(EqualLength):
             prompt=self.prompt,
             baseline=self.baseline,
             n_words=self.n_words,
+            n_texts=self.n_texts,
             settings=TextSettings(self.case, self.punct),
             how=Resampling(self.n_draws, self.n_permutations, self.seed),
             extras=self.extras,

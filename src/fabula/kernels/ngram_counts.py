@@ -1,8 +1,8 @@
 """n-grams shared by several texts: numbered exactly, and counted over subsets of the texts.
 
 An n-gram is the pair of its first and last (n-1)-gram, so numbering pairs numbers n-grams, and
-different n-grams never share a number. An n-gram that occurs only once has no number, nor does
-anything that contains it.
+different n-grams never share a number; nothing is hashed. An n-gram that occurs only once has no
+number, nor does anything that contains it.
 """
 
 from __future__ import annotations
@@ -10,63 +10,22 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["count_in_subsets", "count_pairs", "extend_ngrams", "list_holders"]
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-
-
-@nb.njit(inline="always")
-def _slot(key, shift):
-    """The first slot to try for a key (Knuth's multiplicative hash)."""
-    return np.int64((np.uint64(key) * _FACTOR) >> np.uint64(shift))
-
-
-@nb.njit(nogil=True, cache=True)
-def extend_ngrams(shorter, n_left, n):
-    """Number the n-grams that occur at least twice, from those of n - 1 words.
-
-    shorter: int32, shape (n_words,), the number of the (n-1)-gram that begins at each word, -1
-    if it occurs once. n_left: int32, shape (n_words,), the words from each one to the end of its
-    segment. Returns the same for n words (-1 also if the segment ends before), and how many
-    numbers there are.
-    """
-    n_words = len(shorter)
-    found = np.full(n_words, -1, np.int32)
-    n_candidates = 0
-    for p in range(n_words - 1):
-        if n_left[p] >= n and shorter[p] >= 0 and shorter[p + 1] >= 0:
-            n_candidates += 1
-    bits = 4
-    while (1 << bits) < 2 * n_candidates:
-        bits += 1
-    size = 1 << bits
-    keys = np.full(size, -1, np.int64)
-    # The place where the pair was first seen; from the second time on, -2 - its number.
-    state = np.empty(size, np.int32)
-    n_numbers = 0
-    for p in range(n_words - 1):
-        if n_left[p] < n or shorter[p] < 0 or shorter[p + 1] < 0:
-            continue
-        key = (np.int64(shorter[p]) << 32) | np.int64(shorter[p + 1])
-        at = _slot(key, 64 - bits)
-        while keys[at] != -1 and keys[at] != key:
-            at = (at + 1) & (size - 1)
-        if keys[at] == -1:
-            keys[at] = key
-            state[at] = p
-            continue
-        if state[at] >= 0:
-            found[state[at]] = n_numbers
-            state[at] = -2 - n_numbers
-            n_numbers += 1
-        found[p] = -2 - state[at]
-    return found, n_numbers
+__all__ = [
+    "count_in_subsets",
+    "count_pairs",
+    "count_places",
+    "extend_ngrams",
+    "group_places",
+    "list_holders",
+    "narrow_holders",
+]
 
 
 @nb.njit(nogil=True, cache=True)
-def _places_by_number(numbers, n_numbers):
+def group_places(numbers, n_numbers):
     """Group the places where n-grams begin by number: places[begins[t] : begins[t + 1]] for t.
 
+    numbers: int32, shape (n_words,), the number of the n-gram that begins at each word, or -1.
     begins: int64 (n_numbers + 1,); places: int32, ascending within each number.
     """
     begins = np.zeros(n_numbers + 1, np.int64)
@@ -85,12 +44,85 @@ def _places_by_number(numbers, n_numbers):
 
 
 @nb.njit(nogil=True, cache=True)
-def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
+def extend_ngrams(shorter, begins, places, n_left, n):
+    """Number the n-grams that occur at least twice, from those of n - 1 words.
+
+    shorter: int32, shape (n_words,), the number of the (n-1)-gram that begins at each word, -1
+    if it occurs once; begins, places: the same, from `group_places`. n_left: int32, shape
+    (n_words,), the words from each one to the end of its segment. Returns the same as `shorter` for
+    n words (-1 also if the segment ends before), in order of the second appearance, and how many
+    numbers there are.
+
+    All places of a (n-1)-gram are looked at together, so that a table of the (n-1)-grams that can
+    follow is enough to tell its continuations apart.
+    """
+    n_words = len(shorter)
+    n_shorter = len(begins) - 1
+    found = np.full(n_words, -1, np.int32)
+    born = np.full(n_words, -1, np.int32)
+    # For each (n-1)-gram: the one that it last followed, and the place where that was first seen;
+    # from the second time on, -2 - the number.
+    seen = np.full((n_shorter, 2), -1, np.int32)
+    n_numbers = 0
+    for t in range(n_shorter):
+        for k in range(begins[t], begins[t + 1]):
+            p = places[k]
+            if n_left[p] < n:
+                continue
+            following = shorter[p + 1]
+            if following < 0:
+                continue
+            if seen[following, 0] != t:
+                seen[following, 0] = t
+                seen[following, 1] = p
+                continue
+            first = seen[following, 1]
+            if first >= 0:
+                found[first] = n_numbers
+                born[p] = n_numbers
+                first = -2 - n_numbers
+                seen[following, 1] = first
+                n_numbers += 1
+            found[p] = -2 - first
+    order = np.empty(n_numbers, np.int32)
+    n_ordered = 0
+    for p in range(n_words):
+        if born[p] >= 0:
+            order[born[p]] = n_ordered
+            n_ordered += 1
+    for p in range(n_words):
+        if found[p] >= 0:
+            found[p] = order[found[p]]
+    return found, n_numbers
+
+
+@nb.njit(nogil=True, cache=True)
+def count_places(numbers, n_left, text_of, n_texts, n):
+    """Count each text's n-grams, and those of them that have no number.
+
+    numbers, n_left: as in `extend_ngrams`. text_of: int32, shape (n_words,), ascending; `n_texts`
+    and above are prompts, which are not counted. Returns two arrays, int64 (n_texts,).
+    """
+    in_all = np.zeros(n_texts, np.int64)
+    n_single = np.zeros(n_texts, np.int64)
+    for p in range(len(numbers)):
+        text = text_of[p]
+        if text >= n_texts:
+            break
+        if n_left[p] >= n:
+            in_all[text] += 1
+            n_single[text] += numbers[p] < 0
+    return in_all, n_single
+
+
+@nb.njit(nogil=True, cache=True)
+def list_holders(numbers, begins, places, text_of, n_texts, prompt_of):
     """List the texts that hold each n-gram, for n-grams held by at least two texts.
 
     numbers: int32, shape (n_words,), from `extend_ngrams`; set to -1 where a text's n-gram occurs
-    in its own prompt. text_of: int32, shape (n_words,), ascending; `n_texts` and above are prompts.
-    prompt_of: int32, shape (n_texts,), the text's prompt, or -1. Returns
+    in its own prompt. begins, places: the same, from `group_places`. text_of: int32, shape
+    (n_words,), ascending; `n_texts` and above are prompts. prompt_of: int32, shape (n_texts,), the
+    text's prompt, or -1. Returns
 
     - ends: int64 (n_held,); n-gram t is held by the texts of entries ends[t - 1] to ends[t];
     - texts, counts, firsts: int32 (n_entries,): the text, how often it holds the n-gram, and the
@@ -98,7 +130,7 @@ def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
     - n_own: int64 (n_texts,), the number of distinct numbered n-grams that no other text holds;
     - n_echoed: int64 (n_texts,), the number of occurrences that echo the prompt.
     """
-    begins, places = _places_by_number(numbers, n_numbers)
+    n_numbers = len(begins) - 1
     ends = np.empty(n_numbers, np.int64)
     texts = np.empty(len(places), np.int32)
     counts = np.empty(len(places), np.int32)
@@ -146,6 +178,51 @@ def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
         firsts[:size].copy(),
         n_own,
         n_echoed,
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def narrow_holders(ends, texts, counts, firsts, place, n_kept):
+    """The n-grams that at least two of some texts hold, from those of all texts.
+
+    ends, texts, counts, firsts: from `list_holders`. place: int32, shape (n_texts,), ascending: the
+    number of each text that is kept, from 0 to n_kept - 1, or -1. Returns the same four arrays for
+    the texts kept, and n_alone: int64 (n_kept,), the number of n-grams that are now held by that
+    text alone.
+    """
+    size = 0
+    for k in range(len(texts)):
+        size += place[texts[k]] >= 0
+    new_ends = np.empty(len(ends), np.int64)
+    new_texts = np.empty(size, np.int32)
+    new_counts = np.empty(size, np.int32)
+    new_firsts = np.empty(size, np.int32)
+    n_alone = np.zeros(n_kept, np.int64)
+    n_held = 0
+    size = 0
+    begin = 0
+    for end in ends:
+        start = size
+        for k in range(begin, end):
+            text = place[texts[k]]
+            if text >= 0:
+                new_texts[size] = text
+                new_counts[size] = counts[k]
+                new_firsts[size] = firsts[k]
+                size += 1
+        if size - start == 1:
+            n_alone[new_texts[start]] += 1
+            size = start
+        elif size > start:
+            new_ends[n_held] = size
+            n_held += 1
+        begin = end
+    return (
+        new_ends[:n_held].copy(),
+        new_texts[:size].copy(),
+        new_counts[:size].copy(),
+        new_firsts[:size].copy(),
+        n_alone,
     )
 
 

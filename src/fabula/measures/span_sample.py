@@ -18,13 +18,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
+from fabula.errors import InputError, MixError
 from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.originality_measure import Originality
 from fabula.measures.quoting import text_around
 from fabula.stats.reliability import bootstrap_interval
 from fabula.store import read_rows
-from fabula.types import Estimate, Measurement
+from fabula.types import Estimate, Measurement, Signature
 
 __all__ = [
     "KINDS",
@@ -88,10 +88,22 @@ class DrawnSpan:
 
 
 def read_spans(path: Path) -> list[DrawnSpan]:
-    """Read the spans of a sample. Raises `InputError` for a file that is not one."""
+    """Read the spans of a sample.
+
+    Raises `InputError` for a file that is not one, and `MixError` for spans that were measured in
+    different ways: they are not a sample of one set.
+    """
     found = [DrawnSpan.of_row(row, f"{path}, line {k}") for k, row in enumerate(read_rows(path), 1)]
     if not found:
         raise InputError(f"{path}: contains no spans")
+    expected = Signature.parse(found[0].signature)
+    for number, span in enumerate(found, 1):
+        differences = expected.differences(Signature.parse(span.signature))
+        if differences:
+            raise MixError(
+                f"{path}, line {number}: measured in another way than the spans before it "
+                f"({'; '.join(differences)}); score each sample by itself"
+            )
     return found
 
 

@@ -37,7 +37,9 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
     parts = _figures(found)
     if found.tests:
         parts += ["", _tests(found)]
-        parts.append(_tests_note(found))
+        parts += _tests_notes(found)
+    if found.omnibus:
+        parts += ["", _omnibus(found)]
     for group in found.groups:
         for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
             if phrases:
@@ -172,21 +174,44 @@ def _tests(found: Diversity) -> Sheet:
     rows: list[list[Cell]] = []
     for one in found.tests:
         title, _ = _title(one.measure)
-        p: Cell = Missing(explain(one.missing_reason)) if one.missing_reason else one.p
+        # Notes below the table explain what has no interval.
+        is_missing = one.missing_reason == "few_texts"
+        p: Cell = Missing(explain("few_texts")) if is_missing else one.p
         rows.append([title, one.a, one.b, one.difference, p, one.p_holm])
     return Sheet("tests", columns, rows)
 
 
-def _tests_note(found: Diversity) -> str:
-    fewest = min((one.n_permutations for one in found.tests if one.n_permutations), default=0)
-    by_t = dict.fromkeys(
-        _title(one.measure)[0]
-        for one in found.tests
-        if not one.n_permutations and one.p is not None
-    )
-    how = "permutation of the group" + (f", {fewest:,} times or more" if fewest else "")
-    how += f" (of {', '.join(by_t)}: t-test by the jackknife)" if by_t else ""
-    return f"p: {how}; p (Holm): over the pairs of a measure"
+def _tests_notes(found: Diversity) -> list[str]:
+    """How the p-values are computed, and why some are missing."""
+    by_t = [one for one in found.tests if not one.n_permutations and one.p is not None]
+    permuted = [one for one in found.tests if one.n_permutations]
+    fewest = min((one.n_permutations for one in permuted), default=0)
+    how = f"permutation of the group, {fewest:,} times or more"
+    if not permuted:
+        how = "t-test by the jackknife" if by_t else "none"
+    elif by_t:
+        measures = {one.measure for one in permuted}
+        alone = dict.fromkeys(_title(one.measure)[0] for one in by_t if one.measure not in measures)
+        pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.measure in measures)
+        how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
+    lines = [f"p: {how}; p (Holm): over the pairs of a measure"]
+    if any(one.missing_reason == "no_spread" for one in found.tests):
+        lines.append("no p: in one of the groups nothing varies (see above)")
+    return lines
+
+
+def _omnibus(found: Diversity) -> Sheet:
+    """Whether groups that were measured apart differ at all."""
+    columns = [
+        Column("measure"),
+        Column("all groups", ",", name="n_groups"),
+        Column("F (Welch)", ".2f", name="f"),
+        Column("p", ".3g"),
+    ]
+    rows: list[list[Cell]] = [
+        [_title(one.measure)[0], one.n_groups, one.f, one.p] for one in found.omnibus
+    ]
+    return Sheet("omnibus", columns, rows)
 
 
 def _phrases(

@@ -1,4 +1,4 @@
-"""`fabula compare`: groups of scored texts beside each other."""
+"""`fabula compare`: groups of texts beside each other, by their scores or their diversity."""
 
 from __future__ import annotations
 
@@ -15,28 +15,40 @@ from fabula.jobs.result_files import TableFiles
 __all__ = ["compare"]
 
 
-@click.command(cls=Command, short_help="Compare the originality of groups of texts.")
-@click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.command(cls=Command, short_help="Compare groups of texts by originality or diversity.")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
 @settings_options(ComparisonSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def compare(
-    scores: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
+    results: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Compare the originality of groups of texts, from SCORES that `fabula originality` wrote.
+    """Compare groups of texts, from RESULTS of `fabula originality` or `fabula diversity`.
 
-    Shows each group's mean Creativity Index with a 95 % bootstrap interval, a test of all groups
-    (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the Mann-Whitney
-    test, and Holm's correction. With --cluster, intervals resample clusters and all tests are
-    permutation tests: they permute texts within a cluster that the groups share, such as a prompt
-    that all wrote to, and whole clusters otherwise. Scores that were not measured in the same way
-    are refused.
+    Of scores that `fabula originality --out` wrote, grouped by --by: shows each group's mean
+    Creativity Index with a 95 % bootstrap interval, a test of all groups (Kruskal-Wallis), and for
+    each pair the percentage difference (A - B) / B, the Mann-Whitney test, and Holm's correction.
+    With --cluster, intervals resample clusters and all tests are permutation tests: they permute
+    texts within a cluster that the groups share, such as a prompt that all wrote to, and whole
+    clusters otherwise.
+
+    Of results that `fabula diversity --json` printed, saved as files: shows the groups of all of
+    them, and for each pair the difference of each measure with its interval, a t-test by the
+    jackknife errors of both groups (pairs of one file keep the tests that were made there), and
+    Holm's correction over the pairs of a measure; for three groups or more also Welch's F.
+
+    What was not measured in the same way is refused.
     """
-    from fabula.jobs.comparison import compare_files
+    from fabula.jobs.comparison import compare_diversity, compare_files, hold_diversity
+    from fabula.presentation.diversity_tables import diversity_tables
     from fabula.presentation.originality_tables import comparison_tables
 
-    check_outputs([settings.plot], scores, files)
-    found = compare_files(scores, settings)
+    check_outputs([settings.plot], results, files)
+    if hold_diversity(results):
+        apart = compare_diversity(results, settings)
+        print_result(diversity_tables(apart, {}), apart.to_json(), files, as_json=as_json)
+        return
+    found = compare_files(results, settings)
     print_result(
         comparison_tables(found), found.to_json(), files, as_json=as_json, written=[settings.plot]
     )

@@ -23,7 +23,16 @@ from fabula.stats.compare import holm
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
-__all__ = ["DiversityTest", "Measures", "Resampling", "measure_groups"]
+__all__ = [
+    "DiversityTest",
+    "Measures",
+    "Resampled",
+    "Resampling",
+    "StandardError",
+    "difference_estimate",
+    "measure_groups",
+    "t_test",
+]
 
 _SLACK = 1e-9
 """Two values that are equal except for rounding differ by less than this, relatively."""
@@ -64,6 +73,18 @@ class Resampling:
 
 
 @dataclass(frozen=True, slots=True)
+class StandardError:
+    """The standard error of a value by the jackknife, with its degrees of freedom."""
+
+    value: float
+    df: int
+
+    def of_difference(self, other: StandardError) -> StandardError:
+        """That of the difference from an independent value; the degrees are the fewer."""
+        return StandardError(float(np.hypot(self.value, other.value)), min(self.df, other.df))
+
+
+@dataclass(frozen=True, slots=True)
 class DiversityTest:
     """How much group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
 
@@ -77,6 +98,25 @@ class DiversityTest:
     n_permutations: int
     """0 for a t-test by the jackknife."""
     missing_reason: str | None = None
+    error: StandardError | None = None
+    """Of the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """Each measure of each group, by the names of both, and the tests of each measure."""
+
+    estimates: dict[str, dict[str, Estimate]]
+    errors: dict[str, dict[str, StandardError]]
+    """Only of the estimates that have an interval."""
+    tests: list[DiversityTest]
+
+    def add(self, other: Resampled) -> None:
+        """Add the measures of another kind, of the same groups."""
+        for name in self.estimates:
+            self.estimates[name] |= other.estimates[name]
+            self.errors[name] |= other.errors[name]
+        self.tests.extend(other.tests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +138,7 @@ def measure_groups(
     how: Resampling,
     signature: str,
     advance: Callable[[int], None] = lambda n: None,
-) -> tuple[dict[str, dict[str, Estimate]], list[DiversityTest]]:
+) -> Resampled:
     """Each measure of each group, and a test of each measure for each pair (by default all).
 
     `advance` is called for each group, and each pair, that is done.
@@ -107,19 +147,21 @@ def measure_groups(
     for k, name in enumerate(groups):
         found[name] = _of_group(measures, pool, k, how)
         advance(1)
-    estimates = {
-        name: {
-            measure: _estimate(one.values[k], _error(one.replicates, k), pool, one, signature)
-            for k, measure in enumerate(measures.names)
-        }
-        for name, one in found.items()
-    }
+    estimates: dict[str, dict[str, Estimate]] = {name: {} for name in groups}
+    errors: dict[str, dict[str, StandardError]] = {name: {} for name in groups}
+    for name, one in found.items():
+        for k, measure in enumerate(measures.names):
+            error = _error(one.replicates, k)
+            estimates[name][measure] = _estimate(one.values[k], error, pool, one, signature)
+            if error is not None:
+                errors[name][measure] = error
     listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
     p_values: dict[tuple[str, str], tuple[NDArray[np.float64], int] | None] = {}
     for a, b in listed:
         p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
         advance(1)
-    return estimates, list(_tests(measures.names, listed, found, p_values, pool, signature))
+    tests = list(_tests(measures.names, listed, found, p_values, pool, signature))
+    return Resampled(estimates, errors, tests)
 
 
 def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _GroupValues:
@@ -175,8 +217,7 @@ def _valued(
         yield measures.values(np.concatenate(waiting))
 
 
-def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] | None:
-    """The standard error by the jackknife, and its degrees of freedom."""
+def _error(replicates: NDArray[np.float64] | None, k: int) -> StandardError | None:
     if replicates is None or not np.isfinite(replicates[:, k]).all():
         return None
     if np.ptp(replicates[:, k]) == 0:
@@ -184,23 +225,22 @@ def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] 
         return None
     n = len(replicates)
     squares = (replicates[:, k] - replicates[:, k].mean()) ** 2
-    return float(np.sqrt((n - 1) / n * squares.sum())), n - 1
+    return StandardError(float(np.sqrt((n - 1) / n * squares.sum())), n - 1)
 
 
 def _estimate(
     value: float,
-    error: tuple[float, int] | None,
+    error: StandardError | None,
     pool: Pool,
     one: _GroupValues,
     signature: str,
     *,
     least: float = 0.0,
 ) -> Estimate:
-    t = scipy("stats").t
     known = float(value) if np.isfinite(value) else None
     low = high = None
     if known is not None and error is not None:
-        wide = float(t.ppf(0.975, error[1])) * error[0]
+        wide = _half_width(error)
         # No measure is negative.
         low, high = max(least, known - wide), known + wide
     units = "texts" if pool.design == "texts" else "prompts"
@@ -248,13 +288,33 @@ def _p_values(
 
 def _t_tests(one: _GroupValues, other: _GroupValues, pool: Pool) -> NDArray[np.float64]:
     """Two-sided p-values of the differences by their jackknife errors; NaN without one."""
-    t = scipy("stats").t
     p = np.full(len(one.values), np.nan)
     for k, difference in enumerate(one.values - other.values):
         error = _joint_error(one, other, k, pool)
         if error is not None:
-            p[k] = 2 * t.sf(abs(difference) / error[0], error[1])
+            p[k] = t_test(difference, error)
     return p
+
+
+def difference_estimate(
+    value: float | None, error: StandardError | None, n: int, n_units: int, signature: str
+) -> Estimate:
+    """A difference of independent values with its interval."""
+    low = high = None
+    if value is not None and error is not None:
+        wide = _half_width(error)
+        low, high = value - wide, value + wide
+    return Estimate(value, low, high, n, "difference, jackknife of both", signature, n_units)
+
+
+def _half_width(error: StandardError) -> float:
+    """Of the 95 % interval."""
+    return float(scipy("stats").t.ppf(0.975, error.df)) * error.value
+
+
+def t_test(difference: float, error: StandardError) -> float:
+    """The two-sided p-value of a difference."""
+    return float(2 * scipy("stats").t.sf(abs(difference) / error.value, error.df))
 
 
 def _tests(
@@ -270,9 +330,10 @@ def _tests(
         for (a, b), p, p_holm in zip(pairs, ps, holm(ps), strict=True):
             one, other = found[a], found[b]
             fewer = min(one, other, key=lambda values: values.n_units)
+            error = _joint_error(one, other, k, pool)
             difference = _estimate(
                 one.values[k] - other.values[k],
-                _joint_error(one, other, k, pool),
+                error,
                 pool,
                 fewer,
                 signature,
@@ -280,7 +341,7 @@ def _tests(
             )
             n = 0 if p is None else (p_values[a, b] or (None, 0))[1]
             reason = "few_texts" if p is None else None
-            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason)
+            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason, error)
 
 
 def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | None:
@@ -291,13 +352,11 @@ def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | 
 
 def _joint_error(
     one: _GroupValues, other: _GroupValues, k: int, pool: Pool
-) -> tuple[float, int] | None:
+) -> StandardError | None:
     """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
     if one.replicates is None or other.replicates is None:
         return None
     if pool.design == "prompts":
         return _error(one.replicates - other.replicates, k)
-    errors = _error(one.replicates, k), _error(other.replicates, k)
-    if errors[0] is None or errors[1] is None:
-        return None
-    return float(np.hypot(errors[0][0], errors[1][0])), min(errors[0][1], errors[1][1])
+    mine, theirs = _error(one.replicates, k), _error(other.replicates, k)
+    return None if mine is None or theirs is None else mine.of_difference(theirs)

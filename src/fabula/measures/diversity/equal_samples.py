@@ -93,12 +93,17 @@ class Pool:
         return mixed
 
 
-def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
-    """The pool of texts with groups numbered from 0, and one prompt each, or none at all."""
+def plan_pool(
+    labels: NDArray[np.int64], prompts: Sequence[str] | None, most: int | None = None
+) -> Pool:
+    """The pool of texts with groups numbered from 0, and one prompt each, or none at all.
+
+    most: draw no more texts than this from each group; without it as many as the smallest has.
+    """
     n, n_groups = len(labels), int(labels.max(initial=-1)) + 1
     if prompts is None:
         quota = np.ones(n, np.int64)
-        return _bounded(Pool("texts", labels, np.arange(n), quota, 0), n_groups)
+        return _bounded(Pool("texts", labels, np.arange(n), quota, 0), n_groups, most)
     numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
     of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
     table = np.zeros((n_groups, len(numbers)), np.int64)
@@ -107,13 +112,13 @@ def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
     fewest = (table > 0).sum(axis=1).min(initial=n)
     if np.count_nonzero(quota) >= max(1, _MIN_SHARED * fewest):
         labels = np.where(quota[of_text] > 0, labels, -1)
-        return _bounded(Pool("prompts", labels, of_text, quota, 0), n_groups)
+        return _bounded(Pool("prompts", labels, of_text, quota, 0), n_groups, most)
     own = labels * len(numbers) + of_text
     quota = np.ones(n_groups * len(numbers), np.int64)
-    return _bounded(Pool("own-prompts", labels, own, quota, 0), n_groups)
+    return _bounded(Pool("own-prompts", labels, own, quota, 0), n_groups, most)
 
 
-def _bounded(pool: Pool, n_groups: int) -> Pool:
-    """Draw the same number from every group: as many as the smallest can give."""
+def _bounded(pool: Pool, n_groups: int, most: int | None) -> Pool:
+    """Draw the same number from every group: as many as the smallest can give, or `most`."""
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
-    return replace(pool, n_drawn=n_drawn)
+    return replace(pool, n_drawn=n_drawn if most is None else min(n_drawn, most))

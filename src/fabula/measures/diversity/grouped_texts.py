@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fabula.errors import InputError
 from fabula.measures.diversity.equal_samples import Pool, plan_pool
-from fabula.measures.diversity.shared_ngrams import WordTable
+from fabula.measures.diversity.shared_ngrams import SHARED, WordTable
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document
 
-__all__ = ["CutTexts", "GroupedTexts", "common_length", "cut_texts", "groups_by", "prompt_of"]
+__all__ = [
+    "CutTexts",
+    "GroupedTexts",
+    "common_length",
+    "cut_texts",
+    "digest_of",
+    "groups_by",
+    "prompt_of",
+]
 
 _MOST_FIT = 0.9
 """The share of each group's texts that are long enough, if no length is requested."""
@@ -71,6 +80,14 @@ class GroupedTexts:
             [numbers[prompt] for prompt in self.prompts],
         )
 
+    def signature_parts(self, settings: TextSettings) -> dict[str, str]:
+        """How words count, and whether those of prompts do: an id has too few to be echoed."""
+        parts = settings.signature_parts()
+        if self.prompts is None:
+            return parts
+        has_words = any(len(settings.words(prompt)) >= SHARED.start for prompt in set(self.prompts))
+        return parts | {"echo": "left-out" if has_words else "kept"}
+
     def n_short(self, name: str, n_words: int) -> int:
         """Texts of a group with fewer words."""
         return sum(len(one.words) < n_words for one in self._words_of(name))
@@ -111,6 +128,15 @@ def common_length(texts: GroupedTexts) -> int:
     return found[shortest]
 
 
+def digest_of(texts: Iterable[Sequence[str]]) -> str:
+    """Of the words of a set of texts in any order, to recognise the same set."""
+    each = sorted(
+        hashlib.blake2b(" ".join(words).encode(errors="surrogatepass"), digest_size=12).digest()
+        for words in texts
+    )
+    return hashlib.blake2b(b"".join(each), digest_size=6).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class CutTexts:
     """The texts that are long enough, cut to one length, in random order."""
@@ -129,7 +155,12 @@ class CutTexts:
         ]
 
 
-def cut_texts(texts: GroupedTexts, n_words: int, seed: int) -> CutTexts:
+def cut_texts(texts: GroupedTexts, n_words: int, seed: int, n_texts: int | None = None) -> CutTexts:
+    """n_texts: how many texts are drawn from each group; without it as many as the smallest has.
+
+    Raises `InputError` if no group has two texts that are long enough, or one has fewer than
+    `n_texts`.
+    """
     long_enough = [k for k, one in enumerate(texts.located) if len(one.words) >= n_words]
     n_of: dict[str, int] = dict.fromkeys(texts.names(), 0)
     for k in long_enough:
@@ -147,6 +178,18 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int) -> CutTexts:
     numbers = {name: k for k, name in enumerate(names)}
     labels = np.array([numbers[group] for group in chosen.groups], np.int64)
     located = [one.part(0, n_words) for one in chosen.located]
-    return CutTexts(
-        replace(chosen, located=located), plan_pool(labels, chosen.prompts), names, n_words
-    )
+    pool = plan_pool(labels, chosen.prompts, n_texts)
+    if n_texts is not None:
+        _check_number(pool, names, n_words, n_texts)
+    return CutTexts(replace(chosen, located=located), pool, names, n_words)
+
+
+def _check_number(pool: Pool, names: Sequence[str], n_words: int, n_texts: int) -> None:
+    available = {name: pool.n_available(k) for k, name in enumerate(names)}
+    fewest = min(available, key=lambda name: available[name])
+    if available[fewest] < n_texts:
+        what = "texts" if pool.design == "texts" else "texts that the prompts allow,"
+        raise InputError(
+            f"`n_texts` {n_texts:,}: {fewest} has only {available[fewest]:,} {what} of {n_words:,} "
+            f"words or more; choose fewer, or leave that group out"
+        )

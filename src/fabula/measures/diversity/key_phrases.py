@@ -585,7 +585,7 @@ def _signature(
             words=str(cut.n_words),
             texts=str(cut.pool.n_drawn),
             draws=f"{cut.pool.design},expected",
-            **plan.settings.signature_parts(),
+            **cut.texts.signature_parts(plan.settings),
             n=f"{plan.shortest}-{plan.longest}",
             prior="one-text" if plan.prior_size is None else f"{plan.prior_size:g}",
             test="exact-by-text",

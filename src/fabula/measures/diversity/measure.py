@@ -16,8 +16,8 @@ from fabula.errors import InputError, ModelError
 from fabula.measures.diversity.common_phrases import PHRASES, shared_phrases
 from fabula.measures.diversity.compression import GZIP, Compression
 from fabula.measures.diversity.diversity_tests import (
-    DiversityTest,
     Measures,
+    Resampled,
     Resampling,
     measure_groups,
 )
@@ -27,6 +27,7 @@ from fabula.measures.diversity.grouped_texts import (
     GroupedTexts,
     common_length,
     cut_texts,
+    digest_of,
     groups_by,
     prompt_of,
 )
@@ -56,6 +57,7 @@ class Plan:
     prompt: str | None = None
     baseline: str | None = None
     n_words: int | None = None
+    n_texts: int | None = None
     settings: TextSettings = TextSettings()
     how: Resampling = field(default_factory=Resampling)
     extras: Collection[Extra] = ()
@@ -94,7 +96,7 @@ def measure_diversity(
         documents, names, prompts, [*locate_words(documents, plan.settings, stages)]
     )
     n_words = plan.n_words or common_length(texts)
-    cut = cut_texts(texts, n_words, plan.how.seed)
+    cut = cut_texts(texts, n_words, plan.how.seed, plan.n_texts)
     extras = Extras(plan, cut, stages)
     measured = _measure(cut, plan, extras, stages)
     pairs: list[SimilarPair] = []
@@ -107,7 +109,7 @@ def measure_diversity(
         plan.by,
         cut.pool.design,
         _groups(texts, cut, measured, extras, plan),
-        measured.tests,
+        measured.found.tests,
         pairs,
         plan.run_words if plan.n_pairs else None,
         extras.left_out,
@@ -163,8 +165,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    estimates: dict[str, dict[str, Estimate]]
-    tests: list[DiversityTest]
+    found: Resampled
     lengths: tuple[Ngrams, ...]
     signature: str
 
@@ -187,16 +188,12 @@ def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Meas
         tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
         tested = tested if plan.baseline in cut.names else []
     stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
-    estimates: dict[str, dict[str, Estimate]] = {name: {} for name in cut.names}
-    tests: list[DiversityTest] = []
+    found = Resampled({name: {} for name in cut.names}, {name: {} for name in cut.names}, [])
     for kind in kinds:
-        found, some = measure_groups(
-            kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance
+        found.add(
+            measure_groups(kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance)
         )
-        tests += some
-        for name, by_measure in found.items():
-            estimates[name] |= by_measure
-    return _Measured(estimates, tests, ngrams.lengths, signature)
+    return _Measured(found, ngrams.lengths, signature)
 
 
 def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
@@ -207,7 +204,7 @@ def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
             words=str(cut.n_words),
             texts=str(cut.pool.n_drawn),
             draws=f"{cut.pool.design},{plan.how.n_draws}",
-            **plan.settings.signature_parts(),
+            **cut.texts.signature_parts(plan.settings),
             n=f"{SHARED[0]}-{SHARED[-1]}",
             gzip=GZIP,
             **extras.signature_parts,
@@ -221,7 +218,7 @@ def _groups(
     texts: GroupedTexts, cut: CutTexts, measured: _Measured, extras: Extras, plan: Plan
 ) -> list[GroupDiversity]:
     nothing = Estimate(None, None, None, 0, "too few texts", measured.signature, 0)
-    measures = list(measured.estimates[cut.names[0]])
+    measures = list(measured.found.estimates[cut.names[0]])
     return [
         _group(name, texts, cut, measured, extras, plan)
         if name in cut.names
@@ -276,8 +273,10 @@ def _group(
         int(np.count_nonzero(is_named & ~is_in)),
         pool.n_drawn,
         pool.n_units(number),
-        measured.estimates[name],
+        measured.found.estimates[name],
         shared_phrases(lengths, is_in, plan.n_phrases, words_at, span_at),
         shared_phrases(templates, is_in, plan.n_phrases, tags_at, tagged_at),
         texts.n_identical(name),
+        measured.found.errors[name],
+        digest_of(cut.texts.located[k].words for k in np.flatnonzero(is_in).tolist()),
     )

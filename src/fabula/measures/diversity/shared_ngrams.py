@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.ngram_counts import count_in_subsets, extend_ngrams, list_holders
+from fabula.kernels.ngram_counts import (
+    count_in_subsets,
+    count_places,
+    extend_ngrams,
+    group_places,
+    list_holders,
+    narrow_holders,
+)
+from fabula.kernels.strings import number_strings
 
 __all__ = ["BLEU", "DISTINCT", "REPEATED", "SHARED", "NgramMeasures", "Ngrams", "WordTable"]
 
@@ -56,15 +66,9 @@ class WordTable:
         one. segments: for each text where its segments end, which n-grams do not cross; without it
         each text is one segment.
         """
-        numbers: dict[str, int] = {}
         both = [*texts, *prompts]
         lengths = np.array([len(words) for words in both], np.int64)
-        number = numbers.setdefault
-        flat = np.fromiter(
-            (number(word, len(numbers)) for words in both for word in words),
-            np.int32,
-            int(lengths.sum()),
-        )
+        flat, n_different = _numbered(both, int(lengths.sum()))
         ends = np.cumsum(lengths)
         cuts = ends
         if segments:
@@ -72,12 +76,11 @@ class WordTable:
                 [ends, *(ends[k] - lengths[k] + np.array(own) for k, own in enumerate(segments))]
             )
         cuts = np.unique(cuts.astype(np.int64))
-        place = np.arange(len(flat))
-        n_left = cuts[np.searchsorted(cuts, place, "right")] - place if len(flat) else place
+        n_left = np.repeat(cuts, np.diff(cuts, prepend=0)) - np.arange(len(flat))
         shift = len(texts)
         own_prompt = np.array(prompt_of or [-1] * shift, np.int32)
         return cls(
-            _without_single(flat, len(numbers)),
+            _without_single(flat, n_different),
             np.repeat(np.arange(len(both), dtype=np.int32), lengths),
             n_left.astype(np.int32),
             np.concatenate([[0], ends[:shift]]).astype(np.int64),
@@ -93,23 +96,33 @@ class WordTable:
         a prompt is not an echo.
         """
         numbers = self.words
-        n_numbers = int(numbers.max(initial=-1)) + 1
+        begins, places = group_places(numbers, int(numbers.max(initial=-1)) + 1)
         without = np.full(self.n_texts, -1, np.int32)
         for n in range(1, longest + 1):
             if n > 1:
-                numbers, n_numbers = extend_ngrams(numbers, self.n_left, n)
+                numbers, n_numbers = extend_ngrams(numbers, begins, places, self.n_left, n)
+                begins, places = group_places(numbers, n_numbers)
             marked = numbers.copy()
             prompts = self.prompt_of if n >= SHARED.start else without
             ends, texts, counts, firsts, n_own, n_echoed = list_holders(
-                marked, n_numbers, self.text_of, self.n_texts, prompts
+                marked, begins, places, self.text_of, self.n_texts, prompts
             )
-            is_text = self.text_of < self.n_texts
-            fits = is_text & (self.n_left >= n)
-            single = fits & (numbers < 0)
-            in_all = np.bincount(self.text_of[fits], minlength=self.n_texts)
-            n_single = np.bincount(self.text_of[single], minlength=self.n_texts)
+            in_all, n_single = count_places(numbers, self.n_left, self.text_of, self.n_texts, n)
             found = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
             yield found, marked
+
+
+def _numbered(texts: Sequence[Sequence[str]], n_words: int) -> tuple[NDArray[np.int32], int]:
+    """The number of each word of all texts, from 0 by first appearance, and how many there are."""
+    joined = "\n".join(chain(chain.from_iterable(texts), [""]))
+    data = np.frombuffer(joined.encode(errors="surrogatepass"), np.uint8)
+    numbers, n_different = number_strings(data, ord("\n"), n_words)
+    if n_different >= 0:
+        return numbers, n_different
+    # Some word has a line break within it.
+    known: defaultdict[str, int] = defaultdict(count().__next__)
+    flat = np.fromiter(map(known.__getitem__, chain.from_iterable(texts)), np.int32, n_words)
+    return flat, len(known)
 
 
 def _without_single(words: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
@@ -138,21 +151,11 @@ class Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""
         place = np.full(len(self.totals), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
-        which = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
-        stays = place[self.texts] >= 0
-        n_holders = np.bincount(which[stays], minlength=len(self.ends))
-        alone = stays & (n_holders[which] == 1)
-        stays &= n_holders[which] > 1
-        n_own = self.n_own[kept] + np.bincount(place[self.texts[alone]], minlength=len(kept))
-        return replace(
-            self,
-            totals=self.totals[kept],
-            n_own=n_own,
-            ends=np.cumsum(n_holders[n_holders > 1]),
-            texts=place[self.texts[stays]],
-            counts=self.counts[stays],
-            firsts=self.firsts[stays],
+        ends, texts, counts, firsts, n_alone = narrow_holders(
+            self.ends, self.texts, self.counts, self.firsts, place, len(kept)
         )
+        n_own = self.n_own[kept] + n_alone
+        return Ngrams(self.n, self.totals[kept], n_own, ends, texts, counts, firsts)
 
 
 @dataclass(frozen=True, slots=True)

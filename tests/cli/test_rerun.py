@@ -193,6 +193,18 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     assert "no record says how it was made before" in str(done.exception)
 
 
+def test_passages_that_were_indexed_later_are_no_difference(scored: Path) -> None:
+    """A search for near matches indexes those that it lacks; the record stays that of the build."""
+    corpus = scored.parents[1] / "books.ref"
+    before = record_path(corpus).read_bytes()
+    done = run("reference", "passages", "books.ref")
+    assert done.exit_code == 0, done.output
+    assert list(corpus.glob("passages/*/*/shard.json"))
+    assert record_path(corpus).read_bytes() == before
+    code, said = rerun(corpus)
+    assert (code, said["numbers"], said["causes"]) == (0, [], [])
+
+
 def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path) -> None:
     others = [word for part in PARTS if part != "originality" for word in ("--without", part)]
     made = run("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)

@@ -18,7 +18,12 @@ from fabula.errors import InputError, MixError
 from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
-from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.stats.resample import (
+    bootstrap_means,
+    interval_method,
+    percentile_interval,
+    with_interval,
+)
 from fabula.store import read_rows
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
@@ -77,7 +82,7 @@ class Comparison:
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
     signature: str
-    """The scores' signature, and the field of the clusters."""
+    """The scores' signature, the field of the clusters, and how intervals of many are made."""
     omnibus: Omnibus | None = None
     """Whether the groups differ at all; None for a single group."""
     cluster: str | None = None
@@ -177,7 +182,7 @@ def compare_rows(
         field=by,
         groups=tuple(groups),
         pairs=_pairs(groups, baseline, seed, signature),
-        signature=signature,
+        signature=with_interval(signature, max(len(group.values) for group in groups)),
         omnibus=omnibus(groups, seed=seed),
         cluster=cluster,
         n_joined=n_joined,
@@ -405,14 +410,15 @@ def _curve(
     if not len(table):
         return {level: mean_estimate([], seed=seed, signature=signature) for level in levels}
     means = bootstrap_means(table, np.random.default_rng(seed))
+    n = len(table)
     return {
         level: Estimate(
             float(table[:, k].mean()),
-            *percentile_interval(means[:, k], len(table)),
-            len(table),
-            "mean, percentile bootstrap",
-            signature,
-            len(table),
+            *percentile_interval(means[:, k], n),
+            n,
+            f"mean, {interval_method(n)}",
+            with_interval(signature, n),
+            n,
         )
         for k, level in enumerate(levels)
     }

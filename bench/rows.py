@@ -3,7 +3,7 @@
     python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--folder DIR]
                          [--only compare|diversity|report]
 
-Writes the files (0.3 GB for a million rows), runs the commands, and prints the most memory that
+Writes the files (0.4 GB for a million rows), runs the commands, and prints the most memory that
 each took and the processor time. `compare` keeps the numbers of a row and no text. `diversity`
 compares texts with each other, so it keeps their words. `report` shows every text on its page.
 """
@@ -33,19 +33,26 @@ finally:
 
 
 def write_scores(path: Path, n: int) -> None:
-    """Rows like those of `fabula originality`, of two authors, with numbers drawn at random."""
+    """Rows like those of `fabula originality` at its default levels, with random numbers.
+
+    Fields that `compare` reads and drops, such as what was borrowed, would only make the file
+    larger.
+    """
     row = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
-    levels = list(row["uniqueness"])
-    # What was borrowed is read and dropped, and would only make the file larger.
-    row |= {"covered": [], "sketch": None}
+    levels = [str(level) for level in range(5, 13)]
+    signature = row["signature"].replace("|L:3-5|", "|L:5-12|")
+    curve = ",".join(f'"{level}":%.4f' for level in levels)
+    form = (
+        f'{{"id":"t%d","author":"%s","creativity_index":%.4f,"uniqueness":{{{curve}}},"signature":'
+    )
+    end = json.dumps(signature).replace("%", "%%") + ',"missing_reason":null}\n'
+    steps = [0.01 * j for j in range(len(levels))]
     rng = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
         for k in range(n):
             base = rng.random()
-            curve = {level: round(min(1.0, base + 0.01 * j), 4) for j, level in enumerate(levels)}
-            row |= {"id": f"t{k}", "author": "ab"[k % 2], "uniqueness": curve,
-                    "creativity_index": round(sum(curve.values()), 4)}  # fmt: skip
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+            numbers = [min(1.0, base + step) for step in steps]
+            file.write((form + end) % (k, "ab"[k % 2], sum(numbers), *numbers))
 
 
 def write_texts(path: Path, n: int) -> None:

@@ -164,7 +164,7 @@ class Recording:
             whole = record | {
                 "folder": _folder_from(path),
                 "outputs": {
-                    name: {"path": str(one), "sha256": found[str(one)]}
+                    name: {"path": _plain(one), "sha256": found[str(one)]}
                     for name, one in made.items()
                 },
             }

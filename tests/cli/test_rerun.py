@@ -141,6 +141,7 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fabula.provenance import recording
+    from fabula.reference.storage import open_home
     from fabula.store import write_whole
 
     monkeypatch.chdir(tmp_path)
@@ -151,6 +152,12 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     assert record_path(out).stat().st_mode & 0o077 == 0
     assert "s3cret" not in record_path(out).read_text(encoding="utf-8")
     assert read_record(out)["settings"]["database"] == "postgresql://ann:...@db/x"
+    there = f"memory://ann:s3cret@{tmp_path.name}/r"
+    with recording() as noted:
+        open_home(there).write("manifest.json", b"{}")
+        noted.keep("reference build", {"out": there}, {"out": there}, [there])
+    assert read_record(there)["outputs"]["out"]["path"] == f"memory://ann:...@{tmp_path.name}/r"
+    assert "s3cret" not in json.dumps(read_record(there))
 
 
 def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:

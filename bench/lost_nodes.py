@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fabula.text import read_documents
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.ray_nodes import ray_nodes
 
+_N_BOOKS, _BOOK_WORDS = 12, 20_000
 _PAUSE_S = 15
 """Until another node takes the place of one that was lost."""
 
@@ -45,9 +47,13 @@ def main() -> None:
         seconds, every, given.nodes = 4.0, 3600.0, 1
     with tempfile.TemporaryDirectory(prefix="fabula-nodes-") as name:
         folder = Path(name)
-        rows = texts(given.texts)
-        fabula("reference", "build", str(corpora.SHARED / "reference"), "--out", f"{folder}/r",
-               "--shard-tokens", "500000")  # fmt: skip
+        books = [" ".join(document.text.split()[:_BOOK_WORDS]) for document in islice(
+            read_documents([corpora.SHARED / "reference"]), _N_BOOKS)]  # fmt: skip
+        rows = texts(books, given.texts)
+        library = folder / "books.jsonl"
+        library.write_bytes(b"".join(line({"id": f"b{k}", "text": t}) for k, t in enumerate(books)))
+        fabula("reference", "build", str(library), "--out", f"{folder}/r", "--shard-tokens",
+               "40000", "--jobs", "1")  # fmt: skip
         write_vectors(folder / "v.txt", rows)
         once = folder / "once.jsonl"
         once.write_bytes(b"".join(line(row) for row in rows))
@@ -63,12 +69,9 @@ def main() -> None:
         sys.exit("rows differ, or no node was lost")
 
 
-def texts(n: int) -> list[dict[str, str]]:
+def texts(books: list[str], n: int) -> list[dict[str, str]]:
     """Stretches of books, so that much is found, with words of their own in between."""
-    words = [
-        document.text.split()[:20_000]
-        for document in read_documents([corpora.SHARED / "reference"])
-    ]
+    words = [book.split() for book in books]
     rows = []
     for k in range(n):
         own = words[k % len(words)]

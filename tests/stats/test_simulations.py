@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
 from fabula.stats.association import association_within
@@ -25,14 +24,10 @@ from fabula.stats.clustered import compare_clusters, permutation_f
 from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.stats.keyness import exact_p
 from fabula.stats.prediction_powered import (
-    Corrected,
     Rate,
-    corrected_difference,
-    corrected_mean,
     is_covered,
     rogan_gladen,
 )
-from fabula.stats.prediction_powered import stratified as over_strata
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.raters import dawid_skene
 from fabula.stats.reliability import (
@@ -220,40 +215,6 @@ def test_strengths_and_gaps_of_a_ranking() -> None:
     check_coverage(n_held, n_known)
     # The two that are equal, where they are neighbours: corrected over five gaps.
     assert n_apart <= 0.05 * n
-
-
-def judged(
-    rng: np.random.Generator, n: int, shift: float, bias: float = 0.7
-) -> tuple[Corrected, float]:
-    """Shares of Yes by experts and by a judge with a bias; the corrected mean, and the truth."""
-    z = rng.normal(size=n + 60)
-    labels = rng.binomial(14, norm.cdf(z + shift)) / 14
-    predicted = rng.binomial(14, norm.cdf(z + bias)) / 14
-    found = corrected_mean(labels[:n], predicted[:n], predicted[n:])
-    assert found is not None
-    return found, float(norm.cdf(shift / math.sqrt(2)))
-
-
-def test_corrected_differences_and_means_over_strata() -> None:
-    rng = np.random.default_rng(9)
-    n, n_held, n_rejected, n_held_whole = 300, 0, 0, 0
-    for _ in range(n):
-        (a, of_a), (b, of_b) = judged(rng, 15, 0.4), judged(rng, 12, -0.3, bias=-0.5)
-        _, low, high, _ = corrected_difference(a, b)
-        assert low is not None
-        assert high is not None
-        n_held += low <= of_a - of_b <= high
-        same = judged(rng, 12, 0.4, bias=-0.5)[0]
-        p = corrected_difference(a, same)[3]
-        assert p is not None
-        n_rejected += p < 0.05
-        whole = over_strata([a, b])
-        assert whole.low is not None
-        assert whole.high is not None
-        n_held_whole += whole.low <= (75 * of_a + 72 * of_b) / 147 <= whole.high
-    check_coverage(n_held, n)
-    check_level(n_rejected, n)
-    check_coverage(n_held_whole, n)
 
 
 def test_a_share_that_is_corrected_by_known_rates_of_errors() -> None:

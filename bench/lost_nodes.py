@@ -16,10 +16,8 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -59,9 +57,11 @@ def main() -> None:
         once.write_bytes(b"".join(line(row) for row in rows))
         fabula(*job(folder / "here.jsonl", str(once), folder), "--jobs", "1")
         expected = [json.loads(one) for one in (folder / "here.jsonl").read_bytes().splitlines()]
-        with ray_nodes(1, given.nodes) as nodes, losing(nodes, every) as lost:
-            there = folder / "there.jsonl"
-            n_fed = fed(rows, there, nodes.address, seconds, folder)
+        there = folder / "there.jsonl"
+        with ray_nodes(1, given.nodes) as nodes, ThreadPoolExecutor(1) as one:
+            feeding = one.submit(fed, rows, there, nodes.address, seconds, folder)
+            lost = losing(nodes, every, feeding)
+            n_fed = feeding.result()
         n_same = compared(there, expected, n_fed)
     print(f"{n_fed:,} texts in {seconds / 60:.1f} minutes, {len(lost)} nodes lost: "
           f"{n_same:,} rows as of one process")  # fmt: skip
@@ -131,33 +131,24 @@ def fed(rows: list[dict[str, str]], out: Path, address: str, seconds: float, fol
             n += 1
         process.stdin.close()
         if (code := process.wait()) != 0:
-            sys.exit(f"the job ended with code {code}")
+            raise RuntimeError(f"the job ended with code {code}")
     return n
 
 
-@contextmanager
-def losing(nodes: Any, every: float) -> Iterator[list[float]]:
-    """Kill the oldest node each time, and add another; yields when each was lost."""
+def losing(nodes: Any, every: float, feeding: Future[int]) -> list[float]:
+    """Kill the oldest node each time and add another, until the job ends; when each was lost.
+
+    In the main thread, where alone Ray can begin a node.
+    """
     lost: list[float] = []
-    is_over = threading.Event()
     begin = time.monotonic()
-
-    def lose() -> None:
-        while not is_over.wait(every):
-            nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
-            lost.append(time.monotonic() - begin)
-            print(f"a node was lost after {lost[-1]:.0f} s", flush=True)
-            if is_over.wait(min(_PAUSE_S, every / 2)):
-                return
+    while not wait([feeding], every).done:
+        nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
+        lost.append(time.monotonic() - begin)
+        print(f"a node was lost after {lost[-1]:.0f} s", flush=True)
+        if not wait([feeding], min(_PAUSE_S, every / 2)).done:
             nodes.add_node(num_cpus=1)
-
-    thread = threading.Thread(target=lose)
-    thread.start()
-    try:
-        yield lost
-    finally:
-        is_over.set()
-        thread.join()
+    return lost
 
 
 def compared(out: Path, expected: list[dict[str, Any]], n_fed: int) -> int:

@@ -216,12 +216,12 @@ class _Table:
         self.signature = _check_signature(row, self.signature, where)
         self._check_fields(row, where)
         index, curve = row["creativity_index"], row.get("uniqueness")
-        if first and isinstance(curve, dict):
+        if first and isinstance(curve, dict) and _are_levels(curve):
             self.levels = tuple(curve)
         if (
             not isinstance(curve, dict)
             or tuple(curve) != self.levels
-            or not _are_numbers(index, *curve.values(), *curve)
+            or not _are_numbers((index, *curve.values()))
         ):
             raise InputError(f"{where}: its numbers are damaged; run `fabula originality` again")
         name = f"(no {self.by})" if row[self.by] is None else str(row[self.by])
@@ -237,7 +237,8 @@ class _Table:
             self._sketches.append(Sketch.of_row(row.get("sketch")))
         else:
             for field, repeats in self._usual.items():
-                repeats.add(row.get(field))
+                if (value := row.get(field)) is not None:
+                    repeats.add(value)
 
     def _check_fields(self, row: dict[str, Any], where: str) -> None:
         for field, purpose in ((self.by, "group"), (self.cluster, "cluster")):
@@ -294,12 +295,15 @@ class _Repeats:
             self._seen.add(digest)
 
 
-def _are_numbers(*values: Any) -> bool:
-    """Each a number or None, or an L in words."""
+def _are_levels(curve: Iterable[str]) -> bool:
+    """Whether the fields of a curve are each an L."""
+    return all(level.isascii() and level.isdecimal() for level in curve)
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    """Each a finite number or None, as JSON has them."""
     return all(
-        value is None
-        or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300)
-        or (isinstance(value, str) and value.isascii() and value.isdecimal())
+        value is None or (type(value) in (float, int) and -1e300 < value < 1e300)  # type: ignore[operator]
         for value in values
     )
 

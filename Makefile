@@ -103,6 +103,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/places.py
 	$(RUN)python bench/serve.py
 	$(RUN)python bench/cluster.py
+	$(RUN)python bench/lost_nodes.py --minutes 5 --every 1
 	$(RUN)python bench/scale.py
 	$(RUN)python bench/packed.py
 	$(RUN)python bench/reads.py
@@ -113,7 +114,6 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/telling.py
 	$(RUN)python bench/rows.py
 	$(RUN)python bench/blind_times.py
-	$(RUN)python bench/rows.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

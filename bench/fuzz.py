@@ -6,8 +6,9 @@ Every target takes bytes, as they come from outside. What it may raise is a `Fab
 else, more than ten seconds, or a process that ends, is a defect. Inputs are the golden files of all
 formats and small documents of every kind, changed at random: bytes, values within JSON, and members
 within archives, which are packed again so that the change gets past the checksum. With --atheris,
-and that package installed, coverage decides which changes are kept (one target: name it by --only).
-Defects are written to FOLDER; when fixed they go to tests/golden/fuzz, where a test reads them.
+and that package installed, coverage of Fabula's code decides which changes are kept; each target
+then has a process of its own, and its time is the clock's. Defects are written to FOLDER; when
+fixed they go to tests/golden/fuzz, where a test reads them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import io
 import json
 import math
 import random
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -522,9 +526,12 @@ def fuzz(
     return n, len(seen)
 
 
-def with_atheris(name: str, target: Target, seconds: float, seed: int) -> None:
-    """Led by coverage; ends at the first defect, which it writes where it is started."""
+def with_atheris(name: str, seconds: float, seed: int) -> None:
+    """Led by coverage of Fabula's own code; ends at the first defect, which it writes here."""
     import atheris
+
+    with atheris.instrument_imports(include=["fabula"]):
+        target = targets()[name]
 
     def test_one(data: bytes) -> None:
         if (found := defect(target, data)) is not None:
@@ -540,10 +547,35 @@ def with_atheris(name: str, target: Target, seconds: float, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="fabula-fuzz-") as corpus:
         for k, data in enumerate(target.seeds):
             Path(corpus, str(k)).write_bytes(data)
-        atheris.instrument_all()
-        words = [f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", "-max_len=65536", corpus]
+        words = [f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", "-max_len=65536",
+                 "-rss_limit_mb=4096", corpus]  # fmt: skip
         atheris.Setup([sys.argv[0], *words], test_one, custom_mutator=mutate)
         atheris.Fuzz()
+
+
+def each_with_atheris(names: Collection[str], seconds: float, seed: int, keep: Path | None) -> int:
+    """Every target in a process of its own, which its end ends; how many showed a defect."""
+    n_defects = 0
+    for name in names:
+        words = ["--atheris", "--only", name, "--seconds", str(seconds), "--seed", str(seed)]
+        with tempfile.TemporaryDirectory(prefix="fabula-fuzz-") as folder:
+            done = subprocess.run(
+                [sys.executable, __file__, *words], cwd=folder, capture_output=True, check=False
+            )
+            said = done.stderr.decode(errors="replace")
+            runs = re.findall(r"^#(\d+).*?cov: (\d+)", said, re.MULTILINE)
+            n_runs, coverage = map(int, runs[-1]) if runs else (0, 0)
+            found = [file for file in Path(folder).iterdir() if file.is_file()]
+            if done.returncode != 0:
+                n_defects += 1
+                print(f"{name}: {(done.stdout.decode(errors='replace') + said)[-3000:]}")
+                if keep is not None:
+                    (keep / name).mkdir(parents=True, exist_ok=True)
+                    for file in found:
+                        shutil.copy(file, keep / name / file.name[:40])
+        print(f"{name}: {n_runs:,} inputs, {coverage:,} branches reached, "
+              f"{int(done.returncode != 0)} defects", flush=True)  # fmt: skip
+    return n_defects
 
 
 def main() -> None:
@@ -555,11 +587,13 @@ def main() -> None:
     parser.add_argument("--atheris", action="store_true")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
+    if options.atheris and options.only:
+        with_atheris(options.only, options.seconds, options.seed)
+        return
     chosen = {n: one for n, one in targets().items() if options.only in ("", n)}
     if options.atheris:
-        ((name, target),) = chosen.items()
-        with_atheris(name, target, options.seconds, options.seed)
-        return
+        keep = None if options.keep is None else options.keep.resolve()
+        sys.exit(bool(each_with_atheris(chosen, options.seconds, options.seed, keep)))
     n_defects = 0
     for name, target in chosen.items():
         n, found = fuzz(

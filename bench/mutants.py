@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import os
 import random
 import re
@@ -103,20 +104,32 @@ def _between(
 
 
 def tests_of(path: Path) -> list[str]:
-    """The test files that name the module, those of its own room first, five at most."""
+    """The test files that name the module, those of its own room first, five at most.
+
+    Where none does, those that name a module which imports it.
+    """
+    found = _naming(path, ROOT / "tests", "test_*.py")
+    if not found:
+        users = _naming(path, SOURCE, "*.py")
+        found = [test for user in users[:4] for test in _naming(user, ROOT / "tests", "test_*.py")]
+    room = path.relative_to(SOURCE).parts[0]
+    found.sort(key=lambda file: file.relative_to(ROOT / "tests").parts[0] != room)
+    return [str(file.relative_to(ROOT)) for file in dict.fromkeys(found)][:5]
+
+
+def _naming(path: Path, folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that name a module."""
     module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
     package, name = module.rpartition(".")[::2]
     named = re.compile(
         rf"{re.escape(module)}\b|from {re.escape(package)} import[^\n(]*(\([^)]*)?\b{name}\b"
     )
-    room = path.relative_to(SOURCE).parts[0]
-    found = [
-        file
-        for file in sorted((ROOT / "tests").rglob("test_*.py"))
-        if named.search(file.read_text(encoding="utf-8"))
-    ]
-    found.sort(key=lambda file: file.relative_to(ROOT / "tests").parts[0] != room)
-    return [str(file.relative_to(ROOT)) for file in found[:5]]
+    return [file for file in sorted(folder.rglob(pattern)) if named.search(_text_of(file))]
+
+
+@functools.cache
+def _text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def is_noticed(mutant: Mutant, tests: list[str], folder: Path) -> bool:

@@ -1,9 +1,11 @@
-"""Millions of rows of scores through `fabula compare`, and many texts through `fabula diversity`.
+"""Millions of rows of scores through `compare`, many texts through `diversity` and `report --by`.
 
-    python bench/rows.py [--rows 10000000] [--texts 100000] [--folder DIR]
+    python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--folder DIR]
+                         [--only compare|diversity|report]
 
-Writes the files (0.3 GB for a million rows), runs the commands, and prints the most memory that
-each took and the processor time. Memory that grows by a row is small: numbers are kept and no text.
+Writes the files (0.4 GB for a million rows), runs the commands, and prints the most memory that
+each took and the processor time. `compare` keeps the numbers of a row and no text. `diversity`
+compares texts with each other, so it keeps their words. `report` shows every text on its page.
 """
 
 from __future__ import annotations
@@ -31,19 +33,26 @@ finally:
 
 
 def write_scores(path: Path, n: int) -> None:
-    """Rows like those of `fabula originality`, of two authors, with numbers drawn at random."""
+    """Rows like those of `fabula originality` at its default levels, with random numbers.
+
+    Fields that `compare` reads and drops, such as what was borrowed, would only make the file
+    larger.
+    """
     row = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
-    levels = list(row["uniqueness"])
-    # What was borrowed is read and dropped, and would only make the file larger.
-    row |= {"covered": [], "sketch": None}
+    levels = [str(level) for level in range(5, 13)]
+    signature = row["signature"].replace("|L:3-5|", "|L:5-12|")
+    curve = ",".join(f'"{level}":%.4f' for level in levels)
+    form = (
+        f'{{"id":"t%d","author":"%s","creativity_index":%.4f,"uniqueness":{{{curve}}},"signature":'
+    )
+    end = json.dumps(signature).replace("%", "%%") + ',"missing_reason":null}\n'
+    steps = [0.01 * j for j in range(len(levels))]
     rng = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
         for k in range(n):
             base = rng.random()
-            curve = {level: round(min(1.0, base + 0.01 * j), 4) for j, level in enumerate(levels)}
-            row |= {"id": f"t{k}", "author": "ab"[k % 2], "uniqueness": curve,
-                    "creativity_index": round(sum(curve.values()), 4)}  # fmt: skip
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+            numbers = [min(1.0, base + step) for step in steps]
+            file.write((form + end) % (k, "ab"[k % 2], sum(numbers), *numbers))
 
 
 def write_texts(path: Path, n: int) -> None:
@@ -66,34 +75,59 @@ def measured(*words: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def compare(folder: Path, n: int) -> None:
+    few, scores = folder / "few.jsonl", folder / "scores.jsonl"
+    write_scores(few, 100)
+    write_scores(scores, n)
+    base, _ = measured("compare", str(few), "--by", "author", "--json")
+    most, seconds = measured("compare", str(scores), "--by", "author", "--json")
+    said(f"compare, {n:,} rows ({scores.stat().st_size / 1e9:.2f} GB)", base, most, n, seconds)
+    scores.unlink()
+
+
+def diversity(folder: Path, n: int) -> None:
+    how = ("--by", "author", "--permutations", "99", "--json", "-j", "1")
+    base, most, seconds = of_texts(folder, n, "diversity", *how)
+    said(f"diversity, {n:,} texts of 60 words", base, most, n, seconds)
+
+
+def report(folder: Path, n: int) -> None:
+    """Every instrument but surprisal, which takes a second a text."""
+    how = ("--by", "author", "--without", "fluency", "--out", f"{folder}/r.html", "-j", "1")
+    base, most, seconds = of_texts(folder, n, "report", *how)
+    said(f"report --by, {n:,} texts of 60 words", base, most, n, seconds)
+
+
+def of_texts(folder: Path, n: int, command: str, *how: str) -> tuple[int, int, int]:
+    few, texts = folder / "few-texts.jsonl", folder / "texts.jsonl"
+    write_texts(few, 40)
+    write_texts(texts, n)
+    base, _ = measured(command, str(few), *how)
+    return base, *measured(command, str(texts), *how)
+
+
+def said(what: str, base: int, most: int, n: int, seconds: int) -> None:
+    each = (most - base) * (1 << 20) / n
+    print(f"{what}: {most} MB at most ({base} MB with few, so {each:,.0f} bytes each), "
+          f"{seconds} s of a processor", flush=True)  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--texts", type=int, default=100_000)
+    parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--only", choices=["compare", "diversity", "report"])
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
-    n_rows, n_texts = (2000, 40) if options.smoke else (options.rows, options.texts)
+    sizes = {compare: options.rows, diversity: options.texts, report: options.pages}
+    if options.smoke:
+        sizes = {compare: 2000, diversity: 40}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="fabula-rows-") as folder:
-        few, scores, texts = (Path(folder, f"{name}.jsonl") for name in ("few", "scores", "texts"))
-        write_scores(few, 100)
-        write_scores(scores, n_rows)
-        base, _ = measured("compare", str(few), "--by", "author", "--json")
-        most, seconds = measured("compare", str(scores), "--by", "author", "--json")
-        size = scores.stat().st_size / 1e9
-        each = (most - base) * (1 << 20) / n_rows
-        print(
-            f"compare, {n_rows:,} rows ({size:.2f} GB): {most} MB at most ({base} MB with 100, "
-            f"so {each:.0f} bytes a row), {seconds} s of a processor",
-            flush=True,
-        )
-        write_texts(texts, n_texts)
-        most, seconds = measured(
-            "diversity", str(texts), "--by", "author", "--permutations", "99", "--json", "-j", "1"
-        )
-        size = texts.stat().st_size / 1e6
-        print(f"diversity, {n_texts:,} texts of 60 words ({size:.0f} MB): {most} MB at most, "
-              f"{seconds} s of a processor")  # fmt: skip
+        for what, n in sizes.items():
+            if options.only in (None, what.__name__):
+                what(Path(folder), n)
 
 
 if __name__ == "__main__":

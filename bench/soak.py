@@ -5,7 +5,8 @@
 Each server runs as its command in a process of its own, is asked without pause by some readers, is
 stopped by SIGTERM and started again. Printed of each life: memory and open files after the first
 fifth and at the end, and how long answers took. Fails where memory grows by more than a tenth and
-20 MB, or files stay open, or an answer is lost, or a server does not stop in order.
+20 MB, or files stay open, or an answer is lost, or one request in a hundred finds a server busy, or
+one does not stop in order.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ENVIRONMENT = {**os.environ, "FABULA_STUDY_PASSWORD": "a secret of ours",
                "PYTHONPATH": str(Path(fabula.__file__).parents[1])}  # fmt: skip
 _PAUSE_S = 0.1
 """Between requests of a reader: the servers limit what one address may ask."""
-_MAX_GROWTH, _MAX_GROWTH_MB, _MAX_FILES = 1.1, 20, 8
+_MAX_GROWTH, _MAX_GROWTH_MB, _MAX_FILES, _MAX_BUSY = 1.1, 20, 8, 0.01
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Life:
     seconds: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     n_slowed: int = 0
+    n_busy: int = 0
+    """Answers of 503 that say when to come back: what was sent can be sent again."""
     early: tuple[float, int] = (0.0, 0)
     """Memory in MB, and open files."""
     late: tuple[float, int] = (0.0, 0)
@@ -202,6 +205,8 @@ def _read(server: Server, address: str, until: float, life: Life) -> None:
                 life.seconds.append(time.perf_counter() - begin)
                 if answer.status_code == 429:
                     life.n_slowed += 1
+                elif answer.status_code == 503 and "retry-after" in answer.headers:
+                    life.n_busy += 1
                 elif answer.status_code >= 400:
                     life.faults.append(f"HTTP {answer.status_code} of {answer.url.path}")
             n += 1
@@ -229,6 +234,8 @@ def faults_of(server: Server) -> list[str]:
     found = []
     for number, life in enumerate(server.lives, 1):
         found += [f"{server.name}, life {number}: {one}" for one in life.faults[:5]]
+        if life.n_busy > _MAX_BUSY * len(life.seconds):
+            found.append(f"{server.name}, life {number}: {life.n_busy} times busy")
         (early, n_early), (late, n_late) = life.early, life.late
         if late > early * _MAX_GROWTH and late > early + _MAX_GROWTH_MB:
             found.append(f"{server.name}, life {number}: memory {early:.0f} to {late:.0f} MB")
@@ -278,7 +285,8 @@ def _line(server: Server, number: int) -> str:
     return (
         f"{server.name}, life {number}: {len(life.seconds):,} requests, {middle:.0f} ms in the "
         f"middle, {high:.0f} at 99 %, {tail:.0f} at 99.9 %; {life.early[0]:.0f} to "
-        f"{life.late[0]:.0f} MB, {life.early[1]} to {life.late[1]} files; {life.n_slowed} slowed"
+        f"{life.late[0]:.0f} MB, {life.early[1]} to {life.late[1]} files; {life.n_slowed} slowed, "
+        f"{life.n_busy} busy"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -43,6 +44,32 @@ def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported() -
     assert done.stderr.splitlines() == [
         "error: Fabula runs on Linux and macOS; on Windows, use it in WSL"
     ]
+
+
+def test_every_interval_and_test_is_in_the_table_of_what_it_was_compared_with() -> None:
+    """Functions of stats/ that return an estimate, its ends or p; and tests that are there."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = page.partition("| function | compared with | simulation |")[2].partition("\n\n")[0]
+    tests = re.findall(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`", page[page.index(rows) :])
+    assert len(tests) > 50
+    for file, name in tests:
+        place = ROOT / (file or "tests/stats/test_simulations.py")
+        assert f"\ndef {name}(" in place.read_text(encoding="utf-8"), (file, name)
+    for row in rows.strip().splitlines()[1:]:
+        _, compared, simulated = (cell.strip() for cell in row.strip("|").split(" | "))
+        assert "`test" in compared, row
+        assert "`test" in simulated or simulated.startswith(("none: ", "through")), row
+    told = re.compile(
+        r"Estimate|Difference|Omnibus|Corrected|Ranking|DawidSkene|Glad|PairTest|float \| None,"
+    )
+    others = "holm", "kruskal_wallis", "exact_p", "smallest_p", "log_odds", "is_covered"
+    for file in sorted((ROOT / "src" / "fabula" / "stats").glob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                continue
+            said = "" if node.returns is None else ast.unparse(node.returns)
+            if told.search(said) or node.name.endswith("_high") or node.name in others:
+                assert f"`{file.stem}.{node.name}`" in rows, (file.stem, node.name)
 
 
 def test_every_test_and_module_that_the_page_on_security_names_is_there() -> None:

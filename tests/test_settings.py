@@ -73,6 +73,20 @@ def test_every_setting_is_described_once_with_its_place() -> None:
     assert described[("sources",)].field.option_of("sources") == "source"
 
 
+def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Kept(Settings):
+        out: Path | None = setting(None, help="Where it is kept.")
+
+    monkeypatch.chdir(tmp_path)
+    for address in "s3://b/rows.jsonl", "memory://rows.jsonl":
+        with pytest.raises(SettingsError, match=f"`out` must be a path on this .* got {address};"):
+            Kept(Path(address))
+    assert Kept(Path("/s3:/rows.jsonl")).out is not None
+    Path("s3:").mkdir()
+    assert Kept(Path("s3:/rows.jsonl")).out is not None
+
+
 @given(st.integers(1, 9), st.integers(0, 2**40), st.none() | st.floats(0.001, 1))
 def test_settings_are_built_from_values_by_path_and_travel_to_other_processes(
     n: int, seed: int, share: float | None

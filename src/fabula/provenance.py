@@ -28,15 +28,26 @@ from fabula import __version__
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PROVENANCE
 from fabula.store import checksum, dump_json, noting_writes, write_whole
+from fabula.stored_results import (
+    digest_stored,
+    is_address,
+    manifest_digest,
+    read_beside,
+    stored_files,
+    write_beside,
+)
 from fabula.types import Document
 
 __all__ = [
     "Before",
+    "Place",
     "Record",
     "Recording",
     "current_recording",
     "differences",
     "digest_of",
+    "folder_of_record",
+    "is_there",
     "note_output",
     "note_texts",
     "read_record",
@@ -46,6 +57,9 @@ __all__ = [
 ]
 
 Record = dict[str, Any]
+Place = Path | str
+"""Where a result is: a file or folder on this machine, or an address in an object store."""
+_ENDING = ".provenance.json"
 _PACKAGES = (
     "numpy",
     "numba",
@@ -64,7 +78,7 @@ _PACKAGES = (
 """Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """A password in a URL."""
-IN_PLACE = ("reference add", "reference remove")
+IN_PLACE = ("reference add", "reference filter", "reference remove")
 """Commands that modify an existing result."""
 _LEFT_OUT = (".lock", "run.json")
 """Files of a result folder without numbers, which are ignored."""
@@ -79,9 +93,9 @@ class Before:
     """Oldest first; empty if the history was not recorded."""
 
     @classmethod
-    def of(cls, result: Path) -> Before | None:
+    def of(cls, result: Place) -> Before | None:
         """None if there is no result yet."""
-        if not result.exists():
+        if not is_there(result):
             return None
         digest = digest_of(result)
         if not _is_recorded(result, digest):
@@ -96,7 +110,7 @@ class Before:
 class Recording:
     """What is noted while a job runs."""
 
-    written: set[Path] = field(default_factory=set)
+    written: set[Place] = field(default_factory=set)
     models: dict[tuple[str, str, str], None] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     """Digests of inputs that are not files."""
@@ -112,9 +126,9 @@ class Recording:
         self,
         command: str,
         settings: Mapping[str, Any],
-        outputs: Mapping[str, Path],
+        outputs: Mapping[str, Place],
         inputs: Iterable[str],
-    ) -> list[Path]:
+    ) -> list[Place]:
         """Write a record beside each of the `outputs`, which are keyed by the setting naming them.
 
         Skips results not written during this recording, and those already recorded with the same
@@ -148,27 +162,37 @@ class Recording:
             record["before"] = {"sha256": before.sha256, "records": before.records}
         for path in new:
             whole = record | {
-                "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
+                "folder": _folder_from(path),
                 "outputs": {
-                    name: {"path": str(one), "sha256": found[str(one)]}
+                    name: {"path": _plain(one), "sha256": found[str(one)]}
                     for name, one in made.items()
                 },
             }
-            data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
-            # A user who may not read the result may not read what it was made of.
-            write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
+            _write_record(path, whole)
         return [record_path(path) for path in new]
+
+    def note_write(self, place: Place) -> None:
+        """Note a file or folder that was written."""
+        self.written.add(place if isinstance(place, str) else place.resolve())
 
     def note_answer(self, name: str, served: str, runtime: str) -> None:
         """Note that a model answered: its name here, its own name for itself, and its runtime."""
         self.models[name, served, runtime] = None
 
-    def _has_written(self, path: Path) -> bool:
+    def _has_written(self, path: Place) -> bool:
+        if isinstance(path, str):
+            return any(f"{one}/".startswith(f"{path}/") for one in self.written)
         place = path.resolve()
-        return path.exists() and any(place in (one, *one.parents) for one in self.written)
+        here = (one for one in self.written if isinstance(one, Path))
+        return path.exists() and any(place in (one, *one.parents) for one in here)
 
     def _input(self, source: str) -> str | None:
-        """The digest of a local input that has not changed since the job began."""
+        """The digest of an input that has not changed since the job began.
+
+        None for texts in an object store: they would have to be fetched once more.
+        """
+        if is_address(source):
+            return manifest_digest(source, self.started_ns)
         files = _files_of(source)
         try:
             if not files or max(file.stat().st_mtime_ns for file in files) > self.started_ns:
@@ -188,7 +212,7 @@ def recording() -> Iterator[Recording]:
     noted = Recording()
     token = _current.set(noted)
     try:
-        with noting_writes(lambda path: noted.written.add(path.resolve())):
+        with noting_writes(noted.note_write):
             yield noted
     finally:
         _current.reset(token)
@@ -220,16 +244,61 @@ def note_texts(documents: Iterable[Document]) -> None:
     noted.inputs[f"texts in memory {number}"] = digest.hexdigest()
 
 
-def record_path(result: Path) -> Path:
-    """The path of a result's record."""
-    return result.with_name(f"{result.resolve().name}.provenance.json")
+def is_there(result: Place) -> bool:
+    """Whether there is a result at a place."""
+    return bool(stored_files(result)) if isinstance(result, str) else result.exists()
 
 
-def read_record(result: Path) -> Record:
+def record_path(result: Place) -> Place:
+    """The path or address of a result's record."""
+    if isinstance(result, str):
+        return result + _ENDING
+    return result.with_name(f"{result.resolve().name}{_ENDING}")
+
+
+def folder_of_record(record: Record, result: Place) -> Path:
+    """The folder in which a result was made.
+
+    For a result in an object store, whose record may be read on another machine, the current
+    folder if there is no such folder here.
+    """
+    if not isinstance(result, str):
+        return result.parent / str(record["folder"])
+    folder = Path(str(record["folder"]))
+    return folder if folder.is_dir() else Path.cwd()
+
+
+def _folder_from(result: Place) -> str:
+    """The current folder, as seen from the folder of a result."""
+    if isinstance(result, str):
+        return str(Path.cwd())
+    return os.path.relpath(Path.cwd(), result.resolve().parent)
+
+
+def _write_record(result: Place, record: Record) -> None:
+    data = (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
+    path = record_path(result)
+    if isinstance(path, str):
+        write_beside(path.removesuffix(_ENDING), _ENDING, data)
+    else:
+        # A user who may not read the result may not read what it was made of.
+        write_whole(path, data, is_private=not Path(result).stat().st_mode & 0o077)
+
+
+def _record_bytes(path: Place) -> bytes:
+    if isinstance(path, Path):
+        return path.read_bytes()
+    data = read_beside(path.removesuffix(_ENDING), _ENDING)
+    if data is None:
+        raise FileNotFoundError(path)
+    return data
+
+
+def read_record(result: Place) -> Record:
     """The record of a result, given the result or the record itself. Raises `InputError`."""
-    path = result if result.name.endswith(".provenance.json") else record_path(result)
+    path = result if str(result).endswith(_ENDING) else record_path(result)
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(_record_bytes(path))
         names = ("command", "folder"), ("settings", "inputs", "outputs", "versions", "machine")
         whole = isinstance(record["models"], list)
         for kind, some in zip((str, dict), names, strict=True):
@@ -248,7 +317,7 @@ def read_record(result: Path) -> Record:
     return record  # type: ignore[no-any-return]
 
 
-def steps_of(record: Record, result: Path) -> list[Record]:
+def steps_of(record: Record, result: Place) -> list[Record]:
     """The records to follow, oldest first, to recreate a result.
 
     Raises `InputError` if it was changed in place and its previous state is not recorded.
@@ -270,13 +339,14 @@ def steps_of(record: Record, result: Path) -> list[Record]:
     return [*older, record]
 
 
-def _is_recorded(path: Path, digest: str) -> bool:
+def _is_recorded(path: Place, digest: str) -> bool:
     """Whether a record exists for exactly these bytes."""
     try:
         held = read_record(path)["outputs"].values()
     except InputError:
         return False
-    return any(one["sha256"] == digest and Path(one["path"]).name == path.name for one in held)
+    name = Path(path).name
+    return any(one["sha256"] == digest and Path(one["path"]).name == name for one in held)
 
 
 def differences(before: Record, after: Record) -> list[str]:
@@ -301,8 +371,13 @@ def differences(before: Record, after: Record) -> list[str]:
     return found
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file, or of the names and digests of a folder's content."""
+def digest_of(path: Place) -> str:
+    """SHA-256 of a file, or of the names and digests of a folder's content.
+
+    A corpus, also one in an object store, is represented by its manifest.
+    """
+    if isinstance(path, str):
+        return digest_stored(path)
     return checksum(path) if path.is_file() else _digest(_files_of(str(path)), path)
 
 

@@ -16,8 +16,10 @@ command.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from fabula.errors import InputError
@@ -198,8 +200,25 @@ def _check(described: Described, value: Any) -> None:
         if choices and one not in choices:
             allowed = ", ".join(map(repr, choices))
             raise SettingsError(name, f"must be one of {allowed}; got {one!r}")
+        if isinstance(one, Path) and (problem := _is_address(one)):
+            raise SettingsError(name, problem)
         if field.check is not None and one is not None and (problem := field.check(one)):
             raise SettingsError(name, problem)
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
+
+def _is_address(path: Path) -> str | None:
+    """What is wrong with `s3://...` as a path, which would be a folder named `s3:` here."""
+    found = _ADDRESS.match(str(path))
+    if found is None or Path(found[0]).exists():
+        return None
+    address = str(path).replace(":/", "://", 1)
+    return (
+        f"must be a path on this machine, got {address}; only a reference corpus can be kept in "
+        f"an object store"
+    )
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:

@@ -34,6 +34,7 @@ __all__ = [
     "dump_json",
     "fresh_folder",
     "measurement_row",
+    "note_write",
     "noting_writes",
     "publish_folder",
     "read_measurements",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 
-_note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
+_note: ContextVar[Callable[[Path | str], object]] = ContextVar("note", default=lambda _path: None)
 _STALE_S = 24 * 3600
 """Temporary files older than this are no longer being written."""
 
@@ -77,13 +78,18 @@ def checksum(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
-    """Call `note` for each file and folder written in this context."""
+def noting_writes(note: Callable[[Path | str], object]) -> Iterator[None]:
+    """Call `note` for each file and folder written in this context; addresses are strings."""
     token = _note.set(note)
     try:
         yield
     finally:
         _note.reset(token)
+
+
+def note_write(address: str) -> None:
+    """Note that something was written at an address in an object store."""
+    _note.get()(address)
 
 
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -108,7 +109,13 @@ def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]
 
 def newer_version(signature: object) -> str | None:
     """The version of Fabula that a signature names, if it is newer than this one."""
-    found = re.search(r"\|v:(\d+(?:\.\d+)*)", signature) if isinstance(signature, str) else None
+    return _newer(signature) if isinstance(signature, str) else None
+
+
+@lru_cache(maxsize=1024)
+def _newer(signature: str) -> str | None:
+    """Cached: the rows of a file have the same one, millions of times."""
+    found = re.search(r"\|v:(\d+(?:\.\d+)*)", signature)
     if found is None or _numbers(found[1]) <= _numbers(__version__):
         return None
     return found[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from tests.exit_codes import REFUSED
 from tests.object_store import BUCKET, s3_server
 
 from fabula.cli.main import cli
-from fabula.errors import CorpusError
+from fabula.errors import CorpusError, InputError
+from fabula.provenance import read_record
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.reference.layout import Manifest
@@ -202,3 +204,70 @@ def test_a_service_follows_what_changes_in_the_store(store: Path) -> None:
     build(URL, library(30), restart=True)
     assert states.reload()
     assert states.now.reference.n_documents == 30
+
+
+def write_texts(path: Path, documents: list[Document]) -> None:
+    rows = (json.dumps({"id": one.id, "text": one.text}) + "\n" for one in documents)
+    path.write_text("".join(rows))
+
+
+def rerun(place: str) -> tuple[int, dict[str, object]]:
+    done = CliRunner().invoke(cli, ["rerun", place, "--json"])
+    assert done.exit_code in (0, 1), repr(done.exception)
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_corpus_there_has_a_record_and_is_made_again_from_it(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step by step, as it was built and changed in place; each byte there is compared."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    write_texts(Path("first.jsonl"), library(12))
+    write_texts(Path("more.jsonl"), library(6, first=12))
+    run("reference", "build", "first.jsonl", "--out", URL, "--shard-tokens", "2000", "--jobs", "1")
+    run("reference", "add", URL, "more.jsonl", "--jobs", "1")
+    run("reference", "remove", URL, "d3")
+    record = read_record(URL)
+    assert store.with_name("mine.provenance.json").exists()
+    before = [one["command"] for one in record["before"]["records"]]
+    assert (before, record["command"]) == (["reference build", "reference add"], "reference remove")
+    assert rerun(URL) == (0, rerun(URL + "/")[1] | {"is_equal": True, "numbers": [], "causes": []})
+    # What was scored against it says which state that was.
+    run("originality", "more.jsonl", "--reference", URL, "--out", "s.jsonl", "--jobs", "1")
+    manifest = hashlib.sha256((store / "manifest.json").read_bytes()).hexdigest()
+    assert read_record(Path("s.jsonl"))["inputs"][URL] == manifest
+    # On another machine the inputs are those of the folder where it is made again.
+    (tmp_path / "work").rename(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    write_texts(Path("more.jsonl"), library(5, first=12))
+    code, said = rerun(URL)
+    assert (code, said["causes"]) == (1, ["the input more.jsonl has changed"])
+    # Damage of equal size is seen, though no digest of the record covers it.
+    write_texts(Path("more.jsonl"), library(6, first=12))
+    damaged = store / "shards" / "00000" / "tokens.npy"
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    code, said = rerun(URL)
+    n = f"{len(data):,}"
+    expected = [f"shards/00000/tokens.npy: {n} bytes then, {n} now, and not the same"]
+    assert (code, said["numbers"]) == (1, expected)
+
+
+def test_only_a_corpus_is_written_there(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other results would land in a folder named `s3:`; a bucket has no place for a record."""
+    monkeypatch.chdir(tmp_path)
+    write_texts(Path("t.jsonl"), library(4))
+    bucket = f"s3://{BUCKET}"
+    run("reference", "build", "t.jsonl", "--out", bucket, "--no-passages", "--jobs", "1")
+    assert (store.parents[1] / "manifest.json").exists()
+    done = CliRunner().invoke(cli, ["rerun", bucket])
+    assert isinstance(done.exception, InputError)
+    assert "nothing says how" in str(done.exception)
+    out = f"s3://{BUCKET}/s.jsonl"
+    refused = CliRunner().invoke(cli, ["originality", "t.jsonl", "-r", bucket, "--out", out])
+    assert refused.exit_code == 2
+    assert f"--out must be a path on this machine, got {out}" in refused.output
+    assert not Path("s3:").exists()

@@ -143,7 +143,9 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
     assert "for 1 texts (1 human), documents that copy or quote them were excluded" in shown
     assert "Echo : Plain" in shown
     json.dumps(analyses_json(found), allow_nan=False)
-    with pytest.raises(InputError, match="no group Base by model; the groups are Echo, Plain, human"):
+    with pytest.raises(
+        InputError, match="no group Base by model; the groups are Echo, Plain, human"
+    ):
         run(release, tmp_path / "other", aligned=(("Base", "Plain"),))
 
 

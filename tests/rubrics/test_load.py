@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +286,14 @@ def test_a_check_shows_the_faults_of_all_conditions() -> None:
     assert [fault.split(":")[0] for fault in faults] == [
         "f.toml, line 21, item grade", "f.toml, line 34, item last", "f.toml, line 34, item last"
     ]  # fmt: skip
+
+
+def test_a_condition_that_python_would_warn_of_is_refused_and_nothing_is_printed() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(InputError, match="cannot be read; write it like"):
+            Condition.parse("a == 1or b")
+    assert not warned
 
 
 @given(st.text(max_size=60))

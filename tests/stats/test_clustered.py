@@ -171,3 +171,14 @@ def test_an_f_without_variation_within_groups_is_no_number() -> None:
     assert found.statistic is None
     assert found.p is not None
     assert found.p < 0.01
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=9),
+    st.lists(st.integers(0, 6), min_size=1, max_size=9),
+)
+def test_superiority_of_clusters_of_their_own_counts_all_pairs(a: list[int], b: list[int]) -> None:
+    first, second = alone([a, b])
+    found = compare_clusters(first, second, seed=0, signature="")
+    pairs = [(x > y) + 0.5 * (x == y) for x in a for y in b]
+    assert found.superiority == pytest.approx(sum(pairs) / len(pairs), abs=1e-15)

@@ -165,6 +165,22 @@ def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected
     assert 0.9 <= n_stratified / 300 <= 0.99
 
 
+def test_a_share_over_groups_stays_within_0_and_1() -> None:
+    """Also where the end of a group's own interval is 0: Student's would be -0.08 and 1.08."""
+    nothing = np.zeros(40)
+    none = corrected_mean(np.zeros(10), np.zeros(10), nothing)
+    one = corrected_mean(np.array([1.0] + [0.0] * 9), np.zeros(10), nothing)
+    every = corrected_mean(np.ones(10), np.zeros(10), nothing)
+    most = corrected_mean(np.array([0.0] + [1.0] * 9), np.zeros(10), nothing)
+    assert none is not None
+    assert one is not None
+    assert every is not None
+    assert most is not None
+    few, many = stratified([none, one]), stratified([every, most])
+    assert (none.low, few.low, many.high) == (0.0, 0.0, 1.0)
+    assert few.high == pytest.approx(1 - (many.low or 0))
+
+
 def test_labels_of_another_kind_of_documents_are_refused() -> None:
     rng = np.random.default_rng(1)
     refused = 0

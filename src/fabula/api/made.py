@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from fabula.provenance import Recording, recording
+from fabula.stored_results import is_address
 
 __all__ = ["Made", "recorded_call", "recorded_save"]
 
@@ -53,8 +54,9 @@ def recorded_call(function: Callable[P, R]) -> Callable[P, R]:
         settings = {name: _plain(value) for name, value in given.items()}
         sources = tuple(dict.fromkeys(_sources(given)))
         made = Made(f"{home}.{function.__name__}", settings, sources, noted)
-        if out is not None and "://" not in str(out):
-            noted.keep(made.call, settings, {"out": Path(out)}, sources)
+        if out is not None:
+            place = str(out).rstrip("/") if is_address(str(out)) else Path(out)
+            noted.keep(made.call, settings, {"out": place}, sources)
         if hasattr(type(result), "made"):
             # The result is frozen; its provenance is not part of it.
             object.__setattr__(result, "_made", made)
@@ -99,6 +101,8 @@ def _sources(given: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_here(source: str | Path) -> bool:
+    if is_address(source):
+        return True
     try:
         return Path(source).exists()
     except (OSError, ValueError):

@@ -18,7 +18,12 @@ from fabula.errors import InputError, MixError
 from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
-from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.stats.resample import (
+    bootstrap_means,
+    interval_method,
+    percentile_interval,
+    with_interval,
+)
 from fabula.store import read_rows
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
@@ -77,7 +82,7 @@ class Comparison:
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
     signature: str
-    """The scores' signature, and the field of the clusters."""
+    """The scores' signature, the field of the clusters, and how intervals of many are made."""
     omnibus: Omnibus | None = None
     """Whether the groups differ at all; None for a single group."""
     cluster: str | None = None
@@ -177,7 +182,7 @@ def compare_rows(
         field=by,
         groups=tuple(groups),
         pairs=_pairs(groups, baseline, seed, signature),
-        signature=signature,
+        signature=with_interval(signature, max(len(group.values) for group in groups)),
         omnibus=omnibus(groups, seed=seed),
         cluster=cluster,
         n_joined=n_joined,
@@ -211,12 +216,12 @@ class _Table:
         self.signature = _check_signature(row, self.signature, where)
         self._check_fields(row, where)
         index, curve = row["creativity_index"], row.get("uniqueness")
-        if first and isinstance(curve, dict):
+        if first and isinstance(curve, dict) and _are_levels(curve):
             self.levels = tuple(curve)
         if (
             not isinstance(curve, dict)
             or tuple(curve) != self.levels
-            or not _are_numbers(index, *curve.values(), *curve)
+            or not _are_numbers((index, *curve.values()))
         ):
             raise InputError(f"{where}: its numbers are damaged; run `fabula originality` again")
         name = f"(no {self.by})" if row[self.by] is None else str(row[self.by])
@@ -232,7 +237,8 @@ class _Table:
             self._sketches.append(Sketch.of_row(row.get("sketch")))
         else:
             for field, repeats in self._usual.items():
-                repeats.add(row.get(field))
+                if (value := row.get(field)) is not None:
+                    repeats.add(value)
 
     def _check_fields(self, row: dict[str, Any], where: str) -> None:
         for field, purpose in ((self.by, "group"), (self.cluster, "cluster")):
@@ -289,12 +295,15 @@ class _Repeats:
             self._seen.add(digest)
 
 
-def _are_numbers(*values: Any) -> bool:
-    """Each a number or None, or an L in words."""
+def _are_levels(curve: Iterable[str]) -> bool:
+    """Whether the fields of a curve are each an L."""
+    return all(level.isascii() and level.isdecimal() for level in curve)
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    """Each a finite number or None, as JSON has them."""
     return all(
-        value is None
-        or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300)
-        or (isinstance(value, str) and value.isascii() and value.isdecimal())
+        value is None or (type(value) in (float, int) and -1e300 < value < 1e300)  # type: ignore[operator]
         for value in values
     )
 
@@ -405,14 +414,15 @@ def _curve(
     if not len(table):
         return {level: mean_estimate([], seed=seed, signature=signature) for level in levels}
     means = bootstrap_means(table, np.random.default_rng(seed))
+    n = len(table)
     return {
         level: Estimate(
             float(table[:, k].mean()),
-            *percentile_interval(means[:, k], len(table)),
-            len(table),
-            "mean, percentile bootstrap",
-            signature,
-            len(table),
+            *percentile_interval(means[:, k], n),
+            n,
+            f"mean, {interval_method(n)}",
+            with_interval(signature, n),
+            n,
         )
         for k, level in enumerate(levels)
     }

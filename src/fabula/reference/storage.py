@@ -23,6 +23,7 @@ from fabula.store import (
     cache_folder,
     checksum,
     fresh_folder,
+    note_write,
     publish_folder,
     write_whole,
     writer_lock,
@@ -185,6 +186,7 @@ class StoredHome:
         with self._reached() as (filesystem, root):
             _make_folder(filesystem, os.path.dirname(f"{root}/{name}"))
             filesystem.pipe_file(f"{root}/{name}", data)
+        note_write(f"{self.spec}/{name}")
 
     def remove(self, name: str) -> None:
         with self._reached() as (filesystem, root), contextlib.suppress(FileNotFoundError):
@@ -225,6 +227,7 @@ class StoredHome:
                 _make_folder(filesystem, f"{root}/{name}")
                 for file in files:
                     filesystem.put_file(str(file), f"{root}/{name}/{file.name}")
+        note_write(f"{self.spec}/{name}")
 
     def fetch(self, name: str, to: Path) -> None:
         """Download a file. Raises `CorpusError` if it does not exist."""

@@ -48,7 +48,12 @@ from fabula.replicate.creativity_index_texts import (
 )
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
-from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.stats.resample import (
+    bootstrap_means,
+    interval_method,
+    percentile_interval,
+    with_interval,
+)
 from fabula.store import read_rows, write_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
@@ -511,8 +516,9 @@ def _level_difference(
     """Over the clusters that both have, with a bootstrap over these."""
     first, second = cell_means(cells[a]), cell_means(cells[b])
     shared = sorted(first.keys() & second.keys())
-    method = "difference of means, percentile bootstrap over clusters"
     n = len(shared)
+    method = f"difference of means, {interval_method(n, 'clusters')}"
+    signature = with_interval(signature, n)
     if not n:
         none = Estimate(None, None, None, 0, method, signature, 0)
         return LevelDifference(a, b, level, (None, None), none)

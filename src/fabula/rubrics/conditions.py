@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,10 @@ class Condition:
         if len(text) > _MAX_CHARS:
             raise InputError(f"a condition has more than {_MAX_CHARS:,} characters; shorten it")
         try:
-            tree = ast.parse(text.strip(), mode="eval")
+            with warnings.catch_warnings():
+                # What Python only warns of, as in `1or x`, is a mistake here.
+                warnings.simplefilter("error", SyntaxWarning)
+                tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise InputError(
                 f"cannot parse the condition {text!r}; write it like: sanity == 'Yes' and not short"

@@ -41,14 +41,23 @@ def load_rubric(name: str | Path) -> Rubric:
     path = Path(name)
     if isinstance(name, str) and name in builtin_rubrics():
         path = builtin_rubrics()[str(name)]
-    elif path.suffix != ".toml" and not path.exists():
+    elif path.suffix != ".toml" and not _is_there(path):
         known = ", ".join(builtin_rubrics())
-        raise InputError(f"{name}: no such rubric; use one of {known}, or a .toml file")
+        raise InputError(f"{str(name)[:200]}: no such rubric; use one of {known}, or a .toml file")
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{str(path)[:200]}: cannot be read ({why})") from error
     return parse_rubric(data, str(path))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have names none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def parse_rubric(data: bytes, where: str) -> Rubric:

@@ -29,7 +29,13 @@ from numpy.typing import NDArray
 
 from fabula.stats.compare import Difference
 from fabula.stats.permutation import N_PERMUTATIONS
-from fabula.stats.resample import MIN_UNITS, bootstrap_means, percentile_interval
+from fabula.stats.resample import (
+    MIN_UNITS,
+    bootstrap_means,
+    interval_method,
+    percentile_interval,
+    with_interval,
+)
 from fabula.types import Estimate
 
 __all__ = ["Clustered", "Omnibus", "cell_means", "compare_clusters", "permutation_f"]
@@ -75,7 +81,9 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
         a, b = ({name: group[name] for name in shared} for group in (a, b))
     n_units = min(len(a), len(b))
     over = "shared clusters" if is_paired else "clusters of each group"
-    method = f"percentage difference of means, percentile bootstrap over {over}"
+    most = max(len(a), len(b))
+    method = f"percentage difference of means, {interval_method(most, over)}"
+    signature = with_interval(signature, most)
     if not n_units:
         none = Estimate(None, None, None, 0, method, signature, 0)
         return Difference(none, None, None, None)
@@ -115,8 +123,13 @@ def _resampled_means(
 def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool) -> float:
     """How often a cluster mean of A exceeds B's in the same cluster, or in any; ties half."""
     first, second = np.array(list(a.values())), np.array(list(b.values()))
-    apart = first - second if is_paired else first[:, None] - second[None]
-    return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
+    if is_paired:
+        apart = first - second
+        return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
+    second.sort()
+    # A cluster that equals k others is above half of them; a table of all pairs could be huge.
+    below = np.searchsorted(second, first, "left") + np.searchsorted(second, first, "right")
+    return float(below.sum()) / (2 * len(first) * len(second))
 
 
 def permutation_f(

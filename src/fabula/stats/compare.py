@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.stats.resample import (
+    bootstrap_means,
+    interval_method,
+    percentile_interval,
+    with_interval,
+)
 from fabula.types import Estimate
 
 __all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estimate", "welch_f"]
@@ -35,9 +40,14 @@ class Difference:
 def mean_estimate(
     values: Sequence[float] | NDArray[np.float64], *, seed: int, signature: str
 ) -> Estimate:
-    """The mean of independent values with its 95 % bootstrap interval (percentile)."""
+    """The mean of independent values with its 95 % bootstrap interval (percentile).
+
+    For more than 100,000 values the interval is that of the mean's normal distribution, which the
+    method and the signature say.
+    """
     data = np.asarray(values, np.float64)
-    n, method = len(data), "mean, percentile bootstrap"
+    n, method = len(data), f"mean, {interval_method(len(data))}"
+    signature = with_interval(signature, n)
     if n == 0:
         return Estimate(None, None, None, 0, method, signature, 0)
     ends = percentile_interval(bootstrap_means(data, np.random.default_rng(seed)), n)
@@ -51,7 +61,9 @@ def compare_means(
     mannwhitneyu = scipy("stats").mannwhitneyu
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, n_units = len(first) + len(second), min(len(first), len(second))
-    method = "percentage difference of means, percentile bootstrap"
+    most = max(len(first), len(second))
+    method = f"percentage difference of means, {interval_method(most)}"
+    signature = with_interval(signature, most)
     if n_units == 0:
         return Difference(Estimate(None, None, None, n, method, signature, 0), None, None, None)
     if first.min() == second.max() and second.min() == first.max():

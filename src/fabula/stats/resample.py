@@ -10,7 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_UNITS", "N_RESAMPLES", "bootstrap_means", "percentile_interval"]
+__all__ = [
+    "MIN_UNITS",
+    "N_RESAMPLES",
+    "bootstrap_means",
+    "interval_method",
+    "percentile_interval",
+    "with_interval",
+]
 
 MIN_UNITS = 10
 """Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""
@@ -45,6 +52,21 @@ def bootstrap_means(
         stop = min(start + step, n_resamples)
         means[start:stop] = values[rng.integers(n, size=(stop - start, n))].mean(axis=1)
     return means
+
+
+def interval_method(n: int, over: str = "") -> str:
+    """How `bootstrap_means` of this many rows makes an interval, for an estimate's method."""
+    if n > _MANY:
+        return "interval of the normal distribution of the mean"
+    return f"percentile bootstrap{over and f' over {over}'}"
+
+
+def with_interval(signature: str, n: int) -> str:
+    """The signature of an interval from this many rows, the most of any mean in it.
+
+    The normal distribution is not the bootstrap, so it is named; the bootstrap is the rule.
+    """
+    return f"{signature}|interval:normal" if n > _MANY else signature
 
 
 def percentile_interval(

@@ -16,77 +16,88 @@ from fabula.cli.options import json_option, yes_option
 from fabula.cli.printing import print_done
 from fabula.cli.records import words_of
 from fabula.errors import FabulaError, InputError
+from fabula.jobs.references import place_of
 from fabula.jobs.rerun import RerunSettings
-from fabula.provenance import steps_of
+from fabula.provenance import folder_of_record, steps_of
 
 if TYPE_CHECKING:
-    from fabula.provenance import Record
+    from fabula.provenance import Place, Record
 
 __all__ = ["rerun"]
 
 
 @click.command(cls=Command, short_help="Make a result again, and check that it is the same.")
-@click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
+@click.argument("result", metavar="RESULT")
 @settings_options(RerunSettings)
 @yes_option
 @json_option
-def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> None:
+def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> None:
     """Make RESULT again from the record beside it, and show the differences.
 
-    RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how.
-    The new result goes into a temporary folder, so RESULT does not change. Models are asked again,
-    which may cost money. The exit code is 1 if the results differ.
+    RESULT is a file or folder that a command of Fabula wrote, or a corpus in an object store;
+    RESULT.provenance.json says how. The new result goes into a temporary folder, so RESULT does
+    not change. Models are asked again, which may cost money. The exit code is 1 if the results
+    differ.
     """
     from fabula.jobs.rerun import Rerun, compare_results
-    from fabula.provenance import differences, digest_of, read_record, record_path
+    from fabula.provenance import differences, digest_of, is_there, read_record, record_path
 
-    if result.name.endswith(".provenance.json"):
-        result = result.with_name(result.name.removesuffix(".provenance.json"))
-    record = read_record(result)
-    if not result.exists():
-        raise InputError(f"{result}: does not exist, so there is nothing to compare with")
-    own = result.resolve()
-    folder = own.parent / record["folder"]
-    names = sorted(
-        (n for n, one in record["outputs"].items() if Path(one["path"]).name == own.name),
-        key=lambda n: (folder / record["outputs"][n]["path"]).resolve() != own,
-    )
+    place = place_of(result.rstrip("/").removesuffix(".provenance.json"))
+    record = read_record(place)
+    if not is_there(place):
+        raise InputError(f"{place}: does not exist, so there is nothing to compare with")
+    own = place if isinstance(place, str) else place.resolve()
+    names = _settings_of(record, own)
     if not names:
         raise InputError(f"{record_path(result)}: is the record of another result")
     if settings.keep is not None and settings.keep.exists():
         raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
-        place = Path(aside) if settings.keep is None else settings.keep.resolve()
-        made = _made_again(record, own, names[0], place, yes=yes)
+        folder = Path(aside) if settings.keep is None else settings.keep.resolve()
+        made = _made_again(record, own, names[0], folder, yes=yes)
         if not made.exists():
             raise InputError(
-                f"{result}: the command ended without writing it again; run "
+                f"{place}: the command ended without writing it again; run "
                 f"`fabula {record['command']}` to see why"
             )
         numbers = compare_results(own, made)
         steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)
         causes = list(dict.fromkeys(one for then, now in steps for one in differences(then, now)))
     if digest_of(own) != record["outputs"][names[0]]["sha256"]:
-        causes.insert(0, f"{result} has changed since the record was written")
-    found = Rerun(str(result), f"fabula {record['command']}", tuple(numbers), tuple(causes))
+        causes.insert(0, f"{place} has changed since the record was written")
+    found = Rerun(str(place), f"fabula {record['command']}", tuple(numbers), tuple(causes))
     print_done(found.to_json(), *found.lines(), as_json=as_json)
     if not found.is_equal:
         click.get_current_context().exit(1)
 
 
-def _made_again(record: Record, own: Path, name: str, place: Path, *, yes: bool) -> Path:
-    """The path of the result that the setting `name` names, after the steps of the record."""
-    made = place / name / own.name
+def _settings_of(record: Record, own: Place) -> list[str]:
+    """The settings that may have named a result, that of its own place first."""
+    outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
+    folder = folder_of_record(record, own)
+
+    def is_another(name: str) -> bool:
+        path = outputs[name]
+        return path != own if isinstance(own, str) else (folder / path).resolve() != own
+
+    named = (name for name, path in outputs.items() if Path(path).name == Path(own).name)
+    return sorted(named, key=is_another)
+
+
+def _made_again(record: Record, own: Place, name: str, place: Path, *, yes: bool) -> Path:
+    """Where the result is that the setting `name` names, after the steps of the record."""
+    own_name = Path(own).name
+    made = place / name / own_name
     for step in steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.
         is_before = step is not record
         targets = {
             other: made
-            if other == name or (is_before and Path(one["path"]).name == own.name)
+            if other == name or (is_before and Path(one["path"]).name == own_name)
             else place / other / Path(one["path"]).name
             for other, one in step["outputs"].items()
         }
-        _run(step, own.parent / step["folder"], targets, yes=yes)
+        _run(step, folder_of_record(step, own), targets, yes=yes)
     return made
 
 

@@ -1,0 +1,253 @@
+"""What is promised at 5 % and 95 %, by simulation from distributions whose truth is known.
+
+Each interval misses the truth in about one of twenty trials, and each test rejects what is true in
+one of twenty at most. Seeds are fixed, so a test either always passes or never. The bounds are four
+standard errors, or two where a percentile bootstrap of few units is known to be a little narrow.
+`docs/reliability.md` lists for each statistic where its simulation is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from statsmodels.stats.multitest import multipletests
+
+from fabula.stats.association import association_within
+from fabula.stats.clustered import compare_clusters, permutation_f
+from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate
+from fabula.stats.keyness import exact_p
+from fabula.stats.prediction_powered import (
+    Rate,
+    is_covered,
+    rogan_gladen,
+)
+from fabula.stats.ranking import Comparisons, rank
+from fabula.stats.raters import dawid_skene
+from fabula.stats.reliability import (
+    bootstrap_interval,
+    cohen_of_sums,
+    cohen_sums,
+    difference_interval,
+)
+from fabula.stats.resample import bootstrap_means
+from fabula.types import Estimate
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand draws have the ends of ten thousand to within the noise of these trials."""
+    monkeypatch.setattr(bootstrap_means, "__defaults__", (1000,))
+    monkeypatch.setitem(bootstrap_interval.__kwdefaults__, "n_resamples", 1000)
+    monkeypatch.setattr("fabula.stats.reliability.N_RESAMPLES", 1000)
+    monkeypatch.setattr("fabula.stats.raters._N_RESAMPLES", 200)
+    monkeypatch.setattr("fabula.stats.association._N_RESAMPLES", 500)
+    monkeypatch.setitem(permutation_f.__kwdefaults__, "n_permutations", 99)
+
+
+def holds(found: Estimate, truth: float) -> bool:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= truth <= found.high
+
+
+def check_coverage(n_held: int, n: int, least: float = 0.9) -> None:
+    """About 95 %: at least `least`, and not all."""
+    assert least * n <= n_held < n, f"{n_held} of {n}"
+
+
+def check_level(n_rejected: int, n: int) -> None:
+    """About 5 %, within four standard errors."""
+    assert abs(n_rejected - 0.05 * n) <= 4 * math.sqrt(0.05 * 0.95 * n), f"{n_rejected} of {n}"
+
+
+def test_a_difference_of_independent_means() -> None:
+    rng = np.random.default_rng(1)
+    n, n_held, n_rejected = 250, 0, 0
+    for seed in range(n):
+        a, b = rng.gamma(4, 2.5, 40), rng.gamma(4, 2.0, 30)
+        n_held += holds(compare_means(a.tolist(), b.tolist(), seed=seed, signature="").percent, 25)
+        p = compare_means(a.tolist(), (1.25 * b).tolist(), seed=seed, signature="").p
+        assert p is not None
+        n_rejected += p < 0.05
+    check_coverage(n_held, n)
+    check_level(n_rejected, n)
+
+
+def test_a_mean_whose_interval_is_of_its_normal_distribution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fabula.stats.resample._MANY", 300)
+    rng = np.random.default_rng(2)
+    n = 400
+    means = [mean_estimate(rng.exponential(3, 301), seed=k, signature="") for k in range(n)]
+    assert all("normal" in one.method for one in means)
+    check_coverage(sum(holds(one, 3) for one in means), n)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_difference_of_clustered_means(is_shared: bool) -> None:
+    """Values of a cluster are alike: of all values as if they were independent, few would hold."""
+    rng = np.random.default_rng(3)
+    n, n_held, n_held_alone = 100, 0, 0
+    for seed in range(n):
+        groups, values = [], []
+        own = rng.normal(0, 2, 24)
+        for k, middle in enumerate((11.0, 10.0)):
+            own = own if is_shared else rng.normal(0, 2, 24)
+            drawn = middle + own[:, None] + rng.normal(0, 1, (24, 5))
+            groups.append(
+                {f"{0 if is_shared else k}-{c}": list(row) for c, row in enumerate(drawn)}
+            )
+            values.append(drawn.ravel().tolist())
+        n_held += holds(compare_clusters(*groups, seed=seed, signature="").percent, 10)
+        n_held_alone += holds(compare_means(*values, seed=seed, signature="").percent, 10)
+    check_coverage(n_held, n)
+    assert (n_held_alone < 0.8 * n) is not is_shared
+
+
+@pytest.mark.parametrize("draw", [
+    lambda rng: rng.normal(size=20), lambda rng: rng.integers(0, 4, 20).astype(float)
+])  # fmt: skip
+def test_kruskal_and_wallis_of_equal_groups(
+    draw: Callable[[np.random.Generator], Floats],
+) -> None:
+    rng = np.random.default_rng(4)
+    n = 500
+    check_level(sum(kruskal_wallis([draw(rng) for _ in range(3)])[1] < 0.05 for _ in range(n)), n)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holms_correction_is_that_of_statsmodels(ps: list[float]) -> None:
+    assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist(), abs=1e-12)
+
+
+def test_holm_rejects_any_true_one_of_five_in_one_of_twenty() -> None:
+    rng = np.random.default_rng(5)
+    n = 2000
+    check_level(sum(min(p or 0 for p in holm(rng.random(5).tolist())) < 0.05 for _ in range(n)), n)
+
+
+@pytest.mark.parametrize("kind", ["slope", "correlation"])
+def test_an_association_within_strata_of_clustered_subjects(kind: str) -> None:
+    """x and y share a part within a cluster; strata shift both, and count for nothing."""
+    rng = np.random.default_rng(6)
+    n, n_held = 100, 0
+    strata, clusters = np.tile([0, 1, 2], 60), np.repeat(np.arange(60), 3)
+    for seed in range(n):
+        x = rng.normal(0, 1, 60).repeat(3) + rng.normal(0, 1, 180)
+        y = 0.5 * x + rng.normal(0, 1, 60).repeat(3) + rng.normal(0, 0.5, 180)
+        found = association_within(
+            x + 9 * strata, y - 4 * strata, strata.tolist(), clusters.tolist(),
+            kind=kind, seed=seed, method="", signature="",
+        )  # fmt: skip
+        # Var x = 2; Var y = 2 / 4 + 1 + 1 / 4; their covariance is 1.
+        n_held += holds(found, 0.5 if kind == "slope" else 1 / math.sqrt(2 * 1.75))
+    check_coverage(n_held, n)
+
+
+def agreeing(rng: np.random.Generator, n: int, *shares: float) -> list[Floats]:
+    """A yes or no to each subject, and raters who say the same with these probabilities."""
+    truth = rng.integers(0, 2, n).astype(float)
+    return [truth, *(np.where(rng.random(n) < share, truth, 1 - truth) for share in shares)]
+
+
+def test_a_kappa_and_the_difference_of_two() -> None:
+    rng = np.random.default_rng(7)
+    n, n_held, n_held_apart = 100, 0, 0
+    for seed in range(n):
+        truth, one, other = agreeing(rng, 80, 0.8, 0.9)
+        a, b = cohen_sums(truth, one), cohen_sums(truth, other)
+        value = float(cohen_of_sums(a.sum(axis=0)))
+        found = bootstrap_interval(
+            value, a, cohen_of_sums, range(80), seed=seed, method="", signature=""
+        )
+        apart = difference_interval(
+            (a, range(80)), (b, range(80)), cohen_of_sums, seed=seed, method="", signature=""
+        )
+        # Where half are Yes, kappa is twice the agreement less 1.
+        n_held += holds(found, 0.6)
+        n_held_apart += holds(apart, 0.6 - 0.8)
+    check_coverage(n_held, n)
+    check_coverage(n_held_apart, n)
+
+
+def test_abilities_by_dawid_and_skene() -> None:
+    rng = np.random.default_rng(8)
+    shares = 0.95, 0.85, 0.8, 0.7
+    n, n_held = 30, 0
+    for seed in range(n):
+        _, *ratings = agreeing(rng, 120, *shares)
+        fit = dawid_skene(np.array(ratings).T, seed=seed)
+        n_held += sum(holds(one.ability, p) for one, p in zip(fit.raters, shares, strict=True))
+    check_coverage(n_held, n * len(shares), 0.88)
+
+
+def compared(strengths: list[float], n_times: int, rng: np.random.Generator) -> Comparisons:
+    rows = []
+    for a, b in combinations(range(len(strengths)), 2):
+        p = 1 / (1 + math.exp(strengths[b] - strengths[a]))
+        rows += [(a, b, float(rng.random() < p)) for _ in range(n_times)]
+    first, second, outcome = zip(*rows, strict=True)
+    return Comparisons(np.array(first), np.array(second), np.array(outcome, np.float64))
+
+
+def test_strengths_and_gaps_of_a_ranking() -> None:
+    strengths = [1.0, 0.5, 0.0, 0.0, -0.5, -1.0]
+    n, n_held, n_known, n_apart = 80, 0, 0, 0
+    for seed in range(n):
+        found = rank(compared(strengths, 8, np.random.default_rng(seed)), 6, seed=0, signature="")
+        for one in found.strengths:
+            if one.estimate.low is not None:
+                n_known += 1
+                n_held += holds(one.estimate, strengths[one.thing])
+        for gap in found.gaps:
+            n_apart += {gap.upper, gap.lower} == {2, 3} and bool(gap.is_told_apart)
+    assert n_known > 0.9 * n * len(strengths)
+    check_coverage(n_held, n_known)
+    # The two that are equal, where they are neighbours: corrected over five gaps.
+    assert n_apart <= 0.05 * n
+
+
+def test_a_share_that_is_corrected_by_known_rates_of_errors() -> None:
+    """The judge's rates are known from labels elsewhere, so they vary too."""
+    rng = np.random.default_rng(11)
+    n, n_held = 400, 0
+    for _ in range(n):
+        is_yes = rng.random(60) < 0.4
+        passed = rng.random(60) < np.where(is_yes, 0.85, 1 - 0.75)
+        rates = Rate(int(rng.binomial(50, 0.85)), 50), Rate(int(rng.binomial(50, 0.75)), 50)
+        _, low, high = rogan_gladen(passed.astype(float), *rates)
+        assert low is not None
+        assert high is not None
+        n_held += low <= 0.4 <= high
+    check_coverage(n_held, n)
+
+
+def test_labels_of_a_random_sample_are_seldom_refused() -> None:
+    rng = np.random.default_rng(12)
+    n = 500
+    n_refused = sum(not is_covered(rng.normal(size=12), rng.normal(size=50)) for _ in range(n))
+    # Two tests, of which each refuses one sample in a thousand.
+    assert n_refused <= 0.002 * n + 4 * math.sqrt(0.002 * n)
+
+
+def test_a_phrase_that_both_groups_use_alike_is_seldom_a_key_phrase() -> None:
+    """The test is exact, so 5 % is a bound; a phrase that many texts hold comes near it."""
+    rng = np.random.default_rng(10)
+    n, n_rejected = 2000, 0
+    for _ in range(n):
+        strata, n_holders_a = [], 0
+        for n_texts, n_a, n_holders in (30, 14, 12), (24, 12, 9):
+            strata.append((n_texts, n_a, n_holders))
+            n_holders_a += int(rng.hypergeometric(n_holders, n_texts - n_holders, n_a))
+        n_rejected += exact_p(strata, n_holders_a) < 0.05
+    assert 0.01 * n < n_rejected <= 0.05 * n + 4 * math.sqrt(0.05 * 0.95 * n)

@@ -123,11 +123,11 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
     )
 
 
-@reference.command("filter", short_help="Add the search filter to an earlier corpus.")
+@reference.command("filter", short_help="Add the search filter and keys to an earlier corpus.")
 @_directory
 @json_option
 def add_filter(directory: str | Path, as_json: bool) -> None:
-    """Add the filter that makes searches faster to the corpus DIR, where it has none.
+    """Add the filter and the keys that make searches faster to the corpus DIR, where it lacks them.
 
     `reference build` already does this; run it for a corpus built by an earlier version. Results do
     not change.

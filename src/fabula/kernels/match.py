@@ -70,14 +70,14 @@ def longest_matches(
     query: uint32 (n_query,); ends: int64 (n,), from `run_ends` or, tighter, `grams.bound_ends`;
     known: int32 (n,), lengths found elsewhere: where a match is not longer, the result is any
     number up to its length; starts: int64 (n_documents,), each document's first token; excluded:
-    bool (n_documents,), those whose matches do not count, or empty. from_disk: whether to begin at
-    the keys, if there are any, which saves reads and costs time; ahead: whether to prefetch pages,
-    which pays off if they come from the disk.
+    bool (n_documents,), those whose matches do not count, or empty. from_disk: whether to search in
+    rounds (`implied`) and begin at the keys, if there are any, which saves reads and costs time;
+    ahead: whether to prefetch pages, which pays off if they come from the disk.
     """
     lengths = np.empty(len(ends), np.int32)
     search_in_rounds(
         *tokens, *suffixes, *pairs.buckets, *pairs.entries, *keys, query, ends, known, starts,
-        excluded, lengths, from_disk and len(keys.values) > 0, ahead,
+        excluded, lengths, from_disk, ahead,
     )  # fmt: skip
     return lengths
 
@@ -86,7 +86,7 @@ def longest_matches(
 def search_in_rounds(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits, n_buckets,
     entries, entry_bits, n_pairs, keys, n_block, query, ends, known, starts, excluded, lengths,
-    by_keys, ahead,
+    from_disk, ahead,
 ):  # fmt: skip
     """`longest_matches` on plain arrays; records would be unpacked at every access."""
     bounds = ends.copy()
@@ -94,7 +94,8 @@ def search_in_rounds(
     chosen = np.empty(len(ends), np.int64)
     for i in range(len(ends)):
         lengths[i] = 1 if i < ends[i] and known[i] == 0 else 0
-    for n_done in range(N_ROUNDS):
+    by_keys = from_disk and len(keys) > 0
+    for n_done in range(0 if from_disk else N_ROUNDS - 1, N_ROUNDS):
         positions = chosen[: choose_positions(bounds, known, lengths, n_done, chosen)]
         if len(positions) == 0:
             break

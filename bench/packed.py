@@ -37,8 +37,8 @@ import corpora
 import plain
 import scale
 from fabula.kernels import match
-from fabula.kernels.keys import NO_KEYS
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, open_pairs, pack_pairs
 

@@ -35,8 +35,8 @@ import packed
 import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.packed import Packed, Tokens, bits_below, read_every
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.filters import make_filter
 from fabula.reference.vocabulary import map_array

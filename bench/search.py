@@ -27,8 +27,8 @@ import peer
 import plain
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.keys import NO_KEYS
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.filters import make_filter

@@ -14,8 +14,8 @@ from tests import oracles
 from fabula.kernels import match
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, bound_ends
 from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
-from fabula.kernels.keys import sample_keys
 from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.vocabulary import Vocabulary

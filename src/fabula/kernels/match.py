@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from fabula.kernels.ahead import ask_for
 from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
-from fabula.kernels.keys import Keys, begin_at_keys, narrow_by_pairs
 from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
+from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
 from fabula.kernels.token_pairs import (
     PairTable,
     find_mark,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, n_gram_blocks
-from fabula.kernels.keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.packed import read_every
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.reference.checksums import seal
 from fabula.reference.layout import GRAMS, KEYS, Manifest, Shard, ShardInfo, open_shards
 from fabula.reference.local_copies import copy_shards

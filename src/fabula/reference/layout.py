@@ -28,9 +28,9 @@ contain their own.
 
 The files that a search reads are as small as fast reading allows (`kernels.packed`,
 `kernels.token_pairs`). The filter saves a search most of its steps and most shards
-(`kernels.grams`), and the keys, which memory holds as well, most of its reads (`kernels.keys`).
-They change no result: a corpus without them can be searched too, and `fabula reference filter` adds
-them.
+(`kernels.grams`), and the keys, which memory holds as well, half of its reads
+(`kernels.sampled_keys`). They change no result: a corpus without them can be searched too, and
+`fabula reference filter` adds them.
 The manifest is written last and replaced atomically, so a corpus is always in its state before or
 after a change.
 """
@@ -54,7 +54,6 @@ from numpy.typing import NDArray
 from fabula.errors import DAMAGE, CorpusError
 from fabula.formats import REFERENCE
 from fabula.kernels.grams import BLOCK_WORDS
-from fabula.kernels.keys import BLOCK_SUFFIXES, NO_KEYS, Keys, n_keys
 from fabula.kernels.packed import (
     BLOCK,
     RARE,
@@ -64,6 +63,7 @@ from fabula.kernels.packed import (
     n_packed_words,
     read_tokens,
 )
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, NO_KEYS, Keys, n_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
 from fabula.reference.storage import Home, open_home

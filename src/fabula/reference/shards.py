@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.kernels.keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.batches import TokenBatch

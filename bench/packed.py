@@ -38,6 +38,7 @@ import plain
 import scale
 from fabula.kernels import match
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, open_pairs, pack_pairs
 
@@ -75,12 +76,10 @@ class InPacked:
         self.pairs = open_pairs(arrays["buckets"], arrays["pairs"], n_pairs, n)
 
     def __call__(self, query: Query) -> NDArray[np.int32]:
-        lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
-        match.longest_matches(
-            self.tokens, self.suffixes, self.pairs, query, match.run_ends(query),
-            np.zeros(len(query), np.int32), 0, len(query), lengths, witnesses,
+        return match.longest_matches(
+            self.tokens, self.suffixes, self.pairs, NO_KEYS, query, match.run_ends(query),
+            np.zeros(len(query), np.int32), np.zeros(1, np.int64), np.empty(0, np.bool_),
         )  # fmt: skip
-        return lengths
 
 
 def both(tokens: NDArray[np.uint32]) -> tuple[Plain, InPacked, dict[str, float]]:

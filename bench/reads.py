@@ -1,4 +1,4 @@
-"""How many pages a look-up reads from the disk, how long it waits, and what the filter spares.
+"""How many pages a look-up reads from the disk, how long it waits, and what filter and keys spare.
 
     python bench/reads.py [N_TOKENS] [--grown] [--smoke]
 
@@ -6,8 +6,10 @@ One shard of real words (past the books, runs of 4 to 20 words of them; with `--
 `packed.py` makes them, with more different words and pairs), and 10,000 words of texts that are in
 no corpus here, 250 at a time. Each search runs in a process of its own, its files out of the page
 cache at first: pages are what the process has the disk read, counted by the system, none ahead of
-what it asks for. `next shard` is a shard of which the longest matches are known already, from
-shards before it that hold as long ones: only longer ones are looked for.
+what it asks for; those of up to 128 positions are asked for together. `next shard` is a shard of
+which the longest matches are known already, from shards before it that hold as long ones: only
+longer ones are looked for. `known are longer` by some words is one among many shards. The times in
+memory are those of the same search.
 
 One run, of 43M tokens, and one of 43M grown, while others used the machine: see docs/scale.md.
 """
@@ -33,7 +35,8 @@ import packed
 import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.packed import Packed, Tokens, bits_below
+from fabula.kernels.packed import Packed, Tokens, bits_below, read_every
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.filters import make_filter
 from fabula.reference.vocabulary import map_array
@@ -46,18 +49,20 @@ KINDS: dict[str, type[np.generic]] = {
     "buckets": np.uint64, "pairs": np.uint64,
 }  # fmt: skip
 ENGINES = {
-    "as before": (False, False, False),
-    "asked ahead": (False, True, False),
-    "filter": (True, False, False),
-    "filter, asked ahead": (True, True, False),
-    "next shard": (True, False, True),
-    "next shard, asked ahead": (True, True, True),
+    "neither": (False, False, None),
+    "the filter": (True, False, None),
+    "filter and keys": (True, True, None),
+    "next shard, the filter": (True, False, 0),
+    "next shard, filter and keys": (True, True, 0),
+    **{f"known are longer by {k}": (True, True, k) for k in (1, 2, 3, 4)},
 }
-"""Filter, pages asked ahead, lengths known."""
+"""Filter, keys, and by how much the lengths that are known exceed those in the shard."""
+MEMORY, ON_DISK, PAGES = 0.5, 6.4, 1.1
+"""Targets: bytes a token in memory and on the disk, pages a word and shard."""
 
 
 class Index:
-    """A shard's files, mapped so that the system reads single pages of them; the filter is read."""
+    """A shard's files, mapped so that the system reads single pages; filter and keys are read."""
 
     def __init__(self, at: Path) -> None:
         arrays = {
@@ -74,46 +79,49 @@ class Index:
         self.suffixes = Packed(arrays["suffixes"], bits_below(n), n)
         self.pairs = open_pairs(arrays["buckets"], arrays["pairs"], n_pairs, n)
         self.grams = np.load(at / "grams.npy")
+        self.keys = Keys(np.load(at / "keys.npy"), BLOCK_SUFFIXES)
 
     def search(
-        self, query: NDArray[np.uint32], known: NDArray[np.int32], filtered: bool, ahead: bool
+        self,
+        query: NDArray[np.uint32],
+        known: NDArray[np.int32],
+        filtered: bool,
+        from_disk: bool,
+        ahead: bool,
     ) -> NDArray[np.int32]:
         ends = match.run_ends(query)
         if filtered:
             ends = bound_ends(self.grams, query, ends)
-        lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
-        match.longest_matches(
-            self.tokens, self.suffixes, self.pairs, query, ends, known, 0, len(query), lengths,
-            witnesses, ahead=ahead,
+        lengths = match.longest_matches(
+            self.tokens, self.suffixes, self.pairs, self.keys, query, ends, known,
+            np.zeros(1, np.int64), np.empty(0, np.bool_), from_disk=from_disk, ahead=ahead,
         )  # fmt: skip
         return np.maximum(lengths, known)
 
 
 def step(at: Path, engine: str) -> dict[str, float]:
     """Search the texts: from the disk, then again from memory."""
-    filtered, ahead, is_next = ENGINES[engine]
+    filtered, keyed, longer = ENGINES[engine]
     queries = list(np.load(at / "queries.npy"))
     right = list(np.load(at / "right.npy"))
-    known = right if is_next else [np.zeros(len(one), np.int32) for one in right]
+    known = [np.zeros_like(one) if longer is None else one + np.int32(longer) for one in right]
     index = Index(at)
-    index.search(queries[0][:1], known[0][:1], filtered, ahead)  # compiled
+    for ahead in (True, False):
+        index.search(queries[0][:1], known[0][:1], filtered, keyed, ahead)  # compiled
     scale.forget(at)
     n_words = sum(map(len, queries))
     before, begin = scale.bytes_read(), time.perf_counter()
-    found = [index.search(*asked, filtered, ahead) for asked in zip(queries, known, strict=True)]
+    found = [index.search(*one, filtered, keyed, True) for one in zip(queries, known, strict=True)]
     seconds = time.perf_counter() - begin
-    assert all(map(np.array_equal, found, right)), "another result"
-    row = {
-        "pages": (scale.bytes_read() - before) / mmap.PAGESIZE / n_words,
-        "us": seconds / n_words * 1e6,
-    }
+    pages = (scale.bytes_read() - before) / mmap.PAGESIZE / n_words
+    assert all(map(np.array_equal, found, map(np.maximum, right, known))), "another result"
     taken = []
     for _ in range(N_ROUNDS):
         begin = time.thread_time()
-        for asked in zip(queries, known, strict=True):
-            index.search(*asked, filtered, False)
+        for one in zip(queries, known, strict=True):
+            index.search(*one, filtered, keyed, False)
         taken.append((time.thread_time() - begin) / n_words * 1e9)
-    return {**row, "ns": float(np.median(taken))}
+    return {"pages": pages, "us": seconds / n_words * 1e6, "ns": float(np.median(taken))}
 
 
 def prepare(at: Path, n_tokens: int, grown: bool) -> None:
@@ -126,12 +134,15 @@ def prepare(at: Path, n_tokens: int, grown: bool) -> None:
         rank = np.arange(int(real.max()) + 1, dtype=np.uint32)
     _, index, about = packed.both(tokens)
     grams = make_filter([tokens], len(tokens), n_threads=2)
-    for name, array in {**index.arrays, "grams": grams}.items():
+    places = read_every(index.suffixes, BLOCK_SUFFIXES)
+    keys = sample_keys(index.tokens.codes, places).values
+    for name, array in {**index.arrays, "grams": grams, "keys": keys}.items():
         np.save(at / f"{name}.npy", array)
-    n_bytes = sum(array.nbytes for array in index.arrays.values())
+    in_memory = (grams.nbytes + keys.nbytes) / len(tokens)
+    on_disk = in_memory + sum(array.nbytes for array in index.arrays.values()) / len(tokens)
     print(f"{len(tokens) / 1e6:,.1f}M tokens, {about['pairs a token']:.2f} pairs a token; "
-          f"{(n_bytes + grams.nbytes) / len(tokens):.2f} bytes a token to search, of these "
-          f"{grams.nbytes / len(tokens):.2f} for the filter, which memory holds")  # fmt: skip
+          f"{on_disk:.2f} bytes a token to search, words aside (target {ON_DISK}), of these "
+          f"{in_memory:.2f} in memory, filter and keys (target {MEMORY})")  # fmt: skip
     np.save(at / "n_pairs.npy", np.array([index.pairs.entries.n_values]))
     queries = [rank[one] for one in corpora.queries(ids, N_WORDS)][:N_TEXTS]
     right = [index(one) for one in queries]
@@ -167,7 +178,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         at = Path(name)
         prepare(at, int(given.tokens), given.grown)
-        print(f"  {'':28}{'pages a word':>14}{'us, from disk':>15}{'ns, in memory':>15}")
+        print(f"  {'':28}{'pages a word':>14}{'us, from disk':>15}{'ns, in memory':>15}"
+              f"   (target {PAGES} pages)")  # fmt: skip
         for engine in ENGINES:
             command = [sys.executable, __file__, "--step", engine, "--at", str(at)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)

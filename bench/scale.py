@@ -5,9 +5,9 @@
 
 Constants are measured on the smaller corpus; from them the larger is predicted, built in shards
 under a limit of memory that its files exceed, and searched under another: at first with none of
-its files in the page cache but the filters, which opening it reads, and again. The limits are those
-of a control group, page cache included (root, cgroup v1); without one the run says so. Real words;
-past the books at hand, runs of 4 to 20 words drawn from them at random.
+its files in the page cache but filters and keys, which opening it reads, and again. The limits are
+those of a control group, page cache included (root, cgroup v1); without one the run says so. Real
+words; past the books at hand, runs of 4 to 20 words drawn from them at random.
 """
 
 from __future__ import annotations
@@ -41,6 +41,12 @@ N_JOBS = default_jobs()
 DOCUMENT_WORDS = 2000
 QUERY_WORDS = 250
 N_QUERY_WORDS = corpora.sized(10_000, 1000)
+TARGETS = {
+    "bytes a token, to search": 6.4,
+    "bytes a token, in memory": 0.5,
+    "search, us a word, first": 400,
+    "the same a shard, first": 1.1,
+}
 
 
 def main() -> None:
@@ -72,7 +78,8 @@ def compare(given: argparse.Namespace) -> None:
     )
     for name, of in large.items():
         said = f"{plan[name]:>12,.2f}" if name in plan else " " * 12
-        print(f"{name:34}{small[name]:>12,.2f}{said}{of:>12,.2f}")
+        target = f"   target {TARGETS[name]}" if name in TARGETS else ""
+        print(f"{name:34}{small[name]:>12,.2f}{said}{of:>12,.2f}{target}")
 
 
 def measured(given: argparse.Namespace, at: Path, n_tokens: float) -> dict[str, float]:
@@ -140,7 +147,7 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
         sizes[file.name] += file.stat().st_size
     to_search = (
         "tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
-        "pair_buckets.npy", "grams.npy", "words.bin", "words.npy", "words_sorted.npy",
+        "pair_buckets.npy", "grams.npy", "keys.npy", "words.bin", "words.npy", "words_sorted.npy",
     )  # fmt: skip
     return {
         "n_tokens": n,
@@ -151,7 +158,7 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
         "bytes a token": sum(sizes.values()) / n,
         "bytes a token, to search": sum(sizes[name] for name in to_search) / n,
         "bytes a token, pairs": (sizes["pairs.npy"] + sizes["pair_buckets.npy"]) / n,
-        "bytes a token, the filter (in memory)": sizes["grams.npy"] / n,
+        "bytes a token, in memory": (sizes["grams.npy"] + sizes["keys.npy"]) / n,
         "bytes a token, documents": sizes["documents.zst"] / n,
     }
 

@@ -28,6 +28,7 @@ import plain
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.filters import make_filter
@@ -76,13 +77,11 @@ class Index:
         self.grams = make_filter([tokens], n, n_threads=n_threads)
 
     def lockstep(self, query: Query) -> NDArray[np.int32]:
-        lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
         ends = bound_ends(self.grams, query, match.run_ends(query))
-        match.longest_matches(
-            self.coded, self.packed, self.pairs, query, ends, np.zeros(len(query), np.int32), 0,
-            len(query), lengths, witnesses,
+        return match.longest_matches(
+            self.coded, self.packed, self.pairs, NO_KEYS, query, ends,
+            np.zeros(len(query), np.int32), np.zeros(1, np.int64), np.empty(0, np.bool_),
         )  # fmt: skip
-        return lengths
 
     def plain(self, query: Query) -> NDArray[np.int32]:
         lengths = np.zeros(len(query), np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,14 +13,16 @@ from tests import oracles
 
 from fabula.kernels import match
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, bound_ends
+from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
 from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.vocabulary import Vocabulary
 
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
 queries = st.lists(st.integers(0, 5), max_size=150)
-
+ways = st.fixed_dictionaries({name: st.booleans() for name in ("filtered", "from_disk", "ahead")})
 
 N_COMMON = 65_532
 """Ids begin here, so that the first two are common ones and the others rare."""
@@ -41,6 +44,7 @@ class Index:
             for part in (0, 1):
                 add_grams(ids[begin : begin + 7 + OVERLAP], self.grams, part, part + 1)
         self.suffixes = pack(suffixes, bits_below(n))
+        self.keys = sample_keys(self.tokens.codes, suffixes[::3], 3)
         lengths = np.array([len(text) + 1 for text in texts])
         self.starts = (np.cumsum(lengths) - lengths).astype(np.int64)
 
@@ -50,21 +54,23 @@ class Index:
         known: NDArray[np.int32] | None = None,
         *,
         filtered: bool = False,
-        ahead: bool = False,
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        excluded: Sequence[bool] = (),
+        **how: bool,
+    ) -> NDArray[np.int32]:
+        """Search in parts, as threads do."""
         ends = match.run_ends(query)
         if filtered:
             ends = bound_ends(self.grams, query, ends)
         if known is None:
             known = np.zeros(len(query), np.int32)
-        lengths = np.zeros(len(query), np.int32)
-        witnesses = np.zeros(len(query), np.uint32)
+        found = [np.empty(0, np.int32)]
         for begin in range(0, len(query), 50):
-            match.longest_matches(
-                self.tokens, self.suffixes, self.pairs, query, ends, known,
-                begin, min(begin + 50, len(query)), lengths, witnesses, ahead=ahead,
-            )  # fmt: skip
-        return lengths, witnesses
+            here = slice(begin, begin + 50)
+            found.append(match.longest_matches(
+                self.tokens, self.suffixes, self.pairs, self.keys, query[begin:],
+                ends[here] - begin, known[here], self.starts, np.array(excluded, np.bool_), **how,
+            ))  # fmt: skip
+        return np.concatenate(found)
 
 
 def expected(query: list[int], texts: list[list[int]]) -> list[int]:
@@ -79,26 +85,64 @@ def mask_unknown(query: list[int], texts: list[list[int]]) -> NDArray[np.uint32]
     return np.array([q + N_COMMON if q in known else 0 for q in query], np.uint32)
 
 
-@given(documents, queries, st.booleans(), st.booleans())
+@given(documents, queries, ways)
 def test_longest_matches_equal_sets_of_ngrams(
-    texts: list[list[int]], query: list[int], filtered: bool, ahead: bool
+    texts: list[list[int]], query: list[int], way: dict[str, bool]
 ) -> None:
-    ids = mask_unknown(query, texts)
-    lengths, _ = Index(texts).search(ids, filtered=filtered, ahead=ahead)
+    lengths = Index(texts).search(mask_unknown(query, texts), **way)
     assert lengths.tolist() == expected(query, texts)
 
 
-@given(documents, queries, st.booleans(), st.data())
+@given(documents, queries, ways, st.data())
 def test_only_longer_matches_than_those_known_are_looked_for(
-    texts: list[list[int]], query: list[int], filtered: bool, data: st.DataObject
+    texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
 ) -> None:
     known = data.draw(st.lists(st.integers(0, 6), min_size=len(query), max_size=len(query)))
-    lengths, _ = Index(texts).search(
-        mask_unknown(query, texts), np.array(known, np.int32), filtered=filtered
-    )
+    lengths = Index(texts).search(mask_unknown(query, texts), np.array(known, np.int32), **way)
     right = expected(query, texts)
     assert np.maximum(lengths, known).tolist() == np.maximum(right, known).tolist()
     assert (lengths <= right).all()
+
+
+@given(documents, queries, st.data())
+def test_what_matches_imply_is_true(
+    texts: list[list[int]], query: list[int], data: st.DataObject
+) -> None:
+    right = np.array(expected(query, texts), np.int32)
+    ends = match.run_ends(mask_unknown(query, texts))
+    known = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(query),
+                                        max_size=len(query))), np.int32)  # fmt: skip
+    lengths, chosen = np.zeros(len(query), np.int32), np.empty(len(query), np.int64)
+    n_searched = 0
+    for n_done in range(N_ROUNDS):
+        searched = chosen[: choose_positions(ends, known, lengths, n_done, chosen)]
+        assert (np.diff(searched) > 0).all()
+        n_searched += len(searched)
+        lengths[searched] = right[searched]
+        spread_matches(searched, ends, lengths)
+        assert (lengths <= right).all()
+        assert (ends - np.arange(len(query)) >= right).all()
+    assert np.maximum(lengths, known.clip(1)).tolist() == np.maximum(right, known.clip(1)).tolist()
+    assert n_searched <= len(query)
+
+
+def test_one_search_settles_what_is_copied() -> None:
+    ends, known = np.full(9, 9), np.zeros(9, np.int32)
+    lengths, chosen = np.zeros(9, np.int32), np.empty(9, np.int64)
+    assert choose_positions(ends, known, lengths, 0, chosen) == 1
+    assert chosen[0] == 0
+    lengths[0] = 9
+    spread_matches(chosen[:1], ends, lengths)
+    assert lengths.tolist() == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert choose_positions(ends, known, lengths, 1, chosen) == 0
+    # Where longer ones are known, it is the last that says that the shard holds none.
+    ends, known = np.full(9, 9), np.arange(8, -1, -1, dtype=np.int32).clip(1)
+    lengths = np.zeros(9, np.int32)
+    assert choose_positions(ends, known, lengths, 0, chosen) == 1
+    assert chosen[0] == 7
+    lengths[7] = 1
+    spread_matches(chosen[:1], ends, lengths)
+    assert choose_positions(ends, known, lengths, 1, chosen) == 0
 
 
 @given(documents, queries)
@@ -114,18 +158,12 @@ def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query:
     assert n_bounded > 32
 
 
-@given(documents, queries, st.data())
+@given(documents, queries, ways, st.data())
 def test_excluded_documents_count_only_where_others_hold_the_same(
-    texts: list[list[int]], query: list[int], data: st.DataObject
+    texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
 ) -> None:
-    index = Index(texts)
     out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
-    ids = mask_unknown(query, texts)
-    lengths, witnesses = index.search(ids, filtered=data.draw(st.booleans()))
-    match.allowed_matches(
-        index.tokens, index.suffixes, index.starts, np.array(out), ids, match.run_ends(ids),
-        lengths, witnesses,
-    )  # fmt: skip
+    lengths = Index(texts).search(mask_unknown(query, texts), excluded=out, **way)
     left = [text for text, is_out in zip(texts, out, strict=True) if not is_out]
     assert lengths.tolist() == expected(query, left)
 

@@ -14,8 +14,9 @@ from fabula.reference.tombstones import remove_documents
 from fabula.reference.verify import verify_reference
 
 FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
-         "pair_buckets.npy", "grams.npy", "starts.npy", "words.bin", "words.npy",
-         "words_sorted.npy", "ids.bin", "ids.npy", "documents.zst", "blocks.npy"]  # fmt: skip
+         "pair_buckets.npy", "grams.npy", "keys.npy", "starts.npy", "words.bin",
+         "words.npy", "words_sorted.npy", "ids.bin", "ids.npy", "documents.zst",
+         "blocks.npy"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -473,7 +473,7 @@ def index_passages(
 
 
 def filter_corpus(place: str | Path, progress: Progress = SILENT) -> Corpus:
-    """Add the search filter to each shard that lacks one. Raises `CorpusError`."""
+    """Add the search filter and keys to each shard that lacks them. Raises `CorpusError`."""
     from fabula.reference.filters import add_filters
     from fabula.workers import default_jobs
 

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.ahead import ask_for
+from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
 from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
+from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
 from fabula.kernels.token_pairs import (
     PairTable,
     find_mark,
@@ -30,7 +32,7 @@ from fabula.kernels.token_pairs import (
     pair_mark,
 )  # fmt: skip
 
-__all__ = ["allowed_matches", "count_allowed", "find_interval", "longest_matches", "run_ends"]
+__all__ = ["count_allowed", "find_interval", "longest_matches", "run_ends"]
 
 WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""
@@ -53,36 +55,85 @@ def longest_matches(
     tokens: Tokens,
     suffixes: Packed,
     pairs: PairTable,
+    keys: Keys,
     query: NDArray[np.uint32],
     ends: NDArray[np.int64],
     known: NDArray[np.int32],
-    begin: int,
-    stop: int,
-    lengths: NDArray[np.int32],
-    witnesses: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    excluded: NDArray[np.bool_],
     *,
+    from_disk: bool = False,
     ahead: bool = False,
-) -> None:
-    """Length of the longest match that starts at each position in [begin, stop).
+) -> NDArray[np.int32]:
+    """Length of the longest match that starts at each of the first n positions: int32 (n,).
 
-    query: uint32, shape (n_query,); ends: int64, shape (n_query,), from `run_ends` or, tighter,
-    `grams.bound_ends`; known: int32, shape (n_query,), lengths found elsewhere: positions that
-    cannot exceed them are not searched. Fills lengths: int32, shape (n_query,), and witnesses:
-    uint32, shape (n_query,), a place in the suffix array with such a match (for lengths above 1).
+    query: uint32 (n_query,); ends: int64 (n,), from `run_ends` or, tighter, `grams.bound_ends`;
+    known: int32 (n,), lengths found elsewhere: where a match is not longer, the result is any
+    number up to its length; starts: int64 (n_documents,), each document's first token; excluded:
+    bool (n_documents,), those whose matches do not count, or empty. from_disk: whether to search in
+    rounds (`implied`) and begin at the keys, if there are any, which saves reads and costs time;
     ahead: whether to prefetch pages, which pays off if they come from the disk.
     """
-    search_in_step(
-        *tokens, *suffixes, *pairs.buckets, *pairs.entries, query, ends, known, begin, stop,
-        lengths, witnesses, ahead,
+    lengths = np.empty(len(ends), np.int32)
+    search_in_rounds(
+        *tokens, *suffixes, *pairs.buckets, *pairs.entries, *keys, query, ends, known, starts,
+        excluded, lengths, from_disk, ahead,
     )  # fmt: skip
+    return lengths
+
+
+@nb.njit(nogil=True, cache=True)
+def search_in_rounds(
+    codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits, n_buckets,
+    entries, entry_bits, n_pairs, keys, n_block, query, ends, known, starts, excluded, lengths,
+    from_disk, ahead,
+):  # fmt: skip
+    """`longest_matches` on plain arrays; records would be unpacked at every access."""
+    bounds = ends.copy()
+    witnesses = np.zeros(len(ends), np.uint32)
+    chosen = np.empty(len(ends), np.int64)
+    for i in range(len(ends)):
+        lengths[i] = 1 if i < ends[i] and known[i] == 0 else 0
+    by_keys = from_disk and len(keys) > 0
+    for n_done in range(0 if from_disk else N_ROUNDS - 1, N_ROUNDS):
+        positions = chosen[: choose_positions(bounds, known, lengths, n_done, chosen)]
+        if len(positions) == 0:
+            break
+        search_in_step(
+            codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits,
+            n_buckets, entries, entry_bits, n_pairs, keys, n_block, query, bounds, positions,
+            lengths, witnesses, by_keys, ahead,
+        )  # fmt: skip
+        if len(excluded) > 0:
+            shorten(
+                codes, rare_before, rare_ids, places, place_bits, n_tokens, starts, excluded, query,
+                bounds, positions, lengths, witnesses,
+            )  # fmt: skip
+        spread_matches(positions, bounds, lengths)
+    if len(excluded) > 0:
+        # Whether single words occur was not searched: the vocabulary says so.
+        n = 0
+        for i in range(len(ends)):
+            if lengths[i] == 1:
+                chosen[n] = i
+                n += 1
+        shorten(
+            codes, rare_before, rare_ids, places, place_bits, n_tokens, starts, excluded, query,
+            bounds, chosen[:n], lengths, witnesses,
+        )  # fmt: skip
 
 
 @nb.njit(nogil=True, cache=True)
 def search_in_step(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits, n_buckets,
-    entries, entry_bits, n_pairs, query, ends, known, begin, stop, lengths, witnesses, ahead,
+    entries, entry_bits, n_pairs, keys, n_block, query, ends, positions, lengths, witnesses,
+    by_keys, ahead,
 ):  # fmt: skip
-    """`longest_matches` on plain arrays; records would be unpacked at every access."""
+    """Find the longest match at each of the positions.
+
+    Fills lengths, and witnesses: places in the suffix array with such a match, if it is longer than
+    a word.
+    """
     low = np.empty(WIDTH, np.int64)
     high = np.empty(WIDTH, np.int64)
     common_low = np.empty(WIDTH, np.int64)
@@ -94,14 +145,25 @@ def search_in_step(
     slot_ends = np.empty(WIDTH, np.int64)
     marks = np.empty(WIDTH, np.uint64)
     last = n_tokens - 1
-    for base in range(begin, stop, WIDTH):
-        n_active = begin_searches(
-            buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_pairs, n_tokens, query,
-            ends, known, base, min(base + WIDTH, stop), lengths, witnesses,
-            where, low, high, slots, slot_ends, marks, ahead,
-        )  # fmt: skip
+    for base in range(0, len(positions), WIDTH):
+        asked = positions[base : base + WIDTH]
         common_low[:] = 0
         common_high[:] = 0
+        if by_keys:
+            n_active = begin_at_keys(
+                keys, n_block, n_tokens, query, ends, asked, lengths, witnesses,
+                where, low, high, common_low, common_high,
+            )  # fmt: skip
+            n_active = narrow_by_pairs(
+                buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_pairs, n_tokens, query,
+                n_active, where, low, high, common_low, common_high, slots, slot_ends, marks, ahead,
+            )  # fmt: skip
+        else:
+            n_active = begin_at_pairs(
+                buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_pairs, n_tokens, query,
+                ends, asked, lengths, witnesses,
+                where, low, high, slots, slot_ends, marks, ahead,
+            )  # fmt: skip
         # All searches advance one step at a time. The first two loops only request memory, so that
         # the requests overlap; the third uses what has arrived.
         while n_active > 0:
@@ -177,19 +239,19 @@ def ask_for_suffixes(places, place_bits, low, high, n_active):
 
 
 @nb.njit(nogil=True, cache=True)
-def begin_searches(
-    buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, known,
-    begin, stop, lengths, witnesses, where, low, high, slots, slot_ends, marks, ahead,
+def begin_at_pairs(
+    buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, asked,
+    lengths, witnesses, where, low, high, slots, slot_ends, marks, ahead,
 ):  # fmt: skip
-    """Look up the pairs that begin in [begin, stop); returns the number of searches to run.
+    """Look up the pairs that begin at the positions asked; returns the number of searches to run.
 
     Each loop prefetches what the next one uses, so that memory accesses overlap.
     """
     n = 0
-    for i in range(begin, stop):
+    for i in asked:
         witnesses[i] = 0
-        lengths[i] = 1 if i < ends[i] and known[i] == 0 else 0
-        if i + max(1, known[i]) < ends[i]:
+        lengths[i] = 1
+        if i + 1 < ends[i]:
             h = pair_hash(query[i], query[i + 1])
             where[n] = i
             marks[n] = pair_mark(h)
@@ -300,32 +362,18 @@ def count_in_documents(places, place_bits, starts, excluded, low, high):
     return count
 
 
-def allowed_matches(
-    tokens: Tokens,
-    suffixes: Packed,
-    starts: NDArray[np.int64],
-    excluded: NDArray[np.bool_],
-    query: NDArray[np.uint32],
-    ends: NDArray[np.int64],
-    lengths: NDArray[np.int32],
-    witnesses: NDArray[np.uint32],
-) -> None:
-    """Shorten `lengths` in place to matches outside the excluded documents.
-
-    starts: int64, shape (n_documents,); excluded: bool, shape (n_documents,). Matches only get
-    shorter with distance from the longest match's witness, so the nearest suffix on either side
-    that is not excluded has the longest remaining match. Single words are looked up by bisection.
-    """
-    shorten(*tokens, *suffixes, starts, excluded, query, ends, lengths, witnesses)
-
-
 @nb.njit(nogil=True, cache=True)
 def shorten(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, starts, excluded, query, ends,
-    lengths, witnesses,
+    positions, lengths, witnesses,
 ):  # fmt: skip
-    """`allowed_matches` on plain arrays."""
-    for i in range(len(query)):
+    """Shorten `lengths` at the positions to matches outside the excluded documents.
+
+    Matches only get shorter with distance from the longest match's witness, so the nearest suffix
+    on either side that is not excluded has the longest remaining match. Single words are looked up
+    by bisection.
+    """
+    for i in positions:
         if lengths[i] == 0:
             continue
         if lengths[i] == 1:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BLOCK", "RARE", "Packed", "Tokens", "bits_below", "fill_tokens", "n_packed_words", "pack",
-    "pack_tokens", "put", "rare_token", "read_packed", "read_tokens", "unpack",
+    "pack_tokens", "put", "rare_token", "read_every", "read_packed", "read_tokens", "unpack",
 ]  # fmt: skip
 
 RARE = 65_535
@@ -114,6 +114,20 @@ def unpack_all(words, n_bits, begin, values):
     """Fill `values` with the numbers starting at `begin`."""
     for k in range(len(values)):
         values[k] = unpack(words, n_bits, begin + k)
+
+
+def read_every(packed: Packed, step: int) -> NDArray[np.uint32]:
+    """Every `step`-th of the numbers, starting with the first, below 2**32: uint32."""
+    values = np.empty(-(-packed.n_values // step), np.uint32)
+    unpack_every(packed.words, packed.n_bits, step, values)
+    return values
+
+
+@nb.njit(nogil=True, cache=True)
+def unpack_every(words, n_bits, step, values):
+    """`read_every` into `values`."""
+    for k in range(len(values)):
+        values[k] = unpack(words, n_bits, k * step)
 
 
 def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:

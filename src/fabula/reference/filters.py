@@ -1,4 +1,4 @@
-"""The n-gram filter of a shard (`kernels.grams`): built with the shard, or added later."""
+"""The n-gram filter and the keys of a shard: built with the shard, or added later."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, n_gram_blocks
+from fabula.kernels.packed import read_every
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.reference.checksums import seal
-from fabula.reference.layout import GRAMS, Manifest, Shard, ShardInfo, open_shards
+from fabula.reference.layout import GRAMS, KEYS, Manifest, Shard, ShardInfo, open_shards
 from fabula.reference.local_copies import copy_shards
 from fabula.reference.storage import Home, open_home
 from fabula.store import dump_json
@@ -46,7 +48,7 @@ def make_filter(
 def add_filters(
     path: str | Path, *, n_jobs: int = 1, report: Report = lambda stage: None
 ) -> Manifest:
-    """Write the filter of each shard of the corpus at `path` that does not have one.
+    """Write the filter and the keys of each shard of the corpus at `path` that lacks them.
 
     If interrupted, call it again. Raises `CorpusError` if there is no corpus.
     """
@@ -55,9 +57,9 @@ def add_filters(
         manifest = Manifest.read(home)
         shards = []
         for info in manifest.shards:
-            if GRAMS not in info.files:
+            if missing := [name for name in (GRAMS, KEYS) if name not in info.files]:
                 report(f"shard {int(info.name) + 1}: {info.n_tokens:,} words")
-                info = _with_filter(home, path, info, n_jobs)
+                info = _with_files(home, path, info, missing, n_jobs)
             shards.append(info)
         changed = replace(manifest, shards=tuple(shards))
         if changed != manifest:
@@ -65,18 +67,30 @@ def add_filters(
     return changed
 
 
-def _with_filter(home: Home, path: str | Path, info: ShardInfo, n_jobs: int) -> ShardInfo:
-    """Write a shard's filter, and update its `shard.json`."""
+def _with_files(
+    home: Home, path: str | Path, info: ShardInfo, missing: list[str], n_jobs: int
+) -> ShardInfo:
+    """Write the missing files of a shard, and update its `shard.json`."""
     (shard,) = open_shards([(copy_shards(path, [info.name]), info)])
-    written = io.BytesIO()
-    np.save(written, make_filter(_chunks(shard), info.n_tokens, n_threads=n_jobs))
-    data = written.getvalue()
-    home.write(f"shards/{info.name}/{GRAMS}", data)
-    files = {**info.files, GRAMS: hashlib.sha256(data).hexdigest()}
+    files = dict(info.files)
+    for name in missing:
+        written = io.BytesIO()
+        if name == GRAMS:
+            np.save(written, make_filter(_chunks(shard), info.n_tokens, n_threads=n_jobs))
+        else:
+            np.save(written, _keys(shard).values)
+        data = written.getvalue()
+        home.write(f"shards/{info.name}/{name}", data)
+        files[name] = hashlib.sha256(data).hexdigest()
     info = replace(info, files=dict(sorted(files.items())))
     row = dump_json(seal(asdict(info))) + "\n"
     home.write(f"shards/{info.name}/shard.json", row.encode())
     return info
+
+
+def _keys(shard: Shard) -> Keys:
+    # In memory: the order of the suffixes has nothing to do with that of the text.
+    return sample_keys(shard.tokens.codes.copy(), read_every(shard.suffixes, BLOCK_SUFFIXES))
 
 
 def _chunks(shard: Shard) -> Iterator[NDArray[np.uint32]]:

@@ -12,8 +12,10 @@
         suffixes.npy      uint64 words, packed       suffix array of the tokens
         pairs.npy         uint64 words, packed       pair of tokens -> interval of suffixes
         pair_buckets.npy  uint64 words, packed       where each bucket of pairs begins
-        grams.npy         uint64 (n_blocks, 8)       a filter of the 3-grams and 4-grams; may be
-                                                     missing in a corpus of an earlier version
+        grams.npy         uint64 (n_blocks, 8)       a filter of the 3-grams and 4-grams
+        keys.npy          uint64 (n_keys,)           the first tokens of every 80th suffix; both
+                                                     may be missing in a corpus of an earlier
+                                                     version
         starts.npy        int64 (n_documents,)       each document's first token
         words.bin, words.npy                         the vocabulary; word k has id k + 1
         words_sorted.npy  uint32 (n_vocabulary,)     the words in the alphabet's order
@@ -25,8 +27,10 @@ Checksums are compared when a corpus is first opened (`checksums`); manifest.jso
 contain their own.
 
 The files that a search reads are as small as fast reading allows (`kernels.packed`,
-`kernels.pairs`). The filter saves a search most of its steps and most shards (`kernels.grams`), and
-changes no result: a corpus without it can be searched too, and `fabula reference filter` adds it.
+`kernels.token_pairs`). The filter saves a search most of its steps and most shards
+(`kernels.grams`), and the keys, which memory holds as well, half of its reads
+(`kernels.sampled_keys`). They change no result: a corpus without them can be searched too, and
+`fabula reference filter` adds them.
 The manifest is written last and replaced atomically, so a corpus is always in its state before or
 after a change.
 """
@@ -59,6 +63,7 @@ from fabula.kernels.packed import (
     n_packed_words,
     read_tokens,
 )
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, NO_KEYS, Keys, n_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
 from fabula.reference.storage import Home, open_home
@@ -70,6 +75,7 @@ from fabula.types import Document
 __all__ = [
     "GRAMS",
     "HELD_OUT",
+    "KEYS",
     "Manifest",
     "Shard",
     "ShardInfo",
@@ -84,6 +90,8 @@ HELD_OUT = "held_out.jsonl"
 """Beside a corpus: scores of its own documents, one line for each way to measure."""
 GRAMS = "grams.npy"
 """In a shard: its filter."""
+KEYS = "keys.npy"
+"""In a shard: its sampled keys."""
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
 """Fields of a manifest that are omitted when empty."""
@@ -319,6 +327,9 @@ class Shard:
             self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
             if len(self.grams) == 0:
                 raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
+        self.keys = NO_KEYS
+        if KEYS in info.files:
+            self.keys = Keys(mapped("keys", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
         self.is_on_disk = False
         """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
@@ -334,8 +345,12 @@ class Shard:
     @property
     def search_bytes(self) -> int:
         """The total size of the files that a search accesses at random."""
-        filter_bytes = 0 if self.grams is None else self.grams.nbytes
-        return filter_bytes + sum(array.nbytes for array in self._searched)
+        return sum(array.nbytes for array in (*self._in_memory, *self._searched))
+
+    @property
+    def _in_memory(self) -> tuple[NDArray[Any], ...]:
+        """What every search uses."""
+        return (self.keys.values,) if self.grams is None else (self.grams, self.keys.values)
 
     @property
     def _searched(self) -> tuple[NDArray[Any], ...]:
@@ -367,8 +382,8 @@ class Shard:
     def expect_random(self) -> None:
         """Advise the system to read single pages of these files, without read-ahead.
 
-        If the files do not fit in memory, read-ahead only evicts pages that are needed. The filter,
-        which every search uses, is read whole.
+        If the files do not fit in memory, read-ahead only evicts pages that are needed. The filter
+        and the keys, which every search uses, are read whole.
         """
         if not hasattr(mmap, "MADV_RANDOM"):
             return
@@ -376,8 +391,9 @@ class Shard:
         for array in self._searched:
             if (mapped := _map_of(array)) is not None:
                 mapped.madvise(mmap.MADV_RANDOM)
-        if self.grams is not None and (mapped := _map_of(self.grams)) is not None:
-            mapped.madvise(mmap.MADV_WILLNEED)
+        for array in self._in_memory:
+            if (mapped := _map_of(array)) is not None:
+                mapped.madvise(mmap.MADV_WILLNEED)
 
     def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
         """The ids of the tokens from `begin` up to `end` (exclusive), each 0 or that of a word.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.match import allowed_matches, longest_matches, run_ends
+from fabula.kernels.match import longest_matches, run_ends
 from fabula.reference.layout import Shard
 
 __all__ = ["match_shard", "number_words"]
@@ -30,46 +30,40 @@ def match_shard(
     query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
     Returns int32 (n,): where they are not longer, any number up to the shard's longest match.
     """
-    n = len(query)
     ends = run_ends(query)
     if shard.grams is not None:
         ends = bound_ends(shard.grams, query, ends)
-    lengths = np.zeros(n, np.int32)
-    witnesses = np.zeros(n, np.uint32)
+    if excluded is None:
+        excluded = np.empty(0, np.bool_)
 
-    def search(begin: int) -> None:
-        stop = min(begin + _BLOCK, n)
+    def search(begin: int) -> NDArray[np.int32]:
+        here = slice(begin, begin + _BLOCK)
         n_before = blocks_read() if shard.is_on_disk else 0
-        longest_matches(
+        lengths = longest_matches(
             shard.tokens,
             shard.suffixes,
             shard.pairs,
-            query,
-            ends,
-            known,
-            begin,
-            stop,
-            lengths,
-            witnesses,
+            shard.keys,
+            query[begin:],
+            ends[here] - begin,
+            known[here],
+            shard.starts,
+            excluded,
+            from_disk=shard.is_on_disk,
             ahead=shard.asks_ahead,
         )
         if shard.is_on_disk:
             # Prefetching pages that are in memory takes several times as long as the search.
             shard.asks_ahead = blocks_read() > n_before
+        return lengths
 
-    if n_threads == 1 or n <= _BLOCK:
-        search_all = map(search, range(0, n, _BLOCK))
-        for _ in search_all:
-            pass
+    blocks = range(0, len(query), _BLOCK)
+    if n_threads == 1 or len(blocks) <= 1:
+        found = [search(begin) for begin in blocks]
     else:
         with ThreadPoolExecutor(n_threads) as pool:
-            for _ in pool.map(search, range(0, n, _BLOCK)):
-                pass
-    if excluded is not None:
-        allowed_matches(
-            shard.tokens, shard.suffixes, shard.starts, excluded, query, ends, lengths, witnesses
-        )
-    return lengths
+            found = list(pool.map(search, blocks))
+    return np.concatenate([np.empty(0, np.int32), *found])
 
 
 def blocks_read() -> int:

@@ -124,4 +124,10 @@ def _is_of(row: dict[str, Any], shard: ShardInfo) -> bool:
 
 def tokens_of(shard: ShardInfo) -> str:
     """A digest of the shard's tokens, from their files' checksums."""
-    return shard.files["tokens.npy"] + shard.files["rare_ids.npy"]
+    try:
+        return shard.files["tokens.npy"] + shard.files["rare_ids.npy"]
+    except KeyError as error:
+        raise CorpusError(
+            f"manifest.json: damaged (shard {shard.name} lacks the file {error}); restore it, or "
+            f"build the corpus again"
+        ) from error

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.batches import TokenBatch
 from fabula.reference.checksums import seal
 from fabula.reference.filters import make_filter
-from fabula.reference.layout import GRAMS, ShardInfo, checksums, read_shard_info
+from fabula.reference.layout import GRAMS, KEYS, ShardInfo, checksums, read_shard_info
 from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
@@ -148,6 +149,7 @@ def write_index(
         np.save(folder / "tokens.npy", coded.codes)
         np.save(folder / "rare_before.npy", coded.rare_before)
         np.save(folder / "rare_ids.npy", coded.rare_ids)
+        np.save(folder / KEYS, sample_keys(coded.codes, suffixes[::BLOCK_SUFFIXES]).values)
         del coded
         np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
         np.save(folder / GRAMS, grams.result())

@@ -123,11 +123,11 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
     )
 
 
-@reference.command("filter", short_help="Add the search filter to an earlier corpus.")
+@reference.command("filter", short_help="Add the search filter and keys to an earlier corpus.")
 @_directory
 @json_option
 def add_filter(directory: str | Path, as_json: bool) -> None:
-    """Add the filter that speeds up searches to the corpus DIR, if it has none.
+    """Add the filter and the keys that speed up searches to the corpus DIR, if it has none.
 
     `reference build` already does this; run it for a corpus built by an earlier version. Results do
     not change.

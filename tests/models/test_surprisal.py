@@ -24,7 +24,7 @@ from fabula.models.llama import Llama
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel
 from fabula.models.output_layer import OutputLayer, read_output_layer
-from fabula.models.surprisal import SurprisalModel, TokenSurprisal, _Here
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
@@ -187,7 +187,7 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
     marked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llama, "STEP_TOKENS", 8)
-    monkeypatch.setattr(_Here, "step_tokens", 8)
+    monkeypatch.setattr(surprisal, "_SCORED_TOKENS", 16)
     drafts = [TEXT, TEXT[:30] + "!", TEXT, TEXT[:7] + TEXT, "Nobody.", TEXT[:16], TEXT[:17], TEXT]
     n_read = []
     step = Llama._step
@@ -340,7 +340,7 @@ def test_llama_cpp_finds_the_same_in_the_same_file(
     with SurprisalModel(path) as model:
         assert model.runtime.startswith("xllamacpp-")
         expected = model.score(text)
-    assert len(found.nats) > 2 * llama.STEP_TOKENS
+    assert len(found.nats) > 2 * surprisal._SCORED_TOKENS
     assert found.starts.tolist() == expected.starts.tolist()
     # llama.cpp rounds to 8 bits between 4-bit weights, and keeps keys and values in 16.
     apart = np.abs(found.nats - expected.nats)

@@ -23,8 +23,12 @@ from fabula.models.onnx_graph import MICROSOFT, OnnxGraph
 __all__ = ["STEP_TOKENS", "Llama", "is_llama", "n_alike"]
 
 _BLOCK = 32
-STEP_TOKENS = 512
-"""Tokens that go through the layers together; the next draft is reread from such a step on."""
+STEP_TOKENS = 128
+"""Tokens that go through the layers together; the next draft is reread from such a step on.
+
+With 128, 256 or 512 the states are the same bytes, in the same processor time (measured with ONNX
+Runtime 1.31 on 1,100 tokens); fewer mean that less is reread.
+"""
 _MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 _NORMS = ("attn_norm", "ffn_norm")
 

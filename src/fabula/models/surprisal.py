@@ -21,7 +21,7 @@ from fabula.errors import ModelError
 from fabula.models.byte_words import ByteWords, has_byte_words
 from fabula.models.gguf_layout import Layout, read_layout
 from fabula.models.gguf_tensors import unpacked
-from fabula.models.llama import STEP_TOKENS, Llama, is_llama, n_alike
+from fabula.models.llama import Llama, is_llama, n_alike
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.models.output_layer import OutputLayer, read_output_layer
@@ -32,6 +32,8 @@ __all__ = ["SurprisalModel", "TokenSurprisal"]
 
 # A story of 3,000 words fits. llama.cpp keeps the attention of a whole window in memory.
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
+# Tokens whose surprisals are computed together: with fewer, BLAS repacks the matrix more often.
+_SCORED_TOKENS = 512
 # Windows whose figures are cached: those of two drafts of a book, 6 MB.
 _MAX_KNOWN = 256
 
@@ -138,8 +140,8 @@ class _Engine(Protocol):
 
     beginning: list[int]
     """The token that the tokeniser puts before a text, if any."""
-    step_tokens: int
-    """States of whole steps are the same bytes whatever follows; 0 if they may differ."""
+    keeps_states: bool
+    """States before a change are the same bytes whatever follows."""
 
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
@@ -151,7 +153,7 @@ class _Engine(Protocol):
 class _Here:
     """A model of the Llama family, in this process."""
 
-    step_tokens = STEP_TOKENS
+    keeps_states = True
 
     def __init__(self, path: Path, layout: Layout, layer: OutputLayer) -> None:
         words = ByteWords(path, layout)
@@ -215,8 +217,9 @@ class _Reader:
     ) -> NDArray[np.float32]:
         """Like `_window`; steps shared with the previous window are not scored again."""
         states = self._engine.states(tokens, check)
-        step = self._engine.step_tokens or len(tokens)
-        before, scored = self._last if self._engine.step_tokens else ([], {})
+        keeps = self._engine.keeps_states
+        step = _SCORED_TOKENS if keeps else len(tokens)
+        before, scored = self._last if keeps else ([], {})
         n_same = n_alike(tokens, before)
         found: dict[tuple[int, int], NDArray[np.float32]] = {}
         for start in range(0, len(tokens) - 1, step):

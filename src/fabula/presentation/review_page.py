@@ -55,7 +55,7 @@ from fabula.web import visible
 __all__ = ["page_of", "write_review_page"]
 
 _PLAIN_METRICS = (
-    "n_words",
+    "n_sentences",
     "sentence_length",
     "sentence_length_sd",
     "dialogue_share",

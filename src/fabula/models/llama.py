@@ -8,6 +8,7 @@ two fifths of the processor time; surprisals equal those of transformers on unpa
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from fabula.models.gguf_layout import F32, Q4_1, Layout, Tensor
 from fabula.models.gguf_tensors import four_bit_blocks, unpacked
 from fabula.models.onnx_graph import MICROSOFT, OnnxGraph
 
-__all__ = ["STEP_TOKENS", "Llama", "is_llama", "n_alike"]
+__all__ = ["STEP_TOKENS", "Llama", "check_runtime", "is_llama", "n_alike"]
 
 _BLOCK = 32
 STEP_TOKENS = 128
@@ -72,6 +73,12 @@ _HARMLESS = {
 }
 
 
+def check_runtime() -> None:
+    """Raise `ModelError` if ONNX Runtime is missing, without importing it."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        raise ModelError("surprisals of texts need onnxruntime; run: pip install 'fabula[local]'")
+
+
 class Llama:
     """The layers of a model, in memory. Raises `ModelError` if ONNX Runtime is missing.
 
@@ -81,12 +88,9 @@ class Llama:
     def __init__(
         self, path: Path, layout: Layout, embedding: NDArray[np.float32], n_threads: int
     ) -> None:
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise ModelError(
-                "surprisals of texts need onnxruntime; run: pip install 'fabula[local]'"
-            ) from error
+        check_runtime()
+        import onnxruntime
+
         self._onnxruntime = onnxruntime
         self._embedding = embedding
         shape = _Shape(layout)

@@ -53,7 +53,10 @@ gc.set_threshold(5_000, 10, 10)
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
-        write_programs(begin_session(), Path(fabula.__file__).parents[1].resolve())
+        folder = begin_session()
+        # What a report of a text computed before is no test of what computes it now.
+        os.environ["FABULA_CACHE"] = str(folder / "cache")
+        write_programs(folder, Path(fabula.__file__).parents[1].resolve())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -158,6 +158,15 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())
 
 
+def test_every_page_counts_the_same_words(client: TestClient, desk: Desk) -> None:
+    """Headings count, and *didn't* is one word, whatever splits a text to measure it."""
+    text = "# One\n\nShe didn't and couldn't look at the well-known lamp — not once.\n"
+    desk.begin(desk.drafts.add("t", text, Asked(fluency=False).to_json()))
+    assert when_over(client, "/piece/0001/1")["error"] == ""
+    assert '<div class="sub">13 words' in client.get("/piece/0001/1").text
+    assert '<td class="num">13</td>' in client.get("/piece/0001/versions").text
+
+
 def test_the_models_that_can_be_asked_here_are_offered(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,7 +212,7 @@ def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address:
     for path in ("/", f"/piece/{last}/1", f"/piece/{first}/1", f"/piece/{first}/1/edit",
                  f"/piece/{first}/versions", f"/piece/{first}/record", f"/piece/{first}/states/1",
                  f"/beside?left={first}-1&right={last}-1", f"/piece/{first}/1/remove",
-                 "/nowhere"):  # fmt: skip
+                 "/models", "/nowhere"):  # fmt: skip
         browser.get(f"{address}{path}")
         found[path] = barriers(browser, script)
     assert {path: some for path, some in found.items() if some} == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,14 +18,15 @@ from hypothesis import strategies as st
 from tests.tiny_gguf import MARK, N_DIMENSIONS, write_tiny_gguf
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models import llama, surprisal
+from fabula.models import llama, surprisal, surprisal_store
 from fabula.models import output_layer as module
 from fabula.models.likelihood import LikelihoodModel
 from fabula.models.llama import Llama
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel
 from fabula.models.output_layer import OutputLayer, read_output_layer
-from fabula.models.surprisal import SurprisalModel, TokenSurprisal, _Here
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
+from fabula.models.surprisal_store import SurprisalStore
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
@@ -187,7 +189,7 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
     marked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llama, "STEP_TOKENS", 8)
-    monkeypatch.setattr(_Here, "step_tokens", 8)
+    monkeypatch.setattr(surprisal, "_SCORED_TOKENS", 16)
     drafts = [TEXT, TEXT[:30] + "!", TEXT, TEXT[:7] + TEXT, "Nobody.", TEXT[:16], TEXT[:17], TEXT]
     n_read = []
     step = Llama._step
@@ -203,6 +205,57 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
     for draft, nats in zip(drafts, found, strict=True):
         with SurprisalModel(marked) as fresh:
             assert fresh.score(draft).nats.tobytes() == nats
+
+
+def test_what_was_read_before_is_not_read_again_by_another_process(
+    marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_read: list[int] = []
+    step = Llama._step
+    monkeypatch.setattr(
+        Llama, "_step", lambda self, *given: n_read.append(given[1]) or step(self, *given)
+    )
+
+    def nats(text: str, *, store: SurprisalStore | None = None) -> tuple[bytes, int]:
+        n_read.clear()
+        with SurprisalModel(marked, max_context=32, store=store) as model:
+            found = model.score(text).nats.tobytes()
+        return found, len(n_read)
+
+    text = TEXT + TEXT
+    expected, n_whole = nats(text)
+    folder = tmp_path / "cache"
+    assert nats(text, store=SurprisalStore(folder)) == (expected, n_whole)
+    assert nats(text, store=SurprisalStore(folder)) == (expected, 0)
+    # Windows before a change are known; another model's are not.
+    later, n_later = nats(text[:-5] + "no?", store=SurprisalStore(folder))
+    assert later == nats(text[:-5] + "no?")[0]
+    assert 0 < n_later < n_whole
+    # A damaged file is read again and replaced; numbers without the text are all that it holds.
+    for path in folder.iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+        assert b"lamp" not in path.read_bytes()
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert nats(text, store=SurprisalStore(folder)) == (expected, n_whole)
+    assert nats(text, store=SurprisalStore(folder)) == (expected, 0)
+
+
+def test_a_store_that_cannot_be_written_or_is_full_costs_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    store = SurprisalStore(tmp_path / "file" / "cache")
+    store.keep(b"a", np.ones(3, np.float32))
+    assert store.find(b"a", 3) is None
+    monkeypatch.setattr(surprisal_store, "_MAX_FILES", 4)
+    monkeypatch.setattr(surprisal_store, "_KEPT_FILES", 2)
+    store = SurprisalStore(tmp_path / "cache")
+    for k in range(5):
+        store.keep(b"%d" % k, np.full(3, k, np.float32))
+        os.utime(store._path(b"%d" % k), ns=(k, k))
+    kept = [k for k in range(5) if store.find(b"%d" % k, 3) is not None]
+    assert kept == [3, 4]
+    assert store.find(b"4", 2) is None
 
 
 @given(st.integers(0, 200), st.integers(3, 60))
@@ -340,7 +393,7 @@ def test_llama_cpp_finds_the_same_in_the_same_file(
     with SurprisalModel(path) as model:
         assert model.runtime.startswith("xllamacpp-")
         expected = model.score(text)
-    assert len(found.nats) > 2 * llama.STEP_TOKENS
+    assert len(found.nats) > 2 * surprisal._SCORED_TOKENS
     assert found.starts.tolist() == expected.starts.tolist()
     # llama.cpp rounds to 8 bits between 4-bit weights, and keeps keys and values in 16.
     apart = np.abs(found.nats - expected.nats)

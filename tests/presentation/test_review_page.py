@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import math
@@ -307,6 +308,29 @@ def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: 
         assert browser.find_element("id", "methods").is_displayed()
         found[name] += barriers(browser, script)
     assert found == {"one": [], "many": []}
+
+
+@pytest.mark.browser
+def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(
+    browser: Any, tmp_path: Path
+) -> None:
+    """The text itself takes more than ten sheets."""
+    unlike = "".join(f"\n\nW{k}x walked." for k in range(400))
+    write_review_page(tmp_path / "one.html", reviewed(tmp_path, Document("d", STORY + unlike)))
+    browser.get((tmp_path / "one.html").as_uri())
+
+    def n_sheets() -> int:
+        sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+        return len(re.findall(rb"/Type\s*/Page\b", sheets))
+
+    n_short = n_sheets()
+    browser.find_element("id", "print-text").click()
+    n_long = n_sheets()
+    browser.find_element("id", "print-text").click()
+    browser.find_element("id", "view-research").click()
+    assert n_short <= 6
+    assert n_long >= n_short + 10
+    assert n_sheets() > n_long
 
 
 def test_a_text_without_reference_still_shows_what_is_marked() -> None:

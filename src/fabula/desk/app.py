@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from fabula.desk import classes, desk_pages, editor_pages
+from fabula.desk import classes, desk_pages, editor_pages, model_pages
 from fabula.desk.rendering import STATIC, render
 from fabula.desk.work import Desk
 from fabula.errors import FabulaError
@@ -51,7 +51,7 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         static=STATIC,
     )
     app.state.desk, app.state.csrf = desk, csrf_of(key)
-    for router in (editor_pages.router, classes.router, desk_pages.router):
+    for router in (editor_pages.router, classes.router, model_pages.router, desk_pages.router):
         app.include_router(router, dependencies=[Depends(owner)])
 
     @app.get("/open")

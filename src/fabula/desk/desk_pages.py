@@ -17,6 +17,7 @@ from fabula.desk.draft_settings import Asked, where_to
 from fabula.desk.drafts import Piece, Version
 from fabula.desk.editor_pages import ENDINGS, model_list, references_of
 from fabula.desk.journal import shown_time
+from fabula.desk.model_pages import missing_models
 from fabula.desk.rendering import render, render_waiting, with_bar
 from fabula.desk.visits import Owner, Posted, Visit
 from fabula.desk.work import Desk, asked_for
@@ -49,6 +50,7 @@ def home(owner: Owner) -> Response:
         asked=asked,
         references=references_of(owner, asked),
         models=model_list(asked.model),
+        needs=missing_models(desk),
         writing=writing,
         endings=ENDINGS,
         saved="" if writing is None else shown_time(writing.saved),

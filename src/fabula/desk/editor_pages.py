@@ -20,6 +20,7 @@ from fabula.desk.visits import Owner, Posted, Visit
 from fabula.errors import InputError
 from fabula.models.available import find_models
 from fabula.review.finding_changes import Noted
+from fabula.text import count_words
 from fabula.text.readers import READERS, TABLES
 from fabula.web import visible
 
@@ -128,7 +129,7 @@ def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
     writing = journal.writing()
     if writing is None or writing.text == piece.last.text:
         return None
-    return {"at": shown_time(writing.saved), "n_words": len(writing.text.split())}
+    return {"at": shown_time(writing.saved), "n_words": count_words(writing.text)}
 
 
 def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
@@ -139,7 +140,7 @@ def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
             "number": 0,
             "version": one.number,
             "at": shown_time(str(one.asked.get("made", ""))),
-            "n_words": len(one.text.split()),
+            "n_words": count_words(one.text),
         }
         for one in piece.versions
         if one.number not in known

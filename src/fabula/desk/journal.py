@@ -21,6 +21,7 @@ from pathlib import Path
 import zstandard
 
 from fabula.store import dump_json, write_whole
+from fabula.text import count_words
 
 __all__ = ["Journal", "KeptState", "Writing", "chained", "shown_time"]
 
@@ -109,7 +110,7 @@ class Journal:
             if not path.exists():
                 write_whole(path, zstandard.ZstdCompressor().compress(data))
             before = states[-1].chain if states else ""
-            row = KeptState(_now(), digest, len(text.split()), version, "")
+            row = KeptState(_now(), digest, count_words(text), version, "")
             whole = [*states, KeptState(row.at, digest, row.n_words, version, chained(before, row))]
             lines = "".join(dump_json(asdict(one)) + "\n" for one in whole)
             write_whole(self.folder / "states.jsonl", lines.encode())

@@ -26,7 +26,7 @@ NOT_PROVEN = (
 """What a reader of the record must know."""
 _HOLDS = (
     "Each row of record.json is a state of the text: the time in UTC, the SHA-256 of the text as "
-    "UTF-8, the number of words separated by white space, and the version number if it was "
+    "UTF-8, the number of words that the desk showed, and the version number if it was "
     "measured. `chain` is the SHA-256 of the previous chain, the time, the hash, the words and "
     "the version, one per line; a missing value is an empty line. If a row is altered, removed or "
     "inserted later, every chain after it changes."

@@ -20,6 +20,7 @@ _REMEDIES = {
     "no reference": "add something to compare with, and choose it under “How it is measured”",
     "no language model": "choose a model under “How it is measured”",
     "left out on request": "tick it under “How it is measured”",
+    "fabula setup": "fetch the models on the desk's first page, and measure the draft again",
     "cost was not confirmed": "measure the draft again, and confirm the cost",
 }
 """Remedies on the desk, by a keyword of the reason, where the report names a command."""

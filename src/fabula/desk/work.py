@@ -22,6 +22,7 @@ from fabula.errors import FabulaError
 from fabula.jobs.progress import Progress
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Declined, Reviewer
+from fabula.jobs.setup import SetupSettings
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
 from fabula.reference.reference_spec import check_spec, is_elsewhere, open_backend
@@ -77,7 +78,14 @@ class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
 class Desk:
     """Drafts, and the worker that measures them: `with Desk(folder, references) as desk`."""
 
-    def __init__(self, folder: Path, references: tuple[str, ...] = (), *, n_jobs: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        references: tuple[str, ...] = (),
+        *,
+        n_jobs: int = 1,
+        setup: SetupSettings | None = None,
+    ) -> None:
         self.drafts = Drafts(folder)
         self.folder = folder
         self._known = folder / "references.json"
@@ -85,6 +93,8 @@ class Desk:
         known = map(str, kept) if isinstance(kept, list) else ()
         self.references = list(dict.fromkeys([*references, *known]))
         self.n_jobs = self._n_jobs = n_jobs
+        self.setup = setup or SetupSettings()
+        """Where models are fetched from."""
         self._others: dict[str, State] = {}
         self._states: dict[tuple[str, int], State] = {}
         self._looks: dict[tuple[str, int], Look] = {}

@@ -227,13 +227,12 @@ def compare_runs(
     from fabula.judging.run import RETEST
     from fabula.measures.graded import graded_agreement, graded_items, graded_pairs
     from fabula.measures.rater_agreement import panel_of_labels
-    from fabula.text import TextSettings
+    from fabula.text import count_words
 
     said, costs = _said_in(runs)
     rubric = runs[0].rubric
     judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
-    words = TextSettings()
-    n_words = {story.id: len(words.raw_words(story.text)) for story in stories}
+    n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
     panels, abilities = judge_panels(judges, seed=seed)

@@ -30,6 +30,7 @@ from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
 from fabula.models.surprisal import SurprisalModel
+from fabula.models.surprisal_store import SurprisalStore
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
@@ -273,7 +274,9 @@ class Reviewer:
 
     def _opened_model(self) -> SurprisalModel:
         if self._model is None:
-            self._model = self._stack.enter_context(SurprisalModel(self.plan.fluency_model))
+            self._model = self._stack.enter_context(
+                SurprisalModel(self.plan.fluency_model, store=SurprisalStore())
+            )
         return self._model
 
     def _others(self, review: Review, progress: Progress) -> Review:

@@ -203,7 +203,7 @@ def _last_rounds(
 
 
 def _human_rows(documents: Sequence[Document], plots: Sequence[Plot]) -> list[Row]:
-    from fabula.tasks.story_writing import count_words
+    from fabula.text import count_words
 
     by_id = {plot.id: plot for plot in plots}
     return [

@@ -13,7 +13,7 @@ from fabula.judging.run import RETEST
 from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.rater_agreement import aggregates
 from fabula.stats.reliability import spearman
-from fabula.text import TextSettings
+from fabula.text import count_words
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
 
 __all__ = ["ItemSummary", "JudgeSummary", "WordingSpread", "summarise"]
@@ -247,9 +247,8 @@ def _by_story(measurements: Sequence[Measurement]) -> dict[str, list[Measurement
 def _length_correlation(
     scores: Mapping[str, float | None], documents: Sequence[Document]
 ) -> float | None:
-    words = TextSettings()
     pairs = [
-        (score, len(words.raw_words(document.text)))
+        (score, count_words(document.text))
         for document in documents
         if (score := scores.get(document.id)) is not None
     ]

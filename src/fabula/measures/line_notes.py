@@ -44,6 +44,7 @@ from fabula.measures.linguistic.grammar import Checker, faults_in
 from fabula.measures.linguistic.lexis import Frequencies
 from fabula.measures.linguistic.parsing import Parser, Token
 from fabula.measures.stock_phrases import STOCK_PHRASES
+from fabula.text import count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import not_english
 from fabula.text.marks import word_set
@@ -247,7 +248,7 @@ class LineReader:
             return LineReview(0, (), str(self.signature), "no_words")
         found = [note for rule in _RULES for note in rule(read)]
         found.sort(key=lambda note: (note.start, note.end, note.kind))
-        return LineReview(read.n_words, tuple(found), str(self.signature))
+        return LineReview(count_words(document.text), tuple(found), str(self.signature))
 
     def _parsed(self, text: str) -> ReadText:
         plain = encodable(_SPACE.sub(" ", text))

@@ -339,20 +339,24 @@ def phrases_of(sentence: ReadSentence) -> Iterator[tuple[tuple[str, ...], Place]
         for token, spoken in zip(sentence.tokens, sentence.is_spoken, strict=True)
         if token.is_word or token.pos == "PUNCT"
     ]
+    lowers = [token.lower for token, _ in words]
+    is_content = [token.pos in _PET_POS for token, _ in words]
+    is_plain = [lower in _PLAIN for lower in lowers]
+    # For each word, how many may stand in a phrase from it on.
+    reach = [0] * (len(words) + 1)
+    for k in range(len(words) - 1, -1, -1):
+        token, spoken = words[k]
+        is_out = spoken or not token.is_word or token.pos in ("PROPN", "NUM")
+        reach[k] = 0 if is_out else reach[k + 1] + 1
     for n in _PET_SIZES:
         for k in range(len(words) - n + 1):
-            part = words[k : k + n]
-            tokens = [token for token, _ in part]
-            if any(spoken or not t.is_word or t.pos in ("PROPN", "NUM") for t, spoken in part):
+            end = k + n
+            if reach[k] < n or lowers[end - 1] in _OPEN or lowers[k] in ("and", "or", "but"):
                 continue
-            is_whole = tokens[-1].lower not in _OPEN and tokens[0].lower not in ("and", "or", "but")
             # "The old woman" is a person, and "said the man" is how stories are told.
-            is_turn = any(t.pos in _PET_POS for t in tokens) and not _PLAIN & {
-                t.lower for t in tokens
-            }
-            if is_whole and is_turn:
-                place = sentence.at(tokens[0])[0], sentence.at(tokens[-1])[1]
-                yield tuple(t.lower for t in tokens), place
+            if True in is_content[k:end] and True not in is_plain[k:end]:
+                place = sentence.at(words[k][0])[0], sentence.at(words[end - 1][0])[1]
+                yield tuple(lowers[k:end]), place
 
 
 def _is_apart(read: ReadText, places: Sequence[Place]) -> bool:

@@ -13,8 +13,11 @@ __all__ = [
     "ChargedCallFailed",
     "Choice",
     "Effort",
+    "Form",
     "Model",
     "Prompt",
+    "RecordField",
+    "Records",
     "Sampling",
     "Stop",
     "Usage",
@@ -53,6 +56,34 @@ class Choice:
     is_first: bool
     label: str = "Verdict"
     reason_chars: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """A field of a record: one of `numbers`, or a text if there are none."""
+
+    name: str
+    about: str
+    """What belongs in it, for the model."""
+    numbers: tuple[int, ...] = ()
+    n_chars: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An answer that is a list of up to `n_most` records, all with the same fields.
+
+    Models that support it give a JSON object whose field `name` is this list; others answer as the
+    question says.
+    """
+
+    name: str
+    fields: tuple[RecordField, ...]
+    n_most: int
+
+
+Form = Choice | Records
+"""What an answer must contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +157,9 @@ class Model(Protocol):
     n_parallel: int
     """The best number of prompts in parallel."""
     can_be_held: bool
-    """Whether its output can be constrained to a `Choice`."""
+    """Whether its output can be constrained to a form."""
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         """Raises `CallFailed` if this call failed, `ModelError` if no call can succeed."""
         ...
 

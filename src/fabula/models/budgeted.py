@@ -8,8 +8,8 @@ from typing import Self
 from fabula.models.base import (
     Answer,
     ChargedCallFailed,
-    Choice,
     Effort,
+    Form,
     Model,
     Prompt,
     Sampling,
@@ -31,7 +31,7 @@ class BudgetedModel:
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         """The answer, with its usage. Raises `ModelError` if it does not fit the budget.
 
         A failed call is charged if the model read its prompt.
@@ -39,7 +39,7 @@ class BudgetedModel:
         sampling = replace(sampling, effort=sampling.effort or self._effort)
         async with self.budget.call(prompt, sampling):
             try:
-                answer = await self._model.ask(prompt, sampling, choice)
+                answer = await self._model.ask(prompt, sampling, form)
             except ChargedCallFailed as error:
                 self._spend(error.usage, prompt, sampling, Answer(""))
                 raise

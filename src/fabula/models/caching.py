@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from fabula.models.base import Answer, Choice, Effort, Model, Prompt, Sampling, Usage
+from fabula.models.base import Answer, Effort, Form, Model, Prompt, Sampling, Usage
 from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.resume import KeptRows, RowKind
 from fabula.text.refusals import is_refusal
@@ -34,15 +34,15 @@ class CachedModel:
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         sampling = replace(sampling, effort=sampling.effort or self._effort)
-        drawn = f"{sampling}|{choice}" if choice else str(sampling)
+        drawn = f"{sampling}|{form}" if form else str(sampling)
         key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
         row = self._rows.find(key)
         if row is not None:
             # It was paid for earlier.
             return replace(recorded(row), usage=Usage())
-        answer = await self._model.ask(prompt, sampling, choice)
+        answer = await self._model.ask(prompt, sampling, form)
         names = {name: key[name] for name in ("model", "prompt_digest")}
         self._rows.add(names | {"seed": sampling.seed, "drawn": drawn} | recording_row(answer))
         return answer

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from fabula.cluster import Cluster
 from fabula.errors import FabulaError, InputError, ModelError, WorkersEnded
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
+from fabula.models.base import Answer, Form, Model, Prompt, Sampling
 from fabula.models.local import has_gpu, runtime_version
 from fabula.models.model_copies import Copies
 
@@ -106,13 +106,13 @@ class ClusterModel:
         self._cluster.end(self._actors)
         self._cluster.close()
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         """Raises what the copy raises, `ModelError` if copies are lost repeatedly."""
         lost: WorkersEnded | None = None
         for _ in range(_N_LOSSES):
             async with self._copies.free(prompt.prefix) as copy:
                 try:
-                    asked = copy.ask.remote(prompt, sampling, choice)
+                    asked = copy.ask.remote(prompt, sampling, form)
                     answer: Answer = await self._cluster.answer(asked)
                 except WorkersEnded as error:
                     lost = error
@@ -211,5 +211,5 @@ class _Copy:
         self._model = await self._open_copy().__aenter__()
         return self._model.name, runtime_version()
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None) -> Answer:
-        return await self._model.ask(prompt, sampling, choice)
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None) -> Answer:
+        return await self._model.ask(prompt, sampling, form)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 
 from fabula.errors import CallFailed, FabulaError
-from fabula.models.base import Answer, Choice, Prompt, Sampling
+from fabula.models.base import Answer, Form, Prompt, Sampling
 
 __all__ = ["AskFunction", "FunctionModel"]
 
@@ -32,7 +32,7 @@ class FunctionModel:
         self.name = f"function/{name or own.strip('<>')}"
         self.n_parallel = n_parallel
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         try:
             if inspect.iscoroutinefunction(self._ask):
                 found = await self._ask(prompt.text)

@@ -16,7 +16,17 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.answer_form import in_words, schema_of
+from fabula.models.base import (
+    Answer,
+    ChargedCallFailed,
+    Choice,
+    Form,
+    Prompt,
+    Sampling,
+    Stop,
+    Usage,
+)
 from fabula.models.cost import most_likely_tokens
 from fabula.models.probabilities import option_masses
 
@@ -90,13 +100,13 @@ class HostedModel:
         if self._model is not None:
             await self._model.api.aclose()
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        message = message_of(prompt, choice, self._provider, held=self.can_be_held)
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
+        message = message_of(prompt, form, self._provider, held=self.can_be_held)
         try:
-            output = await self._model.generate([message], config=self._config(sampling, choice))
+            output = await self._model.generate([message], config=self._config(sampling, form))
         except Exception as error:
             raise _call_fault(self._spec, error) from error
-        answer = answer_of(output, choice)
+        answer = answer_of(output, form)
         if not output.choices and not output.error:
             raise ChargedCallFailed(f"{self._spec}: the reply contains no answer", answer.usage)
         return replace(answer, served=await self._served(output.model))
@@ -113,7 +123,7 @@ class HostedModel:
             self._listed = await _listed_model(self._spec.partition("#")[0])
         return self._listed
 
-    def _config(self, sampling: Sampling, choice: Choice | None) -> GenerateConfig:
+    def _config(self, sampling: Sampling, form: Form | None) -> GenerateConfig:
         from inspect_ai.model import CachePolicy, GenerateConfig
 
         config = GenerateConfig(
@@ -132,7 +142,7 @@ class HostedModel:
         if self._cache:
             # Repeated samples differ in their seed, which is part of Inspect's cache key.
             config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
-        return config.merge(form_of(choice, self._provider, held=self.can_be_held))
+        return config.merge(form_of(form, self._provider, held=self.can_be_held))
 
 
 def is_held(provider: str, structured: bool | None) -> bool:
@@ -140,14 +150,12 @@ def is_held(provider: str, structured: bool | None) -> bool:
     return provider in _HOLDS if structured is None else structured
 
 
-def message_of(
-    prompt: Prompt, choice: Choice | None, provider: str, *, held: bool
-) -> ChatMessageUser:
+def message_of(prompt: Prompt, form: Form | None, provider: str, *, held: bool) -> ChatMessageUser:
     """A prompt in the best form for a provider."""
     from inspect_ai.model import ChatMessageUser, ContentText
 
-    if choice is not None and held:
-        prompt = Prompt(prompt.prefix, f"{prompt.question}\n{_in_json(choice)}\n")
+    if form is not None and held:
+        prompt = Prompt(prompt.prefix, f"{prompt.question}\n{in_words(form)}\n")
     if provider != "anthropic":
         return ChatMessageUser(content=prompt.text)
     # The provider caches what comes before the mark; others find the prefix themselves.
@@ -159,15 +167,15 @@ def message_of(
     )
 
 
-def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConfig:
+def form_of(form: Form | None, provider: str, *, held: bool) -> GenerateConfig:
     """What a call requests besides the answer: its form, and the probabilities of the options."""
     from inspect_ai.model import GenerateConfig
 
     config = GenerateConfig()
-    if choice is not None and provider in _TELLS:
+    if isinstance(form, Choice) and provider in _TELLS:
         config.logprobs, config.top_logprobs = True, _MAX_TOP_LOGPROBS
-    if choice is not None and held:
-        config.response_schema = _schema(choice)
+    if form is not None and held:
+        config.response_schema = _schema(form)
     return config
 
 
@@ -241,37 +249,15 @@ def _url_key() -> str:
     return os.environ.get("FABULA_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"
 
 
-def _fields(choice: Choice) -> tuple[str, str]:
-    """The fields of a structured answer, in the order they should be written."""
-    verdict = choice.label.lower()
-    return (verdict, "reason") if choice.is_first else ("reason", verdict)
-
-
-def _in_json(choice: Choice) -> str:
-    first, second = _fields(choice)
-    return f"Write the answer as a JSON object with the fields {first} and {second}, in this order."
-
-
-def _schema(choice: Choice) -> Any:
+def _schema(form: Form) -> Any:
     from inspect_ai.model import ResponseSchema
     from inspect_ai.util import JSONSchema
 
-    reason = JSONSchema(type="string")
-    verdict = JSONSchema(type="string", enum=list(choice.options))
-    properties = {name: reason if name == "reason" else verdict for name in _fields(choice)}
-    return ResponseSchema(
-        name="answer",
-        json_schema=JSONSchema(
-            type="object",
-            properties=properties,
-            required=list(properties),
-            additionalProperties=False,
-        ),
-        strict=True,
-    )
+    schema = JSONSchema.model_validate(schema_of(form))
+    return ResponseSchema(name="answer", json_schema=schema, strict=True)
 
 
-def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
+def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
     """Convert Inspect's output to an answer."""
     used = output.usage
     usage = Usage()
@@ -295,7 +281,7 @@ def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
         (entry.token, [(other.token, other.logprob) for other in entry.top_logprobs or []])
         for entry in (best.logprobs.content if best.logprobs else [])
     )
-    masses = option_masses(positions, choice) if choice else {}
+    masses = option_masses(positions, form) if isinstance(form, Choice) else {}
     stop = stops.get(best.stop_reason, "end")
     note = output.error or ("" if stop == "end" else output.completion[:200])
     return Answer(output.completion, stop, usage, masses, note)

@@ -34,7 +34,7 @@ class LlamaServer:
     `shape` is that of its output layer: (n_words, n_dimensions).
     """
 
-    step_tokens = 0
+    keeps_states = False
 
     def __init__(self, path: Path, n_context: int, shape: tuple[int, ...]) -> None:
         self._path, self._shape = path, shape

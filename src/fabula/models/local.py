@@ -16,7 +16,8 @@ from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.model_files import LANGUAGE_MODEL, fetched
-from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.answer_form import grammar_of, in_words
+from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
 from fabula.workers import default_jobs
 
@@ -126,25 +127,26 @@ class LocalModel:
         server, self._server = self._server, None
         await asyncio.to_thread(lambda: server)
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
+        content = prompt.text
+        if isinstance(form, Records):
+            content += f"\n{in_words(form)}\n"
         request: dict[str, Any] = {
-            "messages": [{"role": "user", "content": prompt.text}],
+            "messages": [{"role": "user", "content": content}],
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": sampling.seed,
             "cache_prompt": self._reuse_prefix and (self.n_parallel > 1 or bool(prompt.prefix)),
         }
-        if choice is not None:
-            request |= {
-                "grammar": _grammar(choice),
-                "logprobs": True,
-                "top_logprobs": _N_PROBABILITIES,
-            }
+        if form is not None:
+            request["grammar"] = grammar_of(form)
+        if isinstance(form, Choice):
+            request |= {"logprobs": True, "top_logprobs": _N_PROBABILITIES}
         async with self._turn:
             is_new = await self._read(prompt.prefix)
             reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
-        answer = _answer(reply, choice)
+        answer = _answer(reply, form)
         # The prefix just read alone was not cached before.
         return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_new else answer
 
@@ -205,7 +207,7 @@ def _trained_context(address: str) -> int:
         return int(json.load(reply)["data"][0]["meta"]["n_ctx_train"])
 
 
-def _answer(reply: Any, choice: Choice | None) -> Answer:
+def _answer(reply: Any, form: Form | None) -> Answer:
     if isinstance(reply, str | bytes):
         reply = json.loads(reply)
     if "error" in reply:
@@ -222,7 +224,7 @@ def _answer(reply: Any, choice: Choice | None) -> Answer:
         text=best["message"].get("content") or "",
         stop=stop,
         usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
-        masses=option_masses(_positions(best), choice) if choice else {},
+        masses=option_masses(_positions(best), form) if isinstance(form, Choice) else {},
         runtime=runtime_name(),
     )
 
@@ -231,15 +233,6 @@ def _positions(best: dict[str, Any]) -> Iterator[Position]:
     for entry in (best.get("logprobs") or {}).get("content") or []:
         others = entry["top_logprobs"]
         yield entry["token"], [(other["token"], other["logprob"]) for other in others]
-
-
-def _grammar(choice: Choice) -> str:
-    """The choice as a GBNF grammar: `Yes. Reason` or a line of reasons, then `Verdict: Yes`."""
-    options = " | ".join(json.dumps(option) for option in choice.options)
-    if choice.is_first:
-        return f'root ::= ({options}) ". " [^\\n]{{1,{choice.reason_chars}}}'
-    label = json.dumps(f"\n{choice.label}: ")
-    return f"root ::= [^\\n]{{1,{choice.reason_chars}}} {label} ({options})"
 
 
 def file_digest(path: Path) -> str:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, Self, TypeVar
 
 from fabula.errors import ModelError
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
+from fabula.models.base import Answer, Form, Model, Prompt, Sampling
 
 __all__ = ["Copies", "SharedModel"]
 
@@ -89,9 +89,9 @@ class SharedModel:
         self.name, self.can_be_held = models[0].name, models[0].can_be_held
         self.n_parallel = n_each * len(models)
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         async with self._copies.free(prompt.prefix) as model:
-            return await model.ask(prompt, sampling, choice)
+            return await model.ask(prompt, sampling, form)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from fabula.errors import DAMAGE, CallFailed, ModelError
 from fabula.formats import ROWS
-from fabula.models.base import Answer, Choice, Prompt, Sampling, Usage
+from fabula.models.base import Answer, Form, Prompt, Sampling, Usage
 
 __all__ = ["ReplayedModel", "prompt_digest", "recorded", "recording_row"]
 
@@ -77,7 +77,7 @@ class ReplayedModel:
     async def __aexit__(self, *error: object) -> None:
         self._rows.clear()
 
-    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         digest = prompt_digest(prompt.text)
         row = self._rows.get((digest, sampling.seed)) or self._rows.get((digest, None))
         if row is None:

@@ -11,20 +11,23 @@ import importlib.metadata
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula import __version__
 from fabula.errors import ModelError
 from fabula.models.byte_words import ByteWords, has_byte_words
 from fabula.models.gguf_layout import Layout, read_layout
 from fabula.models.gguf_tensors import unpacked
-from fabula.models.llama import STEP_TOKENS, Llama, is_llama, n_alike
+from fabula.models.llama import Llama, check_runtime, is_llama, n_alike
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.models.output_layer import OutputLayer, read_output_layer
+from fabula.models.surprisal_store import SurprisalStore
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
@@ -32,6 +35,8 @@ __all__ = ["SurprisalModel", "TokenSurprisal"]
 
 # A story of 3,000 words fits. llama.cpp keeps the attention of a whole window in memory.
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
+# Tokens whose surprisals are computed together: with fewer, BLAS repacks the matrix more often.
+_SCORED_TOKENS = 512
 # Windows whose figures are cached: those of two drafts of a book, 6 MB.
 _MAX_KNOWN = 256
 
@@ -58,10 +63,16 @@ class SurprisalModel:
 
     `local` is the embedded GGUF, `PATH.gguf` another. Texts are read `max_context` tokens at a
     time, up to the context the model was trained on; the default is 4,096, or 2,048 if llama.cpp
-    reads them. Raises `ModelError`.
+    reads them. Windows in `store` are not read again. Raises `ModelError`.
     """
 
-    def __init__(self, path_or_spec: str | Path, *, max_context: int | None = None) -> None:
+    def __init__(
+        self,
+        path_or_spec: str | Path,
+        *,
+        max_context: int | None = None,
+        store: SurprisalStore | None = None,
+    ) -> None:
         if max_context is not None and max_context < 4:
             raise ModelError(f"a context of {max_context} tokens is too short to score a text")
         self.path = embedded_model() if str(path_or_spec) == "local" else Path(path_or_spec)
@@ -69,6 +80,7 @@ class SurprisalModel:
         self._layout = _layout_of_llama(self.path)
         usual = _CONTEXT_OF_SERVER if self._layout is None else _CONTEXT_HERE
         self.max_context = max_context or usual
+        self._store = store
         self._reader: _Reader | None = None
 
     @property
@@ -86,7 +98,9 @@ class SurprisalModel:
             if self._layout is None
             else _Here(self.path, self._layout, layer)
         )
-        self._reader = _Reader(engine, layer, n_context)
+        self._reader = _Reader(
+            engine, layer, n_context, f"{__version__}|{self.name}|{self.runtime}", self._store
+        )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -138,8 +152,8 @@ class _Engine(Protocol):
 
     beginning: list[int]
     """The token that the tokeniser puts before a text, if any."""
-    step_tokens: int
-    """States of whole steps are the same bytes whatever follows; 0 if they may differ."""
+    keeps_states: bool
+    """States before a change are the same bytes whatever follows."""
 
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
@@ -151,21 +165,37 @@ class _Engine(Protocol):
 class _Here:
     """A model of the Llama family, in this process."""
 
-    step_tokens = STEP_TOKENS
+    keeps_states = True
 
     def __init__(self, path: Path, layout: Layout, layer: OutputLayer) -> None:
+        check_runtime()
         words = ByteWords(path, layout)
         self.beginning, self.tokenise = words.beginning, words.tokenise
         is_tied = "output.weight" not in layout.tensors
         embedding = layer.matrix if is_tied else unpacked(path, layout.tensors["token_embd.weight"])
-        self.states = Llama(path, layout, embedding, n_threads()).states
+        self._open = partial(Llama, path, layout, embedding, n_threads())
+        self._llama: Llama | None = None
+
+    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
+        if self._llama is None:
+            # Only now: what is known from earlier needs no model.
+            self._llama = self._open()
+        return self._llama.states(tokens, check)
 
 
 class _Reader:
     """A model in memory, and its output layer."""
 
-    def __init__(self, engine: _Engine, layer: OutputLayer, n_context: int) -> None:
+    def __init__(
+        self,
+        engine: _Engine,
+        layer: OutputLayer,
+        n_context: int,
+        name: str,
+        store: SurprisalStore | None,
+    ) -> None:
         self._engine, self._layer = engine, layer
+        self._name, self._store = f"{name}\n".encode(), store
         self.n_context = n_context
         self.tokenise = engine.tokenise
         self._known: dict[bytes, NDArray[np.float32]] = {}
@@ -202,8 +232,12 @@ class _Reader:
         of a text shares most windows before the first change with the previous one."""
         key = np.array([n_known, *tokens], np.int64).tobytes()
         nats = self._known.pop(key, None)
+        if nats is None and self._store is not None:
+            nats = self._store.find(self._name + key, len(tokens) - n_known)
         if nats is None:
             nats = self._scored(tokens, n_known, check)
+            if self._store is not None:
+                self._store.keep(self._name + key, nats)
         self._known[key] = nats
         if len(self._known) > _MAX_KNOWN:
             # Evict the least recently used one.
@@ -215,8 +249,9 @@ class _Reader:
     ) -> NDArray[np.float32]:
         """Like `_window`; steps shared with the previous window are not scored again."""
         states = self._engine.states(tokens, check)
-        step = self._engine.step_tokens or len(tokens)
-        before, scored = self._last if self._engine.step_tokens else ([], {})
+        keeps = self._engine.keeps_states
+        step = _SCORED_TOKENS if keeps else len(tokens)
+        before, scored = self._last if keeps else ([], {})
         n_same = n_alike(tokens, before)
         found: dict[tuple[int, int], NDArray[np.float32]] = {}
         for start in range(0, len(tokens) - 1, step):

@@ -10,7 +10,7 @@ from typing import Any
 from fabula.measures.book import BOOK_WORDS
 from fabula.presentation.marked_text import Paragraph
 from fabula.reasons import explain
-from fabula.text import TextSettings
+from fabula.text import count_words
 from fabula.text.chapters import Chapter, chapters_of
 from fabula.types import Document
 from fabula.web import visible
@@ -82,7 +82,7 @@ def chapters_to_fold(document: Document) -> list[Chapter]:
     if len(document.text) < 2 * BOOK_WORDS:
         return []
     chapters = chapters_of(document)
-    long_enough = chapters and len(TextSettings().raw_words(document.text)) >= BOOK_WORDS
+    long_enough = chapters and count_words(document.text) >= BOOK_WORDS
     return chapters if long_enough else []
 
 
@@ -95,7 +95,7 @@ def folds_of(
     starts = [one.start for one in chapters]
     folds = [Fold("", 0, is_open=True)]
     folds += [
-        Fold(_id(number, one.number), _n_words(document.text[one.body : one.end]))
+        Fold(_id(number, one.number), count_words(document.text[one.body : one.end]))
         for one in chapters
     ]
     for paragraph in paragraphs:
@@ -103,10 +103,6 @@ def folds_of(
         is_heading = k > 0 and paragraph.start < chapters[k - 1].body
         (folds[k].heading if is_heading else folds[k].paragraphs).append(paragraph)
     return folds
-
-
-def _n_words(text: str) -> int:
-    return len(TextSettings().raw_words(text))
 
 
 def _id(number: int, chapter: int) -> str:

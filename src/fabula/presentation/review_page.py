@@ -48,13 +48,14 @@ from fabula.review.by_chapter import by_chapter
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
 from fabula.review.report_parts import parts_of, title_of
+from fabula.text import count_words
 from fabula.types import Measurement
 from fabula.web import visible
 
 __all__ = ["page_of", "write_review_page"]
 
 _PLAIN_METRICS = (
-    "n_words",
+    "n_sentences",
     "sentence_length",
     "sentence_length_sd",
     "dialogue_share",
@@ -75,7 +76,7 @@ class TextView:
     number: int
     title: str
     by: str
-    n_words: int | None
+    n_words: int
     article: Article | None
     paragraphs: list[Any]
     notes: list[Note]
@@ -196,7 +197,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         number=number,
         title=visible(document.title),
         by=visible(document.author or ""),
-        n_words=_n_words(text),
+        n_words=count_words(document.text),
         article=article,
         paragraphs=article.paragraphs
         if article
@@ -347,13 +348,6 @@ def _judges(text: TextReview, review: Review) -> list[Judge]:
         for judge in review.judges
         if any(one.rater == judge.rater for one in text.verdicts)
     ]
-
-
-def _n_words(text: TextReview) -> int | None:
-    value = text.profile.values["n_words"] if text.profile is not None else None
-    if value is not None:
-        return int(value)
-    return None if text.originality is None else text.originality.n_words
 
 
 def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:

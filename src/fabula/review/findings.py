@@ -194,7 +194,8 @@ def _where(one: BorrowedPassage) -> str:
     by = f", {document.author}" if document.author else ""
     more = max(0, (one.n_documents or one.count) - 1)
     others = f" and {more:,} more" if more else ""
-    return f"{words}; also found in {document.meta.get('title') or document.id}{by}{others}."
+    found = f"{words}; also found in {document.meta.get('title') or document.id}{by}{others}"
+    return found if found.endswith(".") else f"{found}."
 
 
 def _noted(text: TextReview, number: int, note: LineNote) -> Finding:

@@ -20,7 +20,7 @@ from fabula.models.prompting import FENCE, fence
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.model_texts import Wanted, ask_for, in_parallel, read_written
-from fabula.text import TextSettings, check_documents
+from fabula.text import check_documents, count_words
 from fabula.types import Document
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "ROUNDS",
     "Plot",
     "WritePlan",
-    "count_words",
     "make_plots",
     "story_row",
     "write_stories",
@@ -76,11 +75,6 @@ class WritePlan:
         if self.within is not None:
             return self.within
         return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
-
-
-def count_words(text: str) -> int:
-    """Count words as everywhere else in Fabula."""
-    return len(TextSettings().raw_words(text))
 
 
 async def make_plots(

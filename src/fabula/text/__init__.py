@@ -9,7 +9,7 @@ from fabula.text.sources import (
     read_ids,
     read_table,
 )
-from fabula.text.words import TOKENISER, TextSettings, TextWords
+from fabula.text.words import TOKENISER, TextSettings, TextWords, count_words
 
 __all__ = [
     "TOKENISER",
@@ -18,6 +18,7 @@ __all__ = [
     "TextWords",
     "check_documents",
     "check_ids",
+    "count_words",
     "find_files",
     "in_batches",
     "open_filesystem",

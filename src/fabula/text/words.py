@@ -29,7 +29,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-__all__ = ["TOKENISER", "TextSettings", "TextWords"]
+__all__ = ["TOKENISER", "TextSettings", "TextWords", "count_words"]
 
 TOKENISER = "word1"
 """Name of these rules; it changes when they do, and is part of every signature."""
@@ -110,6 +110,15 @@ class TextSettings:
     def normalise(self, words: Sequence[str]) -> list[str]:
         """The normal form of each word. Normalising twice changes nothing."""
         return list(map(_normal_forms(self.case).__getitem__, words))
+
+
+def count_words(text: str) -> int:
+    """The length of a text in words, wherever a page, a table or a limit states it.
+
+    As in the search of a reference: *don't* is one word, *well-known* two, a number one, and a dash
+    none; headings count.
+    """
+    return len(TextSettings().raw_words(text))
 
 
 @functools.cache

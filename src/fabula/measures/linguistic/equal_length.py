@@ -34,7 +34,7 @@ from fabula.measures.linguistic.continuation_metrics import (
     read_texts,
 )
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
-from fabula.measures.linguistic.parsing import count_words
+from fabula.measures.linguistic.parsing import count_word_tokens
 from fabula.measures.linguistic.system_scores import BLOCK, Story, rounded, rows_of_blocks
 from fabula.measures.linguistic.table import SystemTable, clusters_of
 from fabula.packages import scipy
@@ -181,7 +181,7 @@ def _tasks(
         by_book.setdefault(story.book, []).extend(_sentences_of(story))
     every = [text for sentences in by_book.values() for text in sentences]
     distinct = list(dict.fromkeys(every))
-    n_words_of = dict(zip(distinct, count_words(distinct), strict=True))
+    n_words_of = dict(zip(distinct, count_word_tokens(distinct), strict=True))
     whole = Pool.of(every, n_words_of, seed)
     pools = {book: Pool.of(texts, n_words_of, seed) for book, texts in by_book.items() if book}
 

@@ -19,7 +19,7 @@ from fabula.text.memo import Memo
 from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 
-__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_words"]
+__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_word_tokens"]
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2 includes pronouns)."""
@@ -165,7 +165,7 @@ class Parser:
         return row if row >= 0 and self._has_length[row] else -1
 
 
-def count_words(texts: Iterable[str]) -> Iterator[int]:
+def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:
     """The number of words in each text, without parsing it."""
     tokenizer = load_pipeline(()).tokenizer
     for doc in tokenizer.pipe(map(encodable, texts)):

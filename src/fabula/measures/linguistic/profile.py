@@ -57,7 +57,9 @@ _N_SHOWN = 12
 
 
 PROFILE_METRICS = (
-    ProfileMetric("n_words", "Words", "how long the text is", ",.0f"),
+    ProfileMetric(
+        "n_words", "Word tokens", "words as the pipeline splits them: don't is two", ",.0f"
+    ),
     ProfileMetric("n_sentences", "Sentences", "as the pipeline parts them", ",.0f"),
     ProfileMetric("sentence_length", "Sentence length", "words a sentence, the mean", ".1f"),
     ProfileMetric(

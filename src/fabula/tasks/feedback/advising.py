@@ -16,12 +16,13 @@ from typing import Literal
 from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.models import Answer, Model, Sampling, Usage
-from fabula.models.base import Effort
+from fabula.models.base import Effort, Records
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
 from fabula.reasons import explain
+from fabula.tasks.feedback.answer_records import point_form
 from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.editor import (
     ASK,
@@ -84,8 +85,9 @@ class AdvicePlan:
     by_chapter: bool = False
     """Read each chapter separately, and then check continuity across them (`advising_book`)."""
 
-    def signature(self, model: str, encoder: str) -> str:
+    def signature(self, model: Model, encoder: Encoder) -> str:
         effort = {"effort": self.effort} if self.effort else {}
+        form = {"form": "json"} if model.can_be_held else {}
         asked = [DRAFT, ASK, IS_CHANGE, STANDS]
         asked += [NOTES, LEDGER, CONTRADICTIONS] if self.by_chapter else []
         by = {"by": "chapter"} if self.by_chapter else {}
@@ -93,7 +95,7 @@ class AdvicePlan:
         return str(
             Signature.of(
                 "advice",
-                model=model,
+                model=model.name,
                 prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
                 times=str(self.n_times),
                 points=str(self.n_points),
@@ -102,7 +104,8 @@ class AdvicePlan:
                 seed=str(self.seed),
                 **effort,
                 **by,
-                same=f"{encoder},place,{SAME:g}",
+                **form,
+                same=f"{encoder.name},place,{SAME:g}",
                 v=__version__,
             )
         )
@@ -238,7 +241,8 @@ async def ask(
     """Like `advise`, but report failed calls instead of raising."""
     editor = Editor(document.text, model)
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
-    answers = await ask_often(editor, question, plan, model.n_parallel, meter)
+    form = point_form(plan.n_points)
+    answers = await ask_often(editor, question, form, plan, model.n_parallel, meter)
     read = read_answers(answers, QuotableText.of(document.text), plan.n_points)
     points, praise = [], 0
     for point in group_remarks(read.remarks, encoder):
@@ -256,7 +260,7 @@ async def ask(
         read.n_pointless,
         dict(read.missing),
         {reason: n for reason, n in dropped.items() if n},
-        plan.signature(model.name, encoder.name),
+        plan.signature(model, encoder),
         dict(read.other_lines),
     )
     return Asked(advice, editor.note)
@@ -265,15 +269,19 @@ async def ask(
 async def ask_often(
     editor: Editor,
     question: str,
+    form: Records,
     plan: AdvicePlan,
     n_parallel: int,
     meter: Callable[[int], None],
 ) -> list[Answer | None]:
-    """The answers to a question that is asked `plan.n_times` times, in order."""
+    """The answers to a question that is asked `plan.n_times` times, in order.
+
+    Those of a model that can be held to a form are JSON.
+    """
 
     async def once(number: int) -> Answer | None:
         sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
-        answer = await editor.ask(question, sampling)
+        answer = await editor.ask(question, sampling, form)
         meter(1)
         return answer
 
@@ -309,7 +317,7 @@ def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points
         read.other_lines += reading.other_lines
         # The sentence itself quotes nothing; an answer that says more would change something.
         is_perfect = not found and says_perfect(answer.text) and lost.total() <= 1
-        is_perfect = is_perfect and not lost["not_in_text"]
+        is_perfect = reading.is_empty or (is_perfect and not lost["not_in_text"])
         read.n_answers += 1
         read.n_perfect += is_perfect
         read.n_pointless += not (found or is_perfect)

@@ -20,6 +20,7 @@ from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback import advising
 from fabula.tasks.feedback.advising import Advice, AdvicePlan
+from fabula.tasks.feedback.answer_records import note_form, point_form
 from fabula.tasks.feedback.editor import CONTRADICTIONS, LEDGER, NOTES, NOTHING, Editor
 from fabula.tasks.feedback.points import Point, Remark, group_remarks, read_answer
 from fabula.tasks.model_texts import why_no_text
@@ -97,7 +98,7 @@ async def advise_book(
         n_pointless=sum(one.n_pointless for one in every),
         missing=_sum([one.missing for one in every]),
         dropped=_sum([one.dropped for one in every]),
-        signature=plan.signature(model.name, encoder.name),
+        signature=plan.signature(model, encoder),
         other_lines=_sum([one.other_lines for one in every]),
     )
 
@@ -115,7 +116,7 @@ async def _continuity(
 
     async def note(chapter: _Chapter) -> Answer | None:
         editor = Editor(chapter.document.text, model)
-        answer = await editor.ask(NOTES.format(n_notes=_N_NOTES), sampling)
+        answer = await editor.ask(NOTES.format(n_notes=_N_NOTES), sampling, note_form(_N_NOTES))
         meter(1)
         return answer
 
@@ -133,7 +134,8 @@ async def _continuity(
         lines += [f"\n{chapter.name}", *_notes(answer, chapter)]
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
-    answers = await advising.ask_often(editor, question, plan, model.n_parallel, meter)
+    form = point_form(plan.n_points)
+    answers = await advising.ask_often(editor, question, form, plan, model.n_parallel, meter)
     read = advising.read_answers(answers, QuotableText.of(document.text), plan.n_points)
     found = [
         replace(point, n_answers=read.n_answers, is_continuity=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fabula.tasks.feedback.answer_lines import Entry, quotations_in
 from fabula.text.quotations import QuotableText
 
-__all__ = ["Quoted", "find_quoted", "moved_places"]
+__all__ = ["Quoted", "find_quoted", "find_words", "moved_places"]
 
 _ORDINALS = {
     "first": 0,
@@ -71,6 +71,16 @@ def find_quoted(item: Entry, draft: QuotableText) -> Quoted | None:
     is_alone = not before and not _GOES_ON.match(item.text[end:])
     said = item.text[end:].lstrip(_LEADING) if is_alone else item.text
     said = _BACKTICKS.sub(r"“\1”", said).replace("`", "").strip()
+    return Quoted(said[:1].upper() + said[1:], tuple(chosen))
+
+
+def find_words(words: str, said: str, draft: QuotableText) -> Quoted | None:
+    """Like `find_quoted`, for a quotation that is given apart from what is said about it."""
+    places = draft.find(words)
+    if not places:
+        return None
+    others = [where[0] for _, _, where in quotations_in(said, (), draft) if len(where) == 1]
+    chosen = _meant(places, said, others, draft.text) if len(places) > 1 else places
     return Quoted(said[:1].upper() + said[1:], tuple(chosen))
 
 

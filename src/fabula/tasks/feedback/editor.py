@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fabula.errors import CallFailed
 from fabula.models import Answer, Choice, Model, Prompt, Sampling
+from fabula.models.base import Form
 from fabula.models.prompting import fence
 from fabula.models.verdicts import read_verdict
 from fabula.tasks.feedback.points import Point
@@ -92,12 +93,12 @@ class Editor:
         self.note = ""
 
     async def ask(
-        self, question: str, sampling: Sampling, choice: Choice | None = None
+        self, question: str, sampling: Sampling, form: Form | None = None
     ) -> Answer | None:
         """The answer; None if the call failed after all retries."""
         prompt = Prompt(self._prefix, question)
         try:
-            answer = await self._model.ask(prompt, sampling, choice)
+            answer = await self._model.ask(prompt, sampling, form)
         except CallFailed as error:
             self.note = str(error)
             return None

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.answer_lines import Entry, answer_lines
-from fabula.tasks.feedback.draft_places import Quoted, find_quoted
+from fabula.tasks.feedback.answer_records import AnswerRecords, answer_records
+from fabula.tasks.feedback.draft_places import Quoted, find_quoted, find_words
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts
 
@@ -45,6 +46,7 @@ DROPPED = {
     "no_point": "quoted the draft and said nothing of it",
     "beyond": "came after as many points as were asked for",
     "cut": "were cut at the limit of tokens",
+    "broken": "were not whole (damaged JSON)",
     "praise": "asked for no change",
 }
 """Why a remark is not a point, for display."""
@@ -163,6 +165,8 @@ class Reading:
     """Remarks that are not points, by reason (`DROPPED`)."""
     other_lines: Counter[str]
     """Lines that are not remarks, by kind: preamble, heading, closing."""
+    is_empty: bool = False
+    """The answer is a list of points, and there is none in it."""
 
 
 def read_answer(
@@ -173,7 +177,13 @@ def read_answer(
     is_cut: bool = False,
     n_most: int | None = None,
 ) -> Reading:
-    """The remarks of an answer, at most `n_most` of them, and the kinds of its other lines."""
+    """The remarks of an answer, at most `n_most` of them, and the kinds of its other lines.
+
+    An answer is a list of records as JSON, or lines.
+    """
+    listed = answer_records(answer)
+    if listed is not None:
+        return _read_records(listed, number, draft, n_most)
     lines = answer_lines(answer, draft)
     reading = Reading([], Counter(), Counter(lines.others))
     items = list(lines.items)
@@ -194,12 +204,34 @@ def read_answer(
         elif n_most is not None and len(reading.remarks) >= n_most:
             reading.dropped["beyond"] += 1
         else:
-            (start, end), *also = found.places
-            n_before = len(reading.remarks)
-            reading.remarks.append(
-                Remark(number, n_before, found.said, start, end, tuple(also), severity)
-            )
+            _add(reading, number, found, severity)
     return reading
+
+
+def _read_records(
+    listed: AnswerRecords, number: int, draft: QuotableText, n_most: int | None
+) -> Reading:
+    reading = Reading([], Counter(), Counter(listed.others), listed.is_empty)
+    for one in listed.records:
+        found = find_words(one.quotation, one.remark, draft)
+        reason = _why_no_point(Entry(f"“{one.quotation}”: {one.remark}"), found, draft)
+        if not TextSettings().has_words(one.quotation):
+            reason = "no_quotation"
+        if reason is not None or found is None:
+            reading.dropped[str(reason)] += 1
+        elif n_most is not None and len(reading.remarks) >= n_most:
+            reading.dropped["beyond"] += 1
+        else:
+            _add(reading, number, found, one.severity)
+    if listed.n_broken:
+        reading.dropped["broken"] += listed.n_broken
+    return reading
+
+
+def _add(reading: Reading, number: int, found: Quoted, severity: int | None) -> None:
+    (start, end), *also = found.places
+    rank = len(reading.remarks)
+    reading.remarks.append(Remark(number, rank, found.said, start, end, tuple(also), severity))
 
 
 def _weighed(item: Entry) -> tuple[int | None, Entry]:

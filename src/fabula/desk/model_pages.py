@@ -1,0 +1,119 @@
+"""Models that reports need and this machine lacks: what they are, and fetching them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse, Response
+
+from fabula.desk.draft_settings import Asked
+from fabula.desk.drafts import Version
+from fabula.desk.visits import Owner, Posted
+from fabula.desk.work import Desk, State
+from fabula.jobs.progress import Progress
+from fabula.jobs.setup import SETS, SetUp, SetupSettings, Step, run_setup
+
+__all__ = ["MissingModels", "missing_models", "router"]
+
+router = APIRouter()
+_WORK = "models"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingModels:
+    """What to fetch, and how far that is."""
+
+    steps: tuple[Step, ...]
+    folder: Path
+    state: State | None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state is not None and not self.state.is_over
+
+    @property
+    def sentence(self) -> str:
+        """What the desk needs, and how much that is."""
+        n = len(self.steps)
+        models = "a model that is" if n == 1 else f"{n} models that are"
+        return (
+            f"For rhythm, notes on lines and surprise, reports need {models} not on this computer "
+            f"yet: {self.size}, fetched once."
+        )
+
+    @property
+    def size(self) -> str:
+        return f"{sum(step.n_bytes for step in self.steps) / 1e6:,.0f} MB"
+
+
+def missing_models(desk: Desk) -> MissingModels | None:
+    """None if every model whose runtime is installed is here."""
+    plan = _plan(desk)
+    state = desk.state_of(_WORK)
+    if plan is None or not plan.missing:
+        return None
+    return MissingModels(plan.missing, plan.missing[0].folder.parent, state)
+
+
+def _plan(desk: Desk) -> SetUp | None:
+    """What is here and what is missing; None if no runtime is installed that could use it."""
+    dry = SetupSettings(desk.setup.source, desk.setup.mirror, dry_run=True)
+    extras = run_setup(SETS, dry, agree=lambda _: None).extras
+    sets = tuple(name for name in SETS if name not in extras)
+    return run_setup(sets, dry, agree=lambda _: None) if sets else None
+
+
+@router.get("/models")
+def show(owner: Owner) -> Response:
+    """The models, and how far fetching them is."""
+    desk = owner.desk
+    needs, state = missing_models(desk), desk.state_of(_WORK)
+    lacking = [] if needs else _lacking(desk)
+    return owner.page("models.html.j2", needs=needs, state=state, n_lacking=len(lacking))
+
+
+@router.post("/models")
+def fetch(owner: Owner, form: Posted) -> Response:
+    """Fetch what is missing, to which the writer agrees by this form."""
+    desk = owner.desk
+    needs = missing_models(desk)
+    if needs is not None and not needs.is_under_way:
+        desk.begin_other(_WORK, lambda watch: _fetch(desk, watch))
+    return RedirectResponse("/models", 303)
+
+
+@router.post("/models/stop")
+def stop(owner: Owner, form: Posted) -> Response:
+    """Stop fetching; what has arrived is kept for the next time."""
+    owner.desk.stop_other(_WORK)
+    return RedirectResponse("/models", 303)
+
+
+@router.post("/models/again")
+def measure_again(owner: Owner, form: Posted) -> Response:
+    """Measure the drafts that were measured without these models."""
+    for version in _lacking(owner.desk):
+        owner.desk.begin(version)
+    return RedirectResponse("/", 303)
+
+
+def _fetch(desk: Desk, progress: Progress) -> None:
+    plan = _plan(desk)
+    missing = {step.name for step in plan.missing} if plan else set()
+    sets = tuple(name for name in SETS if name not in (plan.extras if plan else SETS))
+    if missing:
+        run_setup(sets, desk.setup, agree=lambda _: None, progress=progress)
+
+
+def _lacking(desk: Desk) -> list[Version]:
+    """The last version of each piece whose finished report lacks a part that a model makes."""
+    found = []
+    for piece in desk.drafts.pieces():
+        last = piece.last
+        signatures = last.found.get("signatures", {})
+        wanted = ["profile", *(["fluency"] if Asked.read(last.asked).fluency else [])]
+        if last.found.get("is_whole") and not all(one in signatures for one in wanted):
+            found.append(last)
+    return found

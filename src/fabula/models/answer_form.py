@@ -1,0 +1,99 @@
+"""The form of an answer, in the languages in which models are told of it.
+
+A form is described to the model in words, to a provider as a JSON schema, and to llama.cpp as a
+grammar (GBNF: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fabula.models.base import Choice, Form, RecordField
+
+__all__ = ["grammar_of", "in_words", "schema_of"]
+
+
+def in_words(form: Form) -> str:
+    """The request for JSON, which comes after the question."""
+    if isinstance(form, Choice):
+        first, second = _fields(form)
+        return (
+            f"Write the answer as a JSON object with the fields {first} and {second}, in this "
+            "order."
+        )
+    *most, last = (f"{one.name} ({one.about})" for one in form.fields)
+    return (
+        f"Instead of lines, write one JSON object: its field {form.name} is a list of objects with "
+        f"the fields {', '.join(most)} and {last}, in this order. The list is empty if there is "
+        "nothing to say."
+    )
+
+
+def schema_of(form: Form) -> dict[str, Any]:
+    """The JSON schema of an answer."""
+    if isinstance(form, Choice):
+        verdict = {"type": "string", "enum": list(form.options)}
+        return _object(
+            {name: {"type": "string"} if name == "reason" else verdict for name in _fields(form)}
+        )
+    record = _object({one.name: _value_schema(one) for one in form.fields})
+    return _object({form.name: {"type": "array", "items": record}})
+
+
+def grammar_of(form: Form) -> str:
+    """The form as a grammar.
+
+    A choice is `Yes. Reason`, or a line of reasons and `Verdict: Yes`; records are JSON.
+    """
+    if isinstance(form, Choice):
+        return _choice_grammar(form)
+    fields = ' ", " '.join(f"{_key(one.name)} {one.name}" for one in form.fields)
+    more = f' (", " record){{0,{form.n_most - 1}}}' if form.n_most > 1 else ""
+    return "\n".join(
+        [
+            f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
+            f'record ::= "{{" {fields} "}}"',
+            *(_value_rule(one) for one in form.fields),
+            r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]',
+        ]
+    )
+
+
+def _fields(choice: Choice) -> tuple[str, str]:
+    """The fields of a choice, in the order in which they should be written."""
+    verdict = choice.label.lower()
+    return (verdict, "reason") if choice.is_first else ("reason", verdict)
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _value_schema(one: RecordField) -> dict[str, Any]:
+    return {"type": "integer", "enum": list(one.numbers)} if one.numbers else {"type": "string"}
+
+
+def _choice_grammar(choice: Choice) -> str:
+    options = " | ".join(json.dumps(option) for option in choice.options)
+    if choice.is_first:
+        return f'root ::= ({options}) ". " [^\\n]{{1,{choice.reason_chars}}}'
+    label = json.dumps(f"\n{choice.label}: ")
+    return f"root ::= [^\\n]{{1,{choice.reason_chars}}} {label} ({options})"
+
+
+def _value_rule(one: RecordField) -> str:
+    if one.numbers:
+        numbers = " | ".join(f'"{k}"' for k in one.numbers)
+        return f"{one.name} ::= {numbers}"
+    return f'{one.name} ::= "\\"" character{{1,{one.n_chars}}} "\\""'
+
+
+def _key(name: str) -> str:
+    """The key of a field, as a literal of the grammar."""
+    return json.dumps(f"{json.dumps(name)}: ")

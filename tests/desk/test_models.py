@@ -1,0 +1,122 @@
+"""The desk's offer to fetch the models that it lacks: asked first, shown while it goes on."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.cli.test_setup_cli import bare
+from tests.desk.test_desk import KEY, STORY, csrf
+from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
+
+from fabula.desk import Desk, create_app
+from fabula.desk.draft_settings import Asked
+from fabula.jobs.setup import SetupSettings
+from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
+from fabula.models.fetching import KNOWN, Download
+
+__all__ = ["bare", "host"]
+
+pytest.importorskip("spacy", reason="what has no runtime is not offered")
+pytest.importorskip("xllamacpp", reason="what has no runtime is not offered")
+
+
+def wheel(folder: str, *names: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr(f"{folder}/{name}", "{}")
+    return packed.getvalue()
+
+
+@pytest.fixture
+def desk(bare: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk on a computer without models, whose makers' files are small."""
+    files = {
+        PIPELINE: ("/maker/p.whl", wheel("p", "meta.json", "config.cfg"), "p"),
+        LANGUAGE_MODEL: (PATH, CONTENT, ""),
+        ENCODER: ("/maker/e.whl", wheel("e", "model.onnx", "tokenizer.json"), "e"),
+    }
+    for name, (path, data, inside) in files.items():
+        bare.files[path] = data
+        download = Download(f"https://maker{path}", digest(data), len(data), inside)
+        monkeypatch.setitem(KNOWN, name, replace(KNOWN[name], download=download))  # type: ignore[arg-type]
+    setup = SetupSettings(source="maker", mirror=bare.address)
+    with Desk(tmp_path / "desk", setup=setup) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(desk: Desk) -> TestClient:
+    client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
+    client.get(f"/open?given={KEY}")
+    return client
+
+
+def until(client: TestClient, words: str) -> str:
+    ends = time.monotonic() + 60
+    while words not in (page := client.get("/models").text):
+        assert time.monotonic() < ends, page
+        time.sleep(0.05)
+    return page
+
+
+def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_again(
+    client: TestClient, desk: Desk, bare: Host, tmp_path: Path
+) -> None:
+    version = desk.drafts.add("The lamp", STORY, Asked(fluency=False).to_json())
+    version.keep("found.json", b'{"is_whole": true, "signatures": {"lines": "x"}}')
+    home = client.get("/").text
+    assert "reports need 3 models that are not on this computer yet: 3 MB, fetched once" in home
+    page = client.get("/models").text
+    assert "MB, licence Apache-2.0" in page
+    assert f"Kept in {tmp_path / 'models'}" in page
+    assert client.post("/models", data={"csrf": "guess"}).status_code == 403
+    assert bare.asked == [], "nothing is fetched before the writer agrees"
+
+    bare.pause_s = 0.02
+    token = {"csrf": csrf(client)}
+    assert "<progress" in client.post("/models", data=token).text
+    assert "How far it is" in client.get("/").text
+    page = until(client, "Everything that reports need is on this computer")
+    assert "1 draft was measured without it" in page
+    assert (tmp_path / "models" / LANGUAGE_MODEL / Path(PATH).name).read_bytes() == CONTENT
+    assert "reports need" not in client.get("/").text
+    n_asked = len(bare.asked)
+    client.post("/models", data=token)
+    assert len(bare.asked) == n_asked
+    assert not (version.folder / "report.html").exists()
+    client.post("/models/again", data=token)
+    ends = time.monotonic() + 60
+    while not (version.folder / "report.html").exists():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def test_fetching_stops_keeps_what_arrived_and_says_what_went_wrong(
+    client: TestClient, desk: Desk, bare: Host, tmp_path: Path
+) -> None:
+    token = {"csrf": csrf(client)}
+    bare.pause_s = 0.05
+    client.post("/models", data=token)
+    part = tmp_path / "models" / f".{LANGUAGE_MODEL}.part"
+    ends = time.monotonic() + 60
+    while not (part.exists() and part.stat().st_size > 1 << 18):
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    page = client.post("/models/stop", data=token).text
+    assert "2 models that are not on this computer" in page
+    # One thing at a time: what begins now begins after the other has stopped.
+    bare.pause_s, bare.files[PATH] = 0.0, b"another file"
+    client.post("/models", data=token)
+    assert "its SHA-256 is not the one that this version expects" in until(client, "SHA-256 is not")
+    bare.files[PATH] = CONTENT
+    client.post("/models", data=token)
+    until(client, "Everything that reports need is on this computer")
+    assert any(range_ for path, range_ in bare.asked if path.endswith(PATH)), "resumed"

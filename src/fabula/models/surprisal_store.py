@@ -1,8 +1,8 @@
 """Surprisals that were computed before, in the user's cache folder.
 
 A file per window of a text, under the SHA-256 of this version, the model, its runtime and the
-window's tokens. It holds numbers only, no text. A report that is made again, or one of the next
-draft of a long text, reads only the windows that changed.
+window's tokens. It holds numbers only, no text. A report that is made again reads nothing; that of
+the next draft of a long text reads from the first window that changed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The nodes are processes of this machine. `fabula originality` reads from its standard input the same
 texts again and again, each time with other ids, until the time is over.
 Meanwhile a node is killed every few minutes, as it works, and another one takes its place soon
-after. In the end each row must be, byte for byte, the row that one process writes for that text.
+after. In the end each row must be, but for its id, the row that one process writes for that text.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ from fabula.studies.units import Unit, read_units
 from fabula.types import Measurement
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+_SHELL = shutil.which("chromium-headless-shell") or shutil.which("chrome-headless-shell")
+"""The same engine without the browser's own windows, for a third of the processor time. It cannot
+be told to leave scripts out."""
 Row = dict[str, Any]
 QUESTION = "fieldset.question"
 
@@ -128,15 +131,15 @@ def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterato
 
 
 @contextmanager
-def chrome(downloads: Path, *, with_script: bool) -> Iterator[Any]:
+def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> Iterator[Any]:
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
+    options.binary_location = str((with_script and _SHELL) or CHROMIUM)
     for argument in (
         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--disable-dev-shm-usage", "--window-size=1400,900",
+        "--disable-dev-shm-usage", f"--window-size={width},900",
     ):  # fmt: skip
         options.add_argument(argument)
     prefs: dict[str, Any] = {"download.default_directory": str(downloads)}

@@ -38,7 +38,9 @@ STORY = (
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path, small_model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    # How surprising a sentence is, is not the point here.
+    monkeypatch.setenv("FABULA_LOCAL_MODEL", str(small_model))
     source = Document("b", "Then she put out her hand and held it still until the bell had rung.")
     Reference.build([source], tmp_path / "books.ref").close()
     with Desk(tmp_path / "desk", (str(tmp_path / "books.ref"),)) as opened:

@@ -285,7 +285,7 @@ def test_the_field_that_was_clustered_by_is_told(tmp_path: Path) -> None:
     [
         ({"label": None}, "line 1: no field 'label'"),
         ({"creativity_index": "high"}, "not a number"),
-        ({"label": "machine"}, "no text has label=human; its label is one of machine"),
+        ({"label": "machine"}, "no text has label=human; the values of its label are machine"),
         ({"creativity_index": True}, "not a number"),
         ({"creativity_index": float("nan")}, "not a number"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.study_browsing import CHROMIUM, DRIVER, chrome
 
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
@@ -105,23 +105,11 @@ def test_no_character_of_the_text_is_lost(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if CHROMIUM is None or DRIVER is None:
         pytest.skip("chromium and chromedriver are not installed")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--disable-dev-shm-usage", "--window-size=1280,900",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with webdriver.Chrome(options, webdriver.ChromeService(driver)) as chrome:
-        yield chrome
+    with chrome(tmp_path_factory.mktemp("downloads"), width=1280) as opened:
+        yield opened
 
 
 def test_hostile_text_shows_as_text_and_nothing_executes(tmp_path: Path, browser: Any) -> None:

@@ -291,7 +291,7 @@ def test_a_check_shows_the_faults_of_all_conditions() -> None:
 def test_a_condition_that_python_would_warn_of_is_refused_and_nothing_is_printed() -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        with pytest.raises(InputError, match="cannot be read; write it like"):
+        with pytest.raises(InputError, match="write it like: "):
             Condition.parse("a == 1or b")
     assert not warned
 

@@ -129,7 +129,7 @@ def test_a_gap_is_at_the_sentences_beside_it_and_a_record_is_of_its_text() -> No
     ]  # fmt: skip
     # Without a record, the texts are compared.
     assert fault_places(changed["story"], ORIGINAL, {}, spans) == places
-    with pytest.raises(InputError, match="of another text"):
+    with pytest.raises(InputError, match="belongs to another text"):
         fault_places(ORIGINAL.upper(), None, row(1, "swap", "x")["change"], spans)
     with pytest.raises(InputError, match="no recorded change"):
         fault_places(ORIGINAL, None, {}, spans)

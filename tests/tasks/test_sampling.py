@@ -46,7 +46,7 @@ def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> No
     assert drawn.n_there == 31
     assert drawn.left_out == {"refused": 5}
     assert not any("sorry" in row["feedback"] for row in drawn.rows)
-    with pytest.raises(InputError, match="there are 31 pieces"):
+    with pytest.raises(InputError, match="there are only 31 pieces"):
         sample_evenly(rows, 32, BY, 0)
     with pytest.raises(InputError, match="has no 'source'"):
         sample_evenly(rows, 3, ("source",), 0)

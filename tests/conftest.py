@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         folder = begin_session()
-        # What a report of a text computed before is no test of what computes it now.
+        # Nothing is read from the cache of an earlier session: it would hide what is computed now.
         os.environ["FABULA_CACHE"] = str(folder / "cache")
         write_programs(folder, Path(fabula.__file__).parents[1].resolve())
 

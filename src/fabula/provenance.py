@@ -259,8 +259,8 @@ def record_path(result: Place) -> Place:
 def folder_of_record(record: Record, result: Place) -> Path:
     """The folder in which a result was made.
 
-    For a result in an object store, whose record may be read on another machine, the current
-    folder if there is no such folder here.
+    A record in an object store may be read on another machine. If the folder does not exist there,
+    this is the current folder.
     """
     if not isinstance(result, str):
         return result.parent / str(record["folder"])

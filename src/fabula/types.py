@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fabula import __version__
+from fabula.errors import MixError
 from fabula.scales import Scale
 
 __all__ = [
@@ -97,6 +98,13 @@ class Signature:
             for key in keys
             if _decisive(mine.get(key)) != _decisive(theirs.get(key))
         ]
+
+    def check_same(self, found: str, what: str, remedy: str) -> None:
+        """Raise `MixError` if what has the signature `found` cannot be compared with this."""
+        if differences := self.differences(Signature.parse(found)):
+            raise MixError(
+                f"{what}: not measured in the same way ({'; '.join(differences)}); {remedy}"
+            )
 
 
 def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:

@@ -171,10 +171,10 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     scores.write_text('{"id":"a","creativity_index":7.0}\n', encoding="utf-8")
     for args, said in [
         ([apart[0], longer], "(words: 40 | 30; texts: 10 | 12); measure both with the same"),
-        ([apart[0], scores], "holds the diversity of groups, and"),
-        ([apart[0], apart[0]], "a result was given twice"),
-        ([*apart, "--by", "model"], "--by is for scores"),
-        ([scores], "--by is missing: name the field"),
+        ([apart[0], scores], "is a result of diversity, but"),
+        ([apart[0], apart[0]], "a result is listed twice"),
+        ([*apart, "--by", "model"], "--by applies to scores only"),
+        ([scores], "--by is missing; set it to the field"),
     ]:
         done = CliRunner().invoke(cli, ["compare", *map(str, args)])
         assert done.exit_code != 0

@@ -73,7 +73,7 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
     version = desk.drafts.add("The lamp", STORY, Asked(fluency=False).to_json())
     version.keep("found.json", b'{"is_whole": true, "signatures": {"lines": "x"}}')
     home = client.get("/").text
-    assert "reports need 3 models that are not on this computer yet: 3 MB, fetched once" in home
+    assert "reports need 3 models that are not on this computer yet: 3 MB, downloaded once" in home
     page = client.get("/models").text
     assert "MB, licence Apache-2.0" in page
     assert f"Kept in {tmp_path / 'models'}" in page
@@ -83,9 +83,9 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
     bare.pause_s = 0.02
     token = {"csrf": csrf(client)}
     assert "<progress" in client.post("/models", data=token).text
-    assert "How far it is" in client.get("/").text
-    page = until(client, "Everything that reports need is on this computer")
-    assert "1 draft was measured without it" in page
+    assert "Show progress" in client.get("/").text
+    page = until(client, "All models that reports need are on this computer")
+    assert "1 draft was measured without them" in page
     assert (tmp_path / "models" / LANGUAGE_MODEL / Path(PATH).name).read_bytes() == CONTENT
     assert "reports need" not in client.get("/").text
     n_asked = len(bare.asked)
@@ -118,5 +118,5 @@ def test_fetching_stops_keeps_what_arrived_and_says_what_went_wrong(
     assert "its SHA-256 is not the one that this version expects" in until(client, "SHA-256 is not")
     bare.files[PATH] = CONTENT
     client.post("/models", data=token)
-    until(client, "Everything that reports need is on this computer")
+    until(client, "All models that reports need are on this computer")
     assert any(range_ for path, range_ in bare.asked if path.endswith(PATH)), "resumed"

@@ -17,7 +17,6 @@ from tests import oracles
 
 from fabula.errors import InputError
 from fabula.kernels.ngram_counts import count_in_subsets
-from fabula.kernels.strings import number_strings
 from fabula.measures.diversity import Diversity, Plan, Resampling, measure_diversity
 from fabula.measures.diversity.compression import Compression, compression_ratio
 from fabula.measures.diversity.diversity_tests import measure_groups
@@ -117,30 +116,10 @@ def test_a_subset_has_the_values_that_it_has_alone(
 @settings(deadline=None)
 @given(st.lists(st.text("ab\u00e9\n\ud800", max_size=3), max_size=40))
 def test_words_are_numbered_by_first_appearance(words: list[str]) -> None:
-    known: dict[str, int] = {}
-    expected = [known.setdefault(word, len(known)) for word in words]
-    data = np.frombuffer(
-        "".join(word + "\n" for word in words).encode("utf-8", "surrogatepass"), np.uint8
-    )
-    numbers, n_different = number_strings(data, ord("\n"), len(words))
-    if any("\n" in word for word in words):
-        assert n_different == -1
-    else:
-        assert (numbers.tolist(), n_different) == (expected, len(known))
-    # Whatever the words hold, the table tells them apart: those of one occurrence are -1.
     table = WordTable.of([words])
     again = [word for word in words if words.count(word) > 1]
     places = {word: k for k, word in enumerate(dict.fromkeys(again))}
     assert table.words.tolist() == [places.get(word, -1) for word in words]
-
-
-def test_many_words_are_numbered_however_the_table_grows() -> None:
-    words = [f"w{k * k % 9973}" for k in range(20_000)]
-    known: dict[str, int] = {}
-    expected = [known.setdefault(word, len(known)) for word in words]
-    data = np.frombuffer("".join(word + "\n" for word in words).encode(), np.uint8)
-    numbers, n_different = number_strings(data, ord("\n"), len(words))
-    assert (numbers.tolist(), n_different) == (expected, len(known))
 
 
 @given(

@@ -106,7 +106,9 @@ def test_groups_of_one_result_keep_the_test_that_was_made_there(
         if one.difference.low is not None:
             assert other.difference.high == -one.difference.low
     assert {(one.a, one.b) for one in turned.tests} == {("stock", "plain"), ("late", "plain")}
-    with pytest.raises(InputError, match="`baseline` early: no such group; there are plain, stock"):
+    with pytest.raises(
+        InputError, match="`baseline` early: no such group; the groups are plain, stock"
+    ):
         join_results([("a", both)], baseline="early")
 
 
@@ -115,7 +117,7 @@ def test_what_was_measured_in_another_way_is_refused_and_named(both: Diversity) 
     with pytest.raises(MixError) as caught:
         join_results([("a", both), ("b", shorter)])
     said = str(caught.value)
-    assert said.startswith("b: measured in another way than a (words: 30 | 20)")
+    assert said.startswith("a and b: not measured in the same way (words: 30 | 20)")
     assert said.endswith(
         "measure both with the same numbers of words and texts and the same settings"
     )

@@ -231,7 +231,7 @@ def test_spans_of_two_references_are_not_one_sample(drawn: Path, tmp_path: Path)
     assert "|excl:none|" in first
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("\n".join([first, *more, first.replace("|excl:none|", "|excl:auto|")]))
-    with pytest.raises(MixError, match=rf"line {len(more) + 2}: .*\(excl: none \| auto\)"):
+    with pytest.raises(MixError, match=rf"line {len(more) + 2} and .*\(excl: none \| auto\)"):
         read_spans(mixed)
 
 

@@ -25,7 +25,6 @@ from fabula.api.results import (
 )
 from fabula.api.sets import Diversity, KeyPhrases
 from fabula.errors import InputError
-from fabula.settings import SettingsError
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
@@ -420,13 +419,12 @@ def compare(
     sets = [one for one in rows if isinstance(one, Diversity | str | Path)]
     if sets and len(sets) < len(rows):
         raise InputError("compare scores, or results of diversity, but not both together")
+    settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster)
     if sets:
-        settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster)
         listed = [one.diversity if isinstance(one, Diversity) else Path(one) for one in sets]
         return Diversity(compare_diversity(listed, settings), {})
-    if by is None:
-        raise SettingsError("by", "is missing: name the field that groups the scores")
-    found = compare_rows(located(rows), by=by, baseline=baseline, cluster=cluster, seed=seed)
+    field = settings.grouping_field()
+    found = compare_rows(located(rows), by=field, baseline=baseline, cluster=cluster, seed=seed)
     return Comparison(found)
 
 

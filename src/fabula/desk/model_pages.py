@@ -1,8 +1,8 @@
-"""Models that reports need and this machine lacks: what they are, and fetching them."""
+"""Models that reports need and this machine lacks: listing and downloading them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -13,7 +13,7 @@ from fabula.desk.drafts import Version
 from fabula.desk.visits import Owner, Posted
 from fabula.desk.work import Desk, State
 from fabula.jobs.progress import Progress
-from fabula.jobs.setup import SETS, SetUp, SetupSettings, Step, run_setup
+from fabula.jobs.setup import Step, run_setup, usable_sets
 
 __all__ = ["MissingModels", "missing_models", "router"]
 
@@ -23,7 +23,7 @@ _WORK = "models"
 
 @dataclass(frozen=True, slots=True)
 class MissingModels:
-    """What to fetch, and how far that is."""
+    """What to download, and the progress of that."""
 
     steps: tuple[Step, ...]
     folder: Path
@@ -35,12 +35,12 @@ class MissingModels:
 
     @property
     def sentence(self) -> str:
-        """What the desk needs, and how much that is."""
+        """What the desk needs, and its size."""
         n = len(self.steps)
         models = "a model that is" if n == 1 else f"{n} models that are"
         return (
             f"For rhythm, notes on lines and surprise, reports need {models} not on this computer "
-            f"yet: {self.size}, fetched once."
+            f"yet: {self.size}, downloaded once."
         )
 
     @property
@@ -50,24 +50,15 @@ class MissingModels:
 
 def missing_models(desk: Desk) -> MissingModels | None:
     """None if every model whose runtime is installed is here."""
-    plan = _plan(desk)
-    state = desk.state_of(_WORK)
-    if plan is None or not plan.missing:
-        return None
-    return MissingModels(plan.missing, plan.missing[0].folder.parent, state)
-
-
-def _plan(desk: Desk) -> SetUp | None:
-    """What is here and what is missing; None if no runtime is installed that could use it."""
-    dry = SetupSettings(desk.setup.source, desk.setup.mirror, dry_run=True)
-    extras = run_setup(SETS, dry, agree=lambda _: None).extras
-    sets = tuple(name for name in SETS if name not in extras)
-    return run_setup(sets, dry, agree=lambda _: None) if sets else None
+    sets = usable_sets()
+    dry = replace(desk.setup, dry_run=True)
+    steps = run_setup(sets, dry, agree=lambda _: None).missing if sets else ()
+    return MissingModels(steps, steps[0].folder.parent, desk.state_of(_WORK)) if steps else None
 
 
 @router.get("/models")
 def show(owner: Owner) -> Response:
-    """The models, and how far fetching them is."""
+    """The models, and the progress of downloading them."""
     desk = owner.desk
     needs, state = missing_models(desk), desk.state_of(_WORK)
     lacking = [] if needs else _lacking(desk)
@@ -76,7 +67,7 @@ def show(owner: Owner) -> Response:
 
 @router.post("/models")
 def fetch(owner: Owner, form: Posted) -> Response:
-    """Fetch what is missing, to which the writer agrees by this form."""
+    """Download what is missing; the writer agrees by sending this form."""
     desk = owner.desk
     needs = missing_models(desk)
     if needs is not None and not needs.is_under_way:
@@ -86,7 +77,7 @@ def fetch(owner: Owner, form: Posted) -> Response:
 
 @router.post("/models/stop")
 def stop(owner: Owner, form: Posted) -> Response:
-    """Stop fetching; what has arrived is kept for the next time."""
+    """Stop downloading; partial downloads are kept."""
     owner.desk.stop_other(_WORK)
     return RedirectResponse("/models", 303)
 
@@ -100,11 +91,7 @@ def measure_again(owner: Owner, form: Posted) -> Response:
 
 
 def _fetch(desk: Desk, progress: Progress) -> None:
-    plan = _plan(desk)
-    missing = {step.name for step in plan.missing} if plan else set()
-    sets = tuple(name for name in SETS if name not in (plan.extras if plan else SETS))
-    if missing:
-        run_setup(sets, desk.setup, agree=lambda _: None, progress=progress)
+    run_setup(usable_sets(), desk.setup, agree=lambda _: None, progress=progress)
 
 
 def _lacking(desk: Desk) -> list[Version]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity
     from fabula.measures.group_comparison import Comparison
 
-__all__ = ["ComparisonSettings", "compare_diversity", "compare_files", "hold_diversity"]
+__all__ = ["ComparisonSettings", "are_diversity", "compare_diversity", "compare_files"]
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(?:%s|by)"\s*:' % DIVERSITY.field.encode())
 """Of a result of diversity; those of format 1 begin with their field."""
@@ -46,27 +46,33 @@ class ComparisonSettings(Settings):
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
     seed: int = setting(0, help="Seed for the bootstrap and the permutations.", check=Between(0))
 
+    def grouping_field(self) -> str:
+        """The field that groups scores. Raises `SettingsError` if there is none."""
+        if self.by is None:
+            raise SettingsError("by", "is missing; set it to the field that groups the scores")
+        return self.by
+
     def check_diversity(self) -> None:
         """Raise `SettingsError` for what only scores have."""
         for name in ("by", "cluster", "plot"):
             if getattr(self, name) is not None:
                 raise SettingsError(
-                    name, "is for scores; results of diversity are compared as they are"
+                    name, "applies to scores only; results of diversity are compared as they are"
                 )
 
 
-def hold_diversity(paths: Sequence[Path]) -> bool:
-    """Whether these files hold results of diversity, not scores. Raises `InputError` for both."""
-    kinds = {path: _holds_diversity(path) for path in paths}
+def are_diversity(paths: Sequence[Path]) -> bool:
+    """Whether these files are results of diversity, not scores. Raises `InputError` for a mix."""
+    kinds = {path: _is_diversity(path) for path in paths}
     if len(set(kinds.values())) > 1:
         one, other = (next(path for path in paths if kinds[path] is kind) for kind in (True, False))
         raise InputError(
-            f"{one} holds the diversity of groups, and {other} does not; compare files of one kind"
+            f"{one} is a result of diversity, but {other} is not; compare files of one kind"
         )
     return any(kinds.values())
 
 
-def _holds_diversity(path: Path) -> bool:
+def _is_diversity(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return _BEGINNING.match(file.read(256)) is not None
@@ -89,7 +95,7 @@ def compare_diversity(
     settings.check_diversity()
     paths = [one for one in results if isinstance(one, Path)]
     if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError("a result was given twice; name each file once")
+        raise InputError("a result is listed twice; list each file once")
     are_named = len({path.stem for path in paths}) == len(paths)
     read = [
         (one.stem if are_named else str(one), read_result(_content(one), str(one)))
@@ -120,11 +126,9 @@ def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Compa
     """
     from fabula.measures.group_comparison import compare_scores
 
-    if settings.by is None:
-        raise SettingsError("by", "is missing: name the field that groups the scores")
     comparison = compare_scores(
         scores,
-        by=settings.by,
+        by=settings.grouping_field(),
         baseline=settings.baseline,
         cluster=settings.cluster,
         seed=settings.seed,

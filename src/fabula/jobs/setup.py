@@ -14,7 +14,7 @@ from fabula.settings import Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.models.fetching import ModelFiles
 
-__all__ = ["SETS", "SetUp", "SetupSettings", "Step", "run_setup"]
+__all__ = ["SETS", "SetUp", "SetupSettings", "Step", "run_setup", "usable_sets"]
 
 SETS = ("nlp", "local")
 """What can be set up, each named after the extra whose code uses it."""
@@ -111,6 +111,11 @@ class SetUp:
         return {"models": [one.to_json() for one in self.steps], "extras": list(self.extras)}
 
 
+def usable_sets() -> tuple[str, ...]:
+    """The sets whose code is installed here."""
+    return tuple(name for name in SETS if importlib.util.find_spec(_RUNTIMES[name]) is not None)
+
+
 def run_setup(
     sets: Sequence[str],
     settings: SetupSettings,
@@ -152,9 +157,7 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     if "local" in sets:
         names.append(LANGUAGE_MODEL)
     names.append(ENCODER)
-    extras = tuple(
-        name for name in SETS if name in sets and importlib.util.find_spec(_RUNTIMES[name]) is None
-    )
+    extras = tuple(name for name in SETS if name in sets and name not in usable_sets())
     return SetUp(tuple(_step(KNOWN[name], settings) for name in names), extras)
 
 

@@ -111,19 +111,6 @@ def first_at_least(keys, key, begin):
 
 
 @nb.njit(inline="always")
-def first_above(keys, key, begin):
-    """The first k from `begin` on with keys[k] > key; or their number."""
-    n = len(keys) - begin
-    a = begin
-    while n > 0:
-        half = n >> 1
-        is_below = keys[a + half] <= key
-        a = a + half + 1 if is_below else a
-        n = n - half - 1 if is_below else half
-    return a
-
-
-@nb.njit(inline="always")
 def n_common(key, other, n_exact):
     """The number of tokens that both keys begin with, `n_exact` at most."""
     differs = key ^ other
@@ -147,8 +134,10 @@ def begin_at_keys(
         key, last_key, n_exact = query_key(query, i, ends[i])
         a = first_at_least(keys, key, 0)
         b = a
-        if b < len(keys) and keys[b] <= last_key:
-            b = first_above(keys, last_key, a + 1)
+        if last_key == _UALL:
+            b = len(keys)
+        elif b < len(keys) and keys[b] <= last_key:
+            b = first_at_least(keys, last_key + _U1, a + 1)
         low[n] = 0
         common_low[n] = 0
         high[n] = n_tokens

@@ -189,10 +189,11 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
                 raise InputError(f"{path}, line {number}: {name} is {shown}, not a number")
         if signature is None:
             signature = found
-        elif differences := Signature.parse(signature).differences(Signature.parse(found)):
-            raise MixError(
-                f"{path}, line {number}: not measured in the same way as the rows before it "
-                f"({'; '.join(differences)})"
+        else:
+            Signature.parse(signature).check_same(
+                found,
+                f"{path}, line {number} and the rows before it",
+                "score all texts with the same settings",
             )
         yield row
     if signature is None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError, MixError
+from fabula.errors import InputError
 from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
@@ -356,13 +356,12 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
         raise InputError(f"{where}: not a row of scores; use files of `fabula originality --out`")
     if expected is None or found == expected:
         return found
-    differences = Signature.parse(expected).differences(Signature.parse(found))
-    if not differences:
-        return expected
-    raise MixError(
-        f"{where}: not measured in the same way as the rows before it ({'; '.join(differences)}); "
-        "score all texts with the same settings before comparing them"
+    Signature.parse(expected).check_same(
+        found,
+        f"{where} and the rows before it",
+        "score all texts with the same settings before comparing them",
     )
+    return expected
 
 
 def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signature: str) -> Group:

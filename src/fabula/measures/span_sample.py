@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError, MixError
+from fabula.errors import InputError
 from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.originality_measure import Originality
 from fabula.measures.quoting import text_around
@@ -98,12 +98,11 @@ def read_spans(path: Path) -> list[DrawnSpan]:
         raise InputError(f"{path}: contains no spans")
     expected = Signature.parse(found[0].signature)
     for number, span in enumerate(found, 1):
-        differences = expected.differences(Signature.parse(span.signature))
-        if differences:
-            raise MixError(
-                f"{path}, line {number}: measured in another way than the spans before it "
-                f"({'; '.join(differences)}); score each sample by itself"
-            )
+        expected.check_same(
+            span.signature,
+            f"{path}, line {number} and the spans before it",
+            "score each sample separately",
+        )
     return found
 
 

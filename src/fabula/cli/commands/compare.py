@@ -25,26 +25,26 @@ def compare(
 ) -> None:
     """Compare groups of texts, from RESULTS of `fabula originality` or `fabula diversity`.
 
-    Of scores that `fabula originality --out` wrote, grouped by --by: shows each group's mean
+    For scores written by `fabula originality --out`, grouped by --by: shows each group's mean
     Creativity Index with a 95 % bootstrap interval, a test of all groups (Kruskal-Wallis), and for
     each pair the percentage difference (A - B) / B, the Mann-Whitney test, and Holm's correction.
     With --cluster, intervals resample clusters and all tests are permutation tests: they permute
     texts within a cluster that the groups share, such as a prompt that all wrote to, and whole
     clusters otherwise.
 
-    Of results that `fabula diversity --json` printed, saved as files: shows the groups of all of
-    them, and for each pair the difference of each measure with its interval, a t-test by the
-    jackknife errors of both groups (pairs of one file keep the tests that were made there), and
-    Holm's correction over the pairs of a measure; for three groups or more also Welch's F.
+    For files with the output of `fabula diversity --json`: shows all their groups, and for each
+    pair the difference of each measure with its interval, a t-test based on the jackknife errors of
+    both groups (pairs from one file keep their own tests), and Holm's correction over the pairs of
+    a measure; for three or more groups also Welch's F.
 
-    What was not measured in the same way is refused.
+    Results that were not measured in the same way are refused.
     """
-    from fabula.jobs.comparison import compare_diversity, compare_files, hold_diversity
+    from fabula.jobs.comparison import are_diversity, compare_diversity, compare_files
     from fabula.presentation.diversity_tables import diversity_tables
     from fabula.presentation.originality_tables import comparison_tables
 
     check_outputs([settings.plot], results, files)
-    if hold_diversity(results):
+    if are_diversity(results):
         apart = compare_diversity(results, settings)
         print_result(diversity_tables(apart, {}), apart.to_json(), files, as_json=as_json)
         return

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from fabula.errors import DAMAGE, InputError, MixError
+from fabula.errors import DAMAGE, InputError
 from fabula.formats import DIVERSITY
 from fabula.measures.diversity.diversity_tests import (
     DiversityTest,
@@ -155,13 +155,13 @@ def join_results(
 
     results: each with a name, which tells groups of the same name apart. P-values are corrected
     over the pairs of a measure (Holm). Raises `MixError` if results were measured in different
-    ways, and `InputError` if there is no group `baseline`.
+    ways, `InputError` for an unknown `baseline`.
     """
     signature = _common_signature(results)
     groups = _named(results)
     names = [one.name for one in groups]
     if baseline is not None and baseline not in names:
-        raise InputError(f"`baseline` {baseline}: no such group; there are {', '.join(names)}")
+        raise InputError(f"`baseline` {baseline}: no such group; the groups are {', '.join(names)}")
     pairs, same = _pairs(groups, baseline)
     known = {
         (number, one.measure, one.a, one.b): one
@@ -195,12 +195,11 @@ def _common_signature(results: Sequence[tuple[str, Diversity]]) -> str:
     name, first = results[0]
     expected = Signature.parse(first.signature)
     for other, result in results[1:]:
-        differences = expected.differences(Signature.parse(result.signature))
-        if differences:
-            raise MixError(
-                f"{other}: measured in another way than {name} ({'; '.join(differences)}); measure "
-                f"both with the same numbers of words and texts and the same settings"
-            )
+        expected.check_same(
+            result.signature,
+            f"{name} and {other}",
+            "measure both with the same numbers of words and texts and the same settings",
+        )
     return first.signature
 
 

@@ -19,7 +19,6 @@ from fabula.kernels.ngram_counts import (
     list_holders,
     narrow_holders,
 )
-from fabula.kernels.strings import number_strings
 
 __all__ = ["BLEU", "DISTINCT", "REPEATED", "SHARED", "NgramMeasures", "Ngrams", "WordTable"]
 
@@ -114,12 +113,6 @@ class WordTable:
 
 def _numbered(texts: Sequence[Sequence[str]], n_words: int) -> tuple[NDArray[np.int32], int]:
     """The number of each word of all texts, from 0 by first appearance, and how many there are."""
-    joined = "\n".join(chain(chain.from_iterable(texts), [""]))
-    data = np.frombuffer(joined.encode(errors="surrogatepass"), np.uint8)
-    numbers, n_different = number_strings(data, ord("\n"), n_words)
-    if n_different >= 0:
-        return numbers, n_different
-    # Some word has a line break within it.
     known: defaultdict[str, int] = defaultdict(count().__next__)
     flat = np.fromiter(map(known.__getitem__, chain.from_iterable(texts)), np.int32, n_words)
     return flat, len(known)

@@ -74,7 +74,7 @@ def digest_stored(address: str) -> str:
 
 
 def manifest_digest(address: str, since_ns: int) -> str | None:
-    """SHA-256 of a corpus's manifest; None for anything else, or if it changed since then.
+    """SHA-256 of a corpus's manifest; None for anything else, or if it changed or cannot be read.
 
     Like for a corpus on this machine, the manifest stands for all files of the corpus.
     """

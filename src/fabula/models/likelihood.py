@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import inspect
 import io
 import math
 import struct
@@ -123,6 +124,9 @@ class _Reader:
 
     def __init__(self, torch: Any, tokenizer: Any, network: Any, n_context: int) -> None:
         self._torch, self._tokenizer, self._network = torch, tokenizer, network
+        # Releases of transformers from 5.24 have a new name for the state of earlier tokens.
+        named = inspect.signature(network.forward).parameters
+        self._state = "cache" if "cache" in named else "past_key_values"
         self.n_context = n_context
         marked = tokenizer("a")["input_ids"]
         has_mark = tokenizer.bos_token_id is not None and marked[:1] == [tokenizer.bos_token_id]
@@ -151,9 +155,9 @@ class _Reader:
         for start in range(0, len(tokens) - 1, _STEP_TOKENS):
             end = min(start + _STEP_TOKENS, len(tokens) - 1)
             reply = self._network(
-                input_ids=read[:, start:end], past_key_values=past, use_cache=True
+                input_ids=read[:, start:end], use_cache=True, **{self._state: past}
             )
-            past = getattr(reply, "past_key_values", None)
+            past = getattr(reply, self._state, None)
             if past is None and end < len(tokens) - 1:
                 raise ModelError("this model keeps no state between steps; name a transformer")
             begin = max(start, n_known - 1)

@@ -4,7 +4,8 @@
 
 The service is `fabula reference serve` in a process of its own; the load comes from this one, on
 the same machine: each client sends its next request when the answer to the last is there. Texts of
-250 words by people and models, against all books and speeches at hand.
+250 words by people and models, against all books and speeches at hand; what is counted is texts,
+also where a request has several, as those of a client that scores a file do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -34,7 +36,9 @@ from fabula.reference.matching import number_words
 from fabula.text import read_documents
 
 N_CLIENTS = (1, 8, 64)
-N_TEXTS, N_WORDS = corpora.sized(400, 20), 250
+N_TEXTS, N_WORDS = corpora.sized(400, 32), 250
+N_TOGETHER = 16
+"""Texts in a request that has several."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Query:
     path: str
     body: bytes
     call: Callable[[], object]
+    n_texts: int = 1
 
 
 def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
@@ -51,14 +56,14 @@ def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
     source = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
     all_words = [w for d in read_documents([str(source)]) for w in reference.settings.words(d.text)]
     texts = [all_words[k : k + N_WORDS] for k in range(0, N_TEXTS * N_WORDS, N_WORDS)]
-    made: dict[str, list[Query]] = {"match": [], "batch": [], "find": []}
+    together = f"match, {N_TOGETHER} a request"
+    made: dict[str, list[Query]] = {"match": [], together: [], "batch": [], "find": []}
     local = reference.local
+    for n in range(0, N_TEXTS, N_TOGETHER):
+        some = texts[n : n + N_TOGETHER]
+        made["match"] += (matching(reference, state, [words]) for words in some)
+        made[together].append(matching(reference, state, some))
     for words in texts:
-        known, places = number_words([words])
-        body = {"state": state, "words": known, "places": places.tolist()}
-        made["match"].append(
-            Query("/v1/match", encoded(body), lambda k=known, p=places: local.match(k, p))
-        )
         text = " ".join(words)
         made["batch"].append(
             Query("/v1/batch", encoded({"texts": [text]}), lambda t=text: matched(reference, t))
@@ -71,6 +76,13 @@ def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
                   lambda g=grams: local.find(g, limit=3, max_places=100_000))
         )  # fmt: skip
     return made
+
+
+def matching(reference: Reference, state: str, texts: Sequence[list[str]]) -> Query:
+    known, places = number_words(texts)
+    body = {"state": state, "words": known, "places": places.tolist()}
+    match = partial(reference.local.match, known, places)
+    return Query("/v1/match", encoded(body), match, len(texts))
 
 
 def matched(reference: Reference, text: str) -> object:
@@ -117,9 +129,14 @@ async def load(url: str, asked: Sequence[Query], n_clients: int, seconds: float)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
-        while (begin := time.perf_counter()) < until:
+        begin = time.perf_counter()
+        while True:
             await ask(reader, writer, next(turns))
-            took.append(time.perf_counter() - begin)
+            end = time.perf_counter()
+            took.append(end - begin)
+            if end > until:
+                break
+            begin = end
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(n_clients)))
@@ -138,9 +155,11 @@ def call_directly(asked: Sequence[Query], seconds: float) -> list[float]:
     return took
 
 
-def line(kind: str, how: str, took: list[float], seconds: float) -> str:
+def line(kind: str, how: str, took: list[float], n_texts: float, reach: float = 0) -> str:
+    """`n_texts` a second, beside the `reach` of a call."""
     middle, late = np.percentile(took, [50, 99]) * 1e3
-    return f"| {kind} | {how} | {len(took) / seconds:,.0f} | {middle:.2f} ms | {late:.2f} ms |"
+    share = f"{n_texts / reach:.2f}" if reach else ""
+    return f"| {kind} | {how} | {n_texts:,.0f} | {share} | {middle:.2f} ms | {late:.2f} ms |"
 
 
 def main() -> None:
@@ -154,15 +173,19 @@ def main() -> None:
             state = json.load(urlopen(f"{url}/v1/about"))["state"]
             made = queries(reference, state)
             print(f"{reference.size}; {N_TEXTS} texts of {N_WORDS} words; {seconds:g} s a line")
-            print("| asked | by | a second | median | 99th percentile |")
-            print("| --- | --- | --- | --- | --- |")
+            print("| asked | by | texts a second | of a call | median | 99th percentile |")
+            print("| --- | --- | --- | --- | --- | --- |")
             for kind, asked in made.items():
+                n = asked[0].n_texts / seconds
                 call_directly(asked, 0.5)
-                print(line(kind, "a call", call_directly(asked, seconds), seconds), flush=True)
+                took = call_directly(asked, seconds)
+                reach = len(took) * n
+                print(line(kind, "a call", took, reach), flush=True)
                 asyncio.run(load(url, asked, 8, 0.5))
                 for n_clients in N_CLIENTS:
                     took = asyncio.run(load(url, asked, n_clients, seconds))
-                    print(line(kind, f"{n_clients} at a time", took, seconds), flush=True)
+                    told = line(kind, f"{n_clients} at a time", took, len(took) * n, reach)
+                    print(told, flush=True)
 
 
 if __name__ == "__main__":

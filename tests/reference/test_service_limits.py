@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -156,6 +157,21 @@ def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Servin
             f"Content-Length: 3000\r\n\r\n".encode()
         )
         assert plain.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"state": "s"}', b"[" * 100_000, b'"\xff"'])
+def test_a_body_that_is_no_such_request_is_refused(client: httpx.Client, body: bytes) -> None:
+    reply = client.post("/v1/match", content=body, headers={"content-type": "application/json"})
+    assert reply.status_code in (413, 422)
+    assert reply.json()["error"]
+
+
+def test_only_json_is_read(tiny: Serving, client: httpx.Client) -> None:
+    """A page elsewhere can send plain text without asking first, but not JSON."""
+    body = json.dumps(asked(tiny, grams=[["sea"]], limit=1, max_places=1))
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        reply = client.post("/v1/find", content=body, headers={"content-type": kind})
+        assert (reply.status_code, "application/json" in reply.json()["error"]) == (422, True)
 
 
 @pytest.mark.parametrize("header", [

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,12 +26,13 @@ def _programs() -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """A PostgreSQL server of this session's own, on loopback: its address without a database."""
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not among pytest's: another session of the same user closes the folder of all of them again.
+    folder = Path(tempfile.mkdtemp(prefix="fabula-postgres-"))
     as_user: list[str] = []
     if os.geteuid() == 0:
         # PostgreSQL refuses to run as root.
@@ -60,6 +62,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"postgresql://study@127.0.0.1:{port}"
     finally:
         run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "-w", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -260,6 +260,30 @@ def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
     assert "Traceback" not in caplog.text
 
 
+def test_what_stands_around_a_body_is_held_to_a_limit() -> None:
+    """Names, values, trailers and what extends a chunk, each without end."""
+    chunked = b"transfer-encoding: chunked\r\n\r\n"
+    refused: list[bytes] = []
+
+    def ask(address: str) -> None:
+        port = int(address.rpartition(":")[2])
+        for before in (b"", b"x: ", chunked + b"0\r\nx: ", chunked + b"1;"):
+            with socket.create_connection(("127.0.0.1", port), 10) as client:
+                client.sendall(b"POST /body HTTP/1.1\r\nhost: x\r\n" + before)
+                client.sendall(b"x" * 80_000)
+                with contextlib.suppress(ConnectionResetError):
+                    # Whoever waits for the end lets this time out.
+                    while client.recv(1000):
+                        pass
+            refused.append(before)
+        # A body may be as long, and is the application's to refuse.
+        assert httpx.post(f"{address}/body", content=b"x" * 80_000).status_code == 413
+        assert httpx.get(f"{address}/").status_code == 200
+
+    serve_and_ask(application(), ask)
+    assert len(refused) == 4
+
+
 def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "_N_PER_ADDRESS", 3)
     refused: list[bool] = []

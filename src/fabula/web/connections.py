@@ -1,7 +1,8 @@
 """Drop connections that send requests too slowly, or exceed the limit per address.
 
 uvicorn waits for the rest of a request without a timeout: a thousand half-sent ones would exhaust
-the file descriptors of the process, and each would delay the server's shutdown.
+the file descriptors of the process, and each would delay the server's shutdown. Nor does it limit
+how long the head of a request may be.
 """
 
 from __future__ import annotations
@@ -9,28 +10,30 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 __all__ = ["bounded_connections"]
 
 _LEAST_BYTES_PER_S = 16_384
 """A body that arrives at this rate or faster may be as long as the application allows."""
+_MOST_AROUND = 1 << 16
+"""Bytes of a request around its body: its head, what divides chunks, and trailers."""
 _TO_STOP_S = 2.0
 """How long a half-sent request may still take when the server is shutting down."""
 
 
-def bounded_connections(request_s: float, n_per_address: int | None) -> type[H11Protocol]:
-    """Return a protocol for uvicorn with limits on time and on connections.
+def bounded_connections(request_s: float, n_per_address: int | None) -> type[HttpToolsProtocol]:
+    """Return a protocol for uvicorn with limits on time, size and connections.
 
     `request_s` is the time from the first byte, or the connection, to the complete request;
     `n_per_address` the number of concurrent connections, None for no limit.
     """
     held: Counter[str] = Counter()
 
-    class BoundedConnection(H11Protocol):
+    class BoundedConnection(HttpToolsProtocol):
         _begun = 0.0
         _n_bytes = 0
+        _n_around = 0
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -51,12 +54,25 @@ def bounded_connections(request_s: float, n_per_address: int | None) -> type[H11
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
             self._n_bytes += len(data)
-            if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-                self._end()
-            elif self._timer is None:
+            self._n_around += len(data)
+            super().data_received(data)
+            if self._n_around > _MOST_AROUND and not self.transport.is_closing():
+                self.send_400_response("The head of the request is too long.")
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._timer is None:
                 self._begin()
+
+        def on_body(self, body: bytes) -> None:
+            self._n_around = max(0, self._n_around - len(body))
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._end()
+            self._n_around = 0
+            super().on_message_complete()
 
         def shutdown(self) -> None:
             super().shutdown()

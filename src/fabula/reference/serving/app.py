@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from fabula.reference.serving import messages
 from fabula.reference.serving.gate import Gate, Tokens
@@ -34,6 +35,8 @@ from fabula.workers import default_jobs
 
 __all__ = ["create_app"]
 
+M = TypeVar("M", bound=BaseModel)
+
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorAnswer, "description": "The request cannot be parsed."},
     401: {"model": ErrorAnswer, "description": "The token is missing or invalid."},
@@ -45,6 +48,19 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     503: {"model": ErrorAnswer, "description": "The server is overloaded; see Retry-After."},
 }
 
+
+_ASKED: dict[str, tuple[type[Asked], type[BaseModel]]] = {
+    "/v1/match": (messages.MatchAsked, messages.MatchAnswer),
+    "/v1/find": (messages.FindAsked, messages.FindAnswer),
+    "/v1/documents": (messages.DocumentsAsked, messages.DocumentsAnswer),
+    "/v1/ids": (messages.IdsAsked, messages.IdsAnswer),
+    "/v1/passages": (messages.PassagesAsked, messages.PassagesAnswer),
+    "/v1/passages/holders": (messages.HoldersAsked, messages.HoldersAnswer),
+    "/v1/passages/best": (messages.BestAsked, messages.BestAnswer),
+    "/v1/passages/read": (messages.ReadAsked, messages.ReadAnswer),
+    "/v1/passages/words": (messages.WordsAsked, messages.WordsAnswer),
+    "/v1/batch": (messages.BatchAsked, messages.BatchAnswer),
+}
 
 _PROBLEM = (
     "the changed corpus cannot be served, so the previous state still is; see the service's log"
@@ -176,52 +192,58 @@ def _router(service: Service, tokens: Tokens) -> APIRouter:
     async def held_out() -> messages.HeldOutAnswer:
         return messages.HeldOutAnswer(groups=await asyncio.to_thread(states.held_out))
 
-    @router.post("/v1/match", response_model=messages.MatchAnswer)
-    async def match(asked: messages.MatchAsked) -> Response:
+    async def ask(asked: Asked) -> Response:
         return await service.ask(asked)
 
-    @router.post("/v1/find", response_model=messages.FindAnswer)
-    async def find(asked: messages.FindAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/documents", response_model=messages.DocumentsAnswer)
-    async def documents(asked: messages.DocumentsAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/ids", response_model=messages.IdsAnswer)
-    async def ids(asked: messages.IdsAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/passages", response_model=messages.PassagesAnswer)
-    async def passages(asked: messages.PassagesAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/passages/holders", response_model=messages.HoldersAnswer)
-    async def holders(asked: messages.HoldersAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/passages/best", response_model=messages.BestAnswer)
-    async def best(asked: messages.BestAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/passages/read", response_model=messages.ReadAnswer)
-    async def read(asked: messages.ReadAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/passages/words", response_model=messages.WordsAnswer)
-    async def words(asked: messages.WordsAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/v1/batch", response_model=messages.BatchAnswer)
-    async def batch(asked: messages.BatchAsked) -> Response:
-        return await service.ask(asked)
-
-    @router.post("/", response_model=InfiniGramAnswer)
     async def infinigram(asked: InfiniGramAsked) -> Response:
         state = states.now
         return await service.answer(lambda: answer_infinigram(state, asked))
 
+    for path, (asked, answered) in _ASKED.items():
+        _add_post(router, path, asked, answered, ask)
+    _add_post(router, "/", InfiniGramAsked, InfiniGramAnswer, infinigram)
     return router
+
+
+def _add_post(
+    router: APIRouter,
+    path: str,
+    asked: type[M],
+    answered: type[BaseModel],
+    answer: Callable[[M], Awaitable[Response]],
+) -> None:
+    """Answer requests of the kind `asked`, whose JSON is read and checked in one pass.
+
+    FastAPI would read it first and then check what it read, in twice the time.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        body = await request.body()
+        if not _is_json(request.headers.get("content-type", "")):
+            raise Unfit("body: must be sent as application/json")
+        try:
+            read = asked.model_validate_json(body)
+        except ValidationError as error:
+            raise RequestValidationError(
+                [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+            ) from error
+        return await answer(read)
+
+    content = {"application/json": {"schema": asked.model_json_schema()}}
+    router.add_api_route(
+        path,
+        endpoint,
+        methods=["POST"],
+        response_model=answered,
+        operation_id=f"post{path.replace('/', '_')}",
+        summary=(asked.__doc__ or "").partition("\n")[0],
+        openapi_extra={"requestBody": {"content": content, "required": True}},
+    )
+
+
+def _is_json(content_type: str) -> bool:
+    """A page of another site cannot send this type without asking first."""
+    return content_type.partition(";")[0].strip().lower() == "application/json"
 
 
 def _refuse(_: Request, status: int, text: str) -> Response:

@@ -144,7 +144,7 @@ def line(kind: str, how: str, took: list[float], seconds: float) -> str:
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else corpora.sized(50, 2) / 10
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else corpora.sized(50, 1) / 10
     sources = [str(corpora.SHARED / "reference"),
                str(corpora.SHARED / "cbt" / "children_books.jsonl.gz")]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
@@ -157,9 +157,9 @@ def main() -> None:
             print("| asked | by | a second | median | 99th percentile |")
             print("| --- | --- | --- | --- | --- |")
             for kind, asked in made.items():
-                call_directly(asked, 0.5)
+                call_directly(asked, min(0.5, seconds))
                 print(line(kind, "a call", call_directly(asked, seconds), seconds), flush=True)
-                asyncio.run(load(url, asked, 8, 0.5))
+                asyncio.run(load(url, asked, 8, min(0.5, seconds)))
                 for n_clients in N_CLIENTS:
                     took = asyncio.run(load(url, asked, n_clients, seconds))
                     print(line(kind, f"{n_clients} at a time", took, seconds), flush=True)

@@ -26,7 +26,7 @@ WAYS = {
     "ray, two workers": ["--engine", "ray", "--jobs", "2"],
 }
 if corpora.SMOKE:
-    del WAYS["ray, one worker"]
+    del WAYS["ray, two workers"]
 
 
 def main() -> None:

@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument(
         "--books", type=Path, default=corpora.SHARED / "cbt" / "cbt_test_3books.jsonl.gz"
     )
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=corpora.sized(2, 1))
     parser.add_argument("--rate-only", action="store_true", help="leave peer and tests out")
     parser.add_argument(
         "--limit", type=int, default=corpora.sized(600, 4), help="passages of each kind"

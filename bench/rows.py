@@ -1,7 +1,7 @@
 """Millions of rows of scores through `compare`, many texts through `diversity` and `report --by`.
 
     python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--folder DIR]
-                         [--only compare|diversity|report]
+                         [--only compare|diversity|report] [--smoke]
 
 Writes the files (0.4 GB for a million rows), runs the commands, and prints the most memory that
 each took and the processor time. `compare` keeps the numbers of a row and no text. `diversity`
@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import corpora
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "formats" / "rows" / "scores-1.jsonl"
 _MEASURED = """
@@ -66,9 +68,12 @@ def write_texts(path: Path, n: int) -> None:
 
 def measured(*words: str) -> tuple[int, int]:
     """MB at most, and seconds of a processor, of a command."""
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURED, *words], capture_output=True, text=True, check=False
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(_MEASURED)
+        script.flush()
+        done = subprocess.run(
+            [corpora.PYTHON, script.name, *words], capture_output=True, text=True, check=False
+        )
     found = re.search(r"MB (\d+) s (\d+)", done.stderr)
     if done.returncode or found is None:
         sys.exit(done.stderr[-2000:])
@@ -119,10 +124,9 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--only", choices=["compare", "diversity", "report"])
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     sizes = {compare: options.rows, diversity: options.texts, report: options.pages}
-    if options.smoke:
+    if corpora.SMOKE:
         sizes = {compare: 2000, diversity: 40}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="fabula-rows-") as folder:
         for what, n in sizes.items():

@@ -28,6 +28,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+import corpora
 import fabula
 from fabula.reference import Reference
 from fabula.studies.design import new_study
@@ -99,7 +100,7 @@ def study(folder: Path, n_readers: int) -> Server:
     file = folder / "study.toml"
     new_study(file, "ttcw", folder / "s.jsonl")
     done = subprocess.run(
-        [sys.executable, "-m", "fabula", "study", "invite", str(file), str(n_readers)],
+        [corpora.FABULA, "study", "invite", str(file), str(n_readers)],
         capture_output=True, text=True, check=True, env=ENVIRONMENT,
     )  # fmt: skip
     links = re.findall(r"/i/(\S+)", done.stdout)
@@ -132,7 +133,7 @@ def study(folder: Path, n_readers: int) -> Server:
     def lost() -> list[str]:
         out = folder / "answers.jsonl"
         words = "study", "export", str(file), "--unfinished", "--out", str(out)
-        subprocess.run([sys.executable, "-m", "fabula", *words], check=True, env=ENVIRONMENT)
+        subprocess.run([corpora.FABULA, *words], check=True, env=ENVIRONMENT)
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         there = sorted(row["value"] for row in rows if row["value"] is not None)
         said = sorted(kept.values())
@@ -158,7 +159,7 @@ def live(server: Server, seconds: float, n_readers: int) -> Life:
     """One start, load, and stop."""
     life = Life()
     process = subprocess.Popen(
-        [sys.executable, "-m", "fabula", *server.words],
+        [corpora.FABULA, *server.words],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT,
     )  # fmt: skip
     try:
@@ -249,10 +250,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--lives", type=int, default=3)
     parser.add_argument("--readers", type=int, default=3)
-    parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
-    lives = 1 if options.smoke else options.lives
-    seconds = 3.0 if options.smoke else options.minutes * 60 / lives
+    lives = 1 if corpora.SMOKE else options.lives
+    seconds = 1.0 if corpora.SMOKE else options.minutes * 60 / lives
     with tempfile.TemporaryDirectory(prefix="fabula-soak-") as name:
         folder = Path(name)
         servers = [desk(folder), study(folder, options.readers), service(folder)]
@@ -273,7 +273,7 @@ def main() -> None:
                     sys.exit(f"{server.name}: life {number} broke off")
                 print(_line(server, number), flush=True)
         found = [one for server in servers for one in (*faults_of(server), *server.lost())]
-    if not options.smoke:
+    if not corpora.SMOKE:
         found += [f"{one.name}: was not asked" for one in servers if not one.lives[-1].seconds]
     print("\n".join(found) if found else "memory flat, no file left open, every answer there")
     sys.exit(1 if found else 0)

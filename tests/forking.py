@@ -16,7 +16,7 @@ import atexit
 import contextlib
 import gc
 import importlib
-import json
+import marshal
 import os
 import runpy
 import select
@@ -51,38 +51,46 @@ _CAN_FORK = sys.platform == "linux"
 
 _CLIENT = """\
 #!{python} -IS
-import fcntl, json, os, signal, socket, struct, subprocess, sys, time
+# What `json`, `signal` and `socket` import takes twice as long as all else that this does.
+import _signal, _socket, marshal, os, struct, sys
 
 FOLDER = {folder!r}
 ENDED = "the server of forks does not answer; its words are in " + FOLDER + "/log"
 
 
 def connected():
-    address = FOLDER + "/socket"
-    client = socket.socket(socket.AF_UNIX)
+    client = reached()
+    if client is None:
+        client = begun()
+    return client if client is not None else sys.exit(ENDED)
+
+
+def reached():
+    client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        client.connect(address)
+        client.connect(FOLDER + "/socket")
         return client
     except OSError:
         client.close()
+
+
+def begun():
+    import fcntl, subprocess, time
+
     with open(FOLDER + "/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         until = time.monotonic() + 60
         server = None
         while time.monotonic() < until:
-            client = socket.socket(socket.AF_UNIX)
-            try:
-                client.connect(address)
+            client = reached()
+            if client is not None:
                 return client
-            except OSError:
-                client.close()
             if server is None:
                 log = open(FOLDER + "/log", "ab")
                 server = subprocess.Popen(
                     {server!r}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                     env={{**os.environ, "PYTHONPATH": {path!r}}}, start_new_session=True)
             time.sleep(0.01)
-    sys.exit(ENDED)
 
 
 def received(client, n):
@@ -95,17 +103,18 @@ def received(client, n):
     return struct.unpack("!i", data)[0]
 
 
-asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
+asked = marshal.dumps([sys.argv, os.getcwd(), dict(os.environ)])
 client = connected()
-socket.send_fds(client, [struct.pack("!i", len(asked))], [0, 1, 2])
+streams = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", 0, 1, 2)
+client.sendmsg([struct.pack("!i", len(asked))], [streams])
 client.sendall(asked)
 process = received(client, 4)
-for passed in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-    signal.signal(passed, lambda number, _: os.kill(process, number))
+for passed in _signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP:
+    _signal.signal(passed, lambda number, _: os.kill(process, number))
 status = received(client, 4)
 if os.WIFSIGNALED(status):
-    if os.WTERMSIG(status) != signal.SIGKILL:
-        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+    if os.WTERMSIG(status) != _signal.SIGKILL:
+        _signal.signal(os.WTERMSIG(status), _signal.SIG_DFL)
     os.kill(os.getpid(), os.WTERMSIG(status))
 os._exit(os.WEXITSTATUS(status))
 """
@@ -210,14 +219,28 @@ def _import_all() -> None:
 
 
 def use_kernels() -> None:
-    """Build and search a small reference: what numba has not kept of its kernels is compiled."""
+    """Build and search a small reference: what numba has not kept of its kernels is compiled.
+
+    Not those that work on several threads: OpenMP ends a process that is forked from one with its
+    threads.
+    """
     import fabula
+    from fabula.measures.near_opening import open_walk
+    from fabula.measures.near_walk import WalkSettings
+    from fabula.measures.originality_measure import OriginalityMeasure
+    from fabula.reference import Reference
+    from fabula.types import Document
 
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]
         reference = fabula.build(texts, Path(folder, "r"), passages=True, n_jobs=1)
         for match in "verbatim", "near":
             fabula.originality(texts, reference, match=match, n_jobs=1)
+        vectors = Path(folder, "vectors.txt")
+        vectors.write_text("lamp 1 0\nships 0 1\n")
+        with contextlib.closing(Reference.open(Path(folder, "r"))) as opened:
+            walk = open_walk(opened, WalkSettings(meaning=0), vectors=str(vectors))
+            list(OriginalityMeasure(opened, near=walk).measure([Document("a", texts[0])]))
 
 
 def _is_there(process: int) -> bool:
@@ -233,7 +256,7 @@ def _fork(client: socket.socket) -> tuple[int, str]:
     header, streams, _, _ = socket.recv_fds(client, 4, 3)
     (n_bytes,) = struct.unpack("!i", header)
     with client.makefile("rb") as stream:
-        asked = json.loads(stream.read(n_bytes))
+        asked = marshal.loads(stream.read(n_bytes))
     child = os.fork()
     if not child:
         for number, stream_fd in enumerate(streams):

@@ -160,6 +160,21 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     assert "s3cret" not in json.dumps(read_record(there))
 
 
+def test_an_option_that_was_left_empty_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"id": id_, "text": TEXT, "group": "g"}) + "\n" for id_ in "ab"]
+    Path("stories.jsonl").write_text("".join(lines), encoding="utf-8")
+    for words in (
+        ("study", "new", "s.toml", "--design", "ttcw", "--documents", "stories.jsonl"),
+        ("study", "invite", "s.toml", "1", "--csv", "links.csv"),
+    ):
+        done = run(*words)
+        assert done.exit_code == 0, repr(done.exception)
+    assert set(read_record(Path("links.csv"))["inputs"]) == {"s.toml"}
+
+
 def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:
     for name, add in ("a", 0), ("b", 1):
         rows = [json.dumps({"id": k, "values": {"x": k + add}}) for k in range(8)]

@@ -24,7 +24,7 @@ def stages(
 ) -> Iterator[dict[tuple[str, int], Stage]]:
     """A fresh folder a page, with hosted models and an index on loopback in its environment.
 
-    The README's commands are the installed ones, and its `local` the embedded model.
+    The README's commands are the installed ones.
     """
     programs = Path(sys.executable).parent
     with serving(model_reply) as models, serving_infinigram(index_reply) as index:
@@ -37,6 +37,8 @@ def stages(
             "FABULA_INFINIGRAM_URL": index.url,
             "FABULA_STUDY_PASSWORD": "a secret of ours",
             "BROWSER": "true",
+            # What it says is not the point here.
+            "FABULA_LOCAL_MODEL": str(small_model),
         }  # fmt: skip
         made: dict[tuple[str, int], Stage] = {}
         for step in [*steps_run(readme=True), *steps_run(readme=False)]:
@@ -48,9 +50,7 @@ def stages(
                     "FABULA_HOME": str(folder / "home"),
                 }
                 is_shared = step.page != "README.md"
-                if is_shared:
-                    own["FABULA_LOCAL_MODEL"] = str(small_model)
-                else:
+                if not is_shared:
                     del own["FABULA_JOBS"]
                 first = [fabula_command().parent] if is_shared else []
                 own["PATH"] = os.pathsep.join(map(str, [*first, programs, os.environ["PATH"]]))

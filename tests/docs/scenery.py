@@ -69,7 +69,7 @@ def _set_of_stories(path: Path, first: int) -> None:
 def _books(path: Path) -> None:
     path.mkdir()
     # Two of the texts make a book that is long enough for 20 sentences before a passage.
-    for k in range(0, len(_LIBRARY), 2):
+    for k in (0, 2):
         texts = [file.read_text(encoding="utf-8") for file in _LIBRARY[k : k + 2]]
         plain = re.sub(r"(?m)^#.*$", "", "\n\n".join(texts))
         (path / f"{_LIBRARY[k].stem}.txt").write_text(plain, encoding="utf-8")

@@ -78,7 +78,7 @@ def _write_inputs(folder: Path) -> None:
     """Books, and stories that were dealt from the words of one."""
     shutil.copytree(ROOT / "examples" / "library", folder / "books")
     rng = random.Random(1)
-    for name, n_texts in ("texts.jsonl", 6), ("more.jsonl", 4):
+    for name, n_texts in ("texts.jsonl", 4), ("more.jsonl", 3):
         rows = []
         for k in range(n_texts):
             sentences = []

@@ -37,10 +37,10 @@ def gguf() -> Iterator[Path]:
 def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path) -> None:
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
     rubric = load_rubric("ttcw")
-    rubric = replace(rubric, items=rubric.items[:5])  # README's command asks all.
+    rubric = replace(rubric, items=rubric.items[:4])
     plan = JudgePlan(rubric, Template("verdict-first"), max_tokens=8)
     found, spent = run_session(Session([story], ["local"], plan, tmp_path / "run"))
-    assert len(found) == 5
+    assert len(found) == 4
     for one in found:
         # A verdict, or the reason for none; with its probability and its rationale.
         assert one.value in (0.0, 1.0), one.missing_reason
@@ -54,14 +54,14 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
         found[0].rater, plan.rubric.key, parts["style"], parts["prompt"]
     )
     assert trust["all"].n == 504
-    # The story is read once: most of what five prompts hold comes from the cache.
+    # The story is read once: most of what four prompts hold comes from the cache.
     assert spent[0].usage.n_cached > 0.5 * spent[0].usage.n_input
 
 
 def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
-        replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
+        replace(rubric, items=rubric.items[:1]), Template("verdict-first"), max_tokens=20
     )
     story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
     for name in ("once", "again"):

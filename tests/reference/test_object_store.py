@@ -72,6 +72,8 @@ def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path)
     for k, documents in enumerate((library(40), library(20, first=40), library(4, first=49))):
         rows = "".join(json.dumps({"id": d.id, "text": d.text}) + "\n" for d in documents)
         (tmp_path / f"{k}.jsonl").write_text(rows)
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("w1x0 1 0 0\nw2x0 0 1 0\nw3x0 0 0 1\n")
     said = {}
     for where, path in (("folder", tmp_path / "mine"), ("store", URL)):
         told = [
@@ -86,6 +88,7 @@ def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path)
             run("originality", tmp_path / "2.jsonl", "--reference", path, "--spread", "2",
                       "--exclude", "none", "--out", tmp_path / f"{where}.jsonl"),
             run("originality", tmp_path / "2.jsonl", "--reference", path, "--match", "near",
+                      "--vectors", vectors, "--meaning", "0",
                       "--out", tmp_path / f"{where}-near.jsonl"),
         ]  # fmt: skip
         said[where] = [one.replace(str(path), "PATH") for one in told[:7]]

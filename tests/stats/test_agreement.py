@@ -98,10 +98,10 @@ def test_krippendorff_alpha_without_anything_to_disagree_on_is_none() -> None:
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any) -> None:
-    """300 tables with gaps, each subject drawn 0 to 3 times, as the package has them."""
+    """100 tables with gaps, each subject drawn 0 to 3 times, as the package has them."""
     rng = np.random.default_rng(5)
     n_known = 0
-    for _ in range(300):
+    for _ in range(100):
         values = rng.choice([1.0, 2.0, 4.0, 7.0, NAN], (rng.integers(2, 12), rng.integers(2, 5)))
         times = rng.integers(0, 4, len(values))
         drawn = np.repeat(values, times, axis=0)
@@ -115,7 +115,7 @@ def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any) -> Non
         expected = krippendorff.alpha(reliability_data=paired.T, level_of_measurement=level)
         assert found == pytest.approx(expected, abs=1e-9)
         n_known += 1
-    assert n_known > 200
+    assert n_known > 66
 
 
 def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
@@ -133,7 +133,7 @@ def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
 def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it() -> None:
     rng = np.random.default_rng(6)
     n_known = 0
-    for _ in range(300):
+    for _ in range(100):
         ratings = rng.integers(1, 6, (rng.integers(2, 9), rng.integers(2, 5))).astype(np.float64)
         times = rng.integers(0, 3, len(ratings))
         times[:2] += 1
@@ -152,7 +152,7 @@ def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it() -> None:
             n_known += expected is not None
         ratings[rng.integers(len(ratings)), 0] = NAN
         assert icc_agreement(ratings) is None, "the formula needs every person's every answer"
-    assert n_known > 550
+    assert n_known > 180
 
 
 def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> None:

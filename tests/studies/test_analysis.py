@@ -32,7 +32,7 @@ from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
 from fabula.studies.participants import consent, find_by_token, invite
-from fabula.studies.study_engine import open_store
+from fabula.studies.study_engine import NEWEST_SCHEMA, open_store
 from fabula.studies.units import Unit, read_units
 from fabula.text.feedback_pieces import feedback_documents
 
@@ -85,6 +85,7 @@ def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_pa
     (file,) = tmp_path.glob("*.db")
     with closing(sqlite3.connect(file)) as database, database:
         (own,) = database.execute("SELECT version_num FROM alembic_version").fetchone()
+        assert own == NEWEST_SCHEMA, "what Alembic takes for the newest is not what opening does"
         database.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(InputError, match="open it with the version that wrote it") as caught:
         open_store(design, units)

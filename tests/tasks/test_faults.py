@@ -354,13 +354,13 @@ def long_stories(shared_data: Path) -> list[Document]:
         Document(row["story_id"], row["content"])
         for row in rows
         if not row["content"].startswith("http")
-    ][:6]
+    ][:3]
 
 
 def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_data: Path) -> None:
     from fabula.text import read_documents
 
-    seeds = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))[::40]
+    seeds = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))[::80]
     stories = long_stories(shared_data) + seeds
     plan = CorruptPlan(("name", "fact", "tense", "thread", "motive"))
     rows = [row for found, _ in corrupt_stories(stories, plan, nlp) for row in found]
@@ -368,10 +368,10 @@ def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_dat
         assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
         assert "|beyond_paper:yes|" in row["signature"]
         assert row["change"]["kind"] in {"continuity", "tense", "thread", "motive"}
-    of_long = {row["id"] for row in rows if row["story_id"] in {s.id for s in stories[:6]}}
-    assert sum(id_.endswith(("_tense", "_thread")) for id_ in of_long) >= 8
-    alone = [row for found, _ in corrupt_stories(stories[3:4], plan, nlp) for row in found]
-    assert alone == [row for row in rows if row["story_id"] == stories[3].id]
+    of_long = {row["id"] for row in rows if row["story_id"] in {s.id for s in stories[:3]}}
+    assert sum(id_.endswith(("_tense", "_thread")) for id_ in of_long) >= 4
+    alone = [row for found, _ in corrupt_stories(stories[2:3], plan, nlp) for row in found]
+    assert alone == [row for row in rows if row["story_id"] == stories[2].id] != []
 
 
 def test_the_command_plants_them_only_if_asked(nlp: Any, tmp_path: Path) -> None:

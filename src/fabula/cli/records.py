@@ -109,6 +109,8 @@ def _is_here(source: str) -> bool:
 
     if is_address(source):
         return True
+    if not source:
+        return False  # an option that was left empty, not the current folder
     try:
         return Path(source).exists() or bool(glob.has_magic(source) and glob.glob(source))
     except (OSError, ValueError):

@@ -24,6 +24,8 @@ __all__ = [
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
 """About three drafts of a novel, whose sentences take 10 MB."""
+_REMEMBERED_DOC_CHARS = 1 << 17
+"""About fifteen short stories, whose parsed words take tens of megabytes."""
 _MAX_CHARS = 50_000
 """No paragraph of prose is longer; the pipeline rejects a million."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
@@ -161,10 +163,20 @@ def _spans_each(paragraphs: Sequence[str], nlp: Any) -> Iterator[list[tuple[int,
 
 
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
-    """Each paragraph parsed by spaCy, with its start: the offsets add up."""
+    """Each paragraph parsed by spaCy, with its start: the offsets add up.
+
+    The last paragraphs are cached, since a story is parsed again when one place of it has changed:
+    do not modify what is returned.
+    """
     paragraphs = list(_plain_paragraphs(text))
-    docs = nlp.pipe((plain for _, plain in paragraphs), batch_size=_BATCH)
+    memo = _DOCS.setdefault(nlp, Memo(_REMEMBERED_DOC_CHARS))
+    pieces = (plain for _, plain in paragraphs)
+    docs = memo.each(pieces, lambda new: nlp.pipe(new, batch_size=_BATCH), _BATCH)
     return [(begin, doc) for (begin, _), doc in zip(paragraphs, docs, strict=True)]
+
+
+_DOCS: WeakKeyDictionary[Any, Memo[Any]] = WeakKeyDictionary()
+"""By pipeline, parsed paragraphs."""
 
 
 def _plain_paragraphs(text: str) -> Iterator[tuple[int, str]]:

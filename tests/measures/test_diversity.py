@@ -327,6 +327,13 @@ def test_few_texts_have_a_value_and_no_interval() -> None:
     assert found.groups[0].to_json()["distinct"]["2"]["missing_reason"] == "few_units"
 
 
+def test_a_group_of_two_texts_is_measured_and_one_of_a_single_text_is_not() -> None:
+    rng = random.Random(16)
+    found = measured([*texts_of(rng, 5, "a"), *texts_of(rng, 2, "b"), *texts_of(rng, 1, "c")])
+    known = {one.name: one.estimates["distinct.2"].value is not None for one in found.groups}
+    assert known == {"a": True, "b": True, "c": False}
+
+
 def test_groups_on_the_same_prompts_give_as_many_texts_of_each() -> None:
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     pool = plan_pool(labels, ["p", "p", "q", "r", "p", "q", "q", "q", "p"])

@@ -91,6 +91,8 @@ def test_fewer_than_ten_clusters_have_neither_interval_nor_test() -> None:
     assert found.percent.value is not None
     assert (found.percent.low, found.percent.high, found.p) == (None, None, None)
     assert permutation_f(groups(9, 5.0), seed=0).p is None
+    ten = compare_clusters(*groups(10, 5.0), seed=0, signature="s")
+    assert None not in (ten.percent.low, ten.percent.high, ten.p)
 
 
 def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:

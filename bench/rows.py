@@ -1,7 +1,7 @@
 """Millions of rows of scores through `compare`, many texts through `diversity` and `report --by`.
 
-    python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--folder DIR]
-                         [--only compare|diversity|report] [--smoke]
+    python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--words 60]
+                         [--folder DIR] [--only compare|diversity|report] [--smoke]
 
 Writes the files (0.4 GB for a million rows), runs the commands, and prints the most memory that
 each took and the processor time. `compare` keeps the numbers of a row and no text. `diversity`
@@ -57,12 +57,12 @@ def write_scores(path: Path, n: int) -> None:
             file.write((form + end) % (k, "ab"[k % 2], sum(numbers), *numbers))
 
 
-def write_texts(path: Path, n: int) -> None:
+def write_texts(path: Path, n: int, n_words: int) -> None:
     words = [f"w{k}" for k in range(5000)]
     rng = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
         for k in range(n):
-            text = " ".join(rng.choices(words, k=60))
+            text = " ".join(rng.choices(words, k=n_words))
             file.write(json.dumps({"id": f"t{k}", "text": text, "author": "ab"[k % 2]}) + "\n")
 
 
@@ -80,7 +80,7 @@ def measured(*words: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def compare(folder: Path, n: int) -> None:
+def compare(folder: Path, n: int, _: int) -> None:
     few, scores = folder / "few.jsonl", folder / "scores.jsonl"
     write_scores(few, 100)
     write_scores(scores, n)
@@ -90,23 +90,23 @@ def compare(folder: Path, n: int) -> None:
     scores.unlink()
 
 
-def diversity(folder: Path, n: int) -> None:
+def diversity(folder: Path, n: int, n_words: int) -> None:
     how = ("--by", "author", "--permutations", "99", "--json", "-j", "1")
-    base, most, seconds = of_texts(folder, n, "diversity", *how)
-    said(f"diversity, {n:,} texts of 60 words", base, most, n, seconds)
+    base, most, seconds = of_texts(folder, n, n_words, "diversity", *how)
+    said(f"diversity, {n:,} texts of {n_words} words", base, most, n, seconds)
 
 
-def report(folder: Path, n: int) -> None:
+def report(folder: Path, n: int, n_words: int) -> None:
     """Every instrument but surprisal, which takes a second a text."""
     how = ("--by", "author", "--without", "fluency", "--out", f"{folder}/r.html", "-j", "1")
-    base, most, seconds = of_texts(folder, n, "report", *how)
-    said(f"report --by, {n:,} texts of 60 words", base, most, n, seconds)
+    base, most, seconds = of_texts(folder, n, n_words, "report", *how)
+    said(f"report --by, {n:,} texts of {n_words} words", base, most, n, seconds)
 
 
-def of_texts(folder: Path, n: int, command: str, *how: str) -> tuple[int, int, int]:
+def of_texts(folder: Path, n: int, n_words: int, command: str, *how: str) -> tuple[int, int, int]:
     few, texts = folder / "few-texts.jsonl", folder / "texts.jsonl"
-    write_texts(few, 40)
-    write_texts(texts, n)
+    write_texts(few, 40, n_words)
+    write_texts(texts, n, n_words)
     base, _ = measured(command, str(few), *how)
     return base, *measured(command, str(texts), *how)
 
@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--texts", type=int, default=100_000)
     parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--words", type=int, default=60, help="of each text")
     parser.add_argument("--only", choices=["compare", "diversity", "report"])
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
@@ -131,7 +132,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="fabula-rows-") as folder:
         for what, n in sizes.items():
             if options.only in (None, what.__name__):
-                what(Path(folder), n)
+                what(Path(folder), n, options.words)
 
 
 if __name__ == "__main__":

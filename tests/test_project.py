@@ -49,20 +49,25 @@ def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported() -
 def test_every_interval_and_test_is_in_the_table_of_what_it_was_compared_with() -> None:
     """Functions of stats/ that return an estimate, its ends or p; and tests that are there."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    rows = page.partition("| function | compared with | simulation |")[2].partition("\n\n")[0]
-    tests = re.findall(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`", page[page.index(rows) :])
-    assert len(tests) > 50
-    for file, name in tests:
-        place = ROOT / (file or "tests/stats/test_simulations.py")
-        assert f"\ndef {name}(" in place.read_text(encoding="utf-8"), (file, name)
+    rows = page.partition("| function | compared with | R | simulation |")[2].partition("\n\n")[0]
+    named = re.compile(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`")
+    simulations = "tests/stats/test_simulations.py"
+    after = page[page.index(rows) + len(rows) :]
+    tests = [(file or simulations, name) for file, name in named.findall(after)]
     for row in rows.strip().splitlines()[1:]:
-        _, compared, simulated = (cell.strip() for cell in row.strip("|").split(" | "))
+        _, compared, of_r, simulated = (cell.strip() for cell in row.strip("|").split(" | "))
         assert "`test" in compared, row
-        assert "`test" in simulated or simulated.startswith(("none: ", "through")), row
+        for cell, home in ((compared, simulations), (of_r, "tests/stats/test_r.py"),
+                           (simulated, simulations)):  # fmt: skip
+            assert "`test" in cell or cell.startswith(("none: ", "through")), row
+            tests += [(file or home, name) for file, name in named.findall(cell)]
+    assert len(tests) > 80
+    for file, name in tests:
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), (file, name)
     told = re.compile(
         r"Estimate|Difference|Omnibus|Corrected|Ranking|DawidSkene|Glad|PairTest|float \| None,"
     )
-    others = "holm", "kruskal_wallis", "exact_p", "smallest_p", "log_odds", "is_covered"
+    others = "holm", "kruskal_wallis", "exact_p", "smallest_p", "log_odds", "is_covered", "welch_f"
     for file in sorted((ROOT / "src" / "fabula" / "stats").glob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):

@@ -133,6 +133,17 @@ def test_forms_of_a_name_are_joined_and_different_people_are_not() -> None:
     assert not any("London" in name for name in people)
 
 
+def test_a_wife_who_is_called_by_her_husbands_name_is_another_person() -> None:
+    text = (
+        "Mr. Joe Gargery went to the forge with Pip. Joe Gargery said that Mrs. Joe Gargery was "
+        "out. Then Mr. Gargery laughed, and Pip saw how Mrs. Joe Gargery looked at Joe Gargery. "
+    )
+    _, finder = pipelines()
+    people = [set(one.forms) for one in cast_of(text * 6, finder)]
+    assert {"Mrs. Joe Gargery"} in people
+    assert any({"Mr. Joe Gargery", "Joe Gargery"} <= forms for forms in people)
+
+
 def test_a_short_text_without_chapters_has_nothing_of_it() -> None:
     assert list(BookInstrument().measure([Document("a", SLOW), Document("b", "")])) == [(), ()]
 

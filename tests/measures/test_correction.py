@@ -99,6 +99,8 @@ def test_a_difference_that_only_the_judge_sees_goes() -> None:
     assert difference.low is not None
     assert difference.high is not None
     assert difference.low < 0 < difference.high
+    # Student's interval, so the value is its middle.
+    assert (difference.low + difference.high) / 2 == pytest.approx(difference.value)
     assert difference.p is not None
     assert difference.p > 0.05
     assert [row.name for row in found.groups] == ["a", "b"]

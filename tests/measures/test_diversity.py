@@ -17,7 +17,7 @@ from tests import oracles
 
 from fabula.errors import InputError
 from fabula.kernels.ngram_counts import count_in_subsets
-from fabula.measures.diversity import Diversity, Plan, Resampling, measure_diversity
+from fabula.measures.diversity import Diversity, Plan, Resampling, Stages, measure_diversity
 from fabula.measures.diversity.compression import Compression, compression_ratio
 from fabula.measures.diversity.diversity_tests import measure_groups
 from fabula.measures.diversity.embeddings import Embeddings
@@ -327,6 +327,13 @@ def test_few_texts_have_a_value_and_no_interval() -> None:
     assert found.groups[0].to_json()["distinct"]["2"]["missing_reason"] == "few_units"
 
 
+def test_a_group_of_two_texts_is_measured_and_one_of_a_single_text_is_not() -> None:
+    rng = random.Random(16)
+    found = measured([*texts_of(rng, 5, "a"), *texts_of(rng, 2, "b"), *texts_of(rng, 1, "c")])
+    known = {one.name: one.estimates["distinct.2"].value is not None for one in found.groups}
+    assert known == {"a": True, "b": True, "c": False}
+
+
 def test_groups_on_the_same_prompts_give_as_many_texts_of_each() -> None:
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     pool = plan_pool(labels, ["p", "p", "q", "r", "p", "q", "q", "q", "p"])
@@ -406,6 +413,9 @@ def test_many_texts_compress_apart_by_their_jackknife_error() -> None:
     assert test.n_permutations == 0
     assert test.p is not None
     assert test.p < 0.05
+    # Twenty blocks, so that a thousand texts are not compressed a thousand times.
+    assert test.error is not None
+    assert test.error.df == 19
 
 
 def test_pairs_stand_side_by_side_with_their_runs() -> None:
@@ -433,6 +443,30 @@ def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads() -> None:
     documents = [*texts_of(rng, 14, "a", stock="a b c d"), *texts_of(rng, 11, "b")]
     one, two = (json.dumps(measured(documents, n_threads=n, n_pairs=2).to_json()) for n in (1, 3))
     assert one == two
+
+
+def test_few_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many texts few subsets are measured at a time, so that memory stays bounded."""
+    rng = random.Random(14)
+    documents = [*texts_of(rng, 14, "a", stock="a b c d"), *texts_of(rng, 12, "b")]
+    whole = json.dumps(measured(documents).to_json())
+    monkeypatch.setattr("fabula.measures.diversity.diversity_tests._CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("fabula.measures.diversity.shared_ngrams._CELLS_AT_ONCE", 60)
+    assert json.dumps(measured(documents).to_json()) == whole
+
+
+def test_every_stage_advances_by_its_number_of_steps() -> None:
+    stages: list[list[int | None]] = []
+
+    def advance(n: int) -> None:
+        stages[-1][1] = (stages[-1][1] or 0) + n
+
+    rng = random.Random(15)
+    documents = [*texts_of(rng, 5, "a"), *texts_of(rng, 4, "b")]
+    plan = Plan(by="model", how=Resampling(n_permutations=99))
+    measure_diversity(documents, plan, Stages(lambda _, n: stages.append([n, 0]), advance))
+    # Nine texts; values of two groups and one test, by n-grams and by compression.
+    assert stages == [[9, 9], [None, 0], [6, 6]]
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,8 @@ def test_settings_that_mean_nothing_are_refused() -> None:
                   {"ratio": 0.5}, {"meaning": 1.5}):  # fmt: skip
         with pytest.raises(InputError):
             NearSettings(**wrong)  # type: ignore[arg-type]
+    least = NearSettings(floor=1, n_passages=1, window=1, ratio=1, meaning=0)
+    assert (least.floor, least.n_passages, least.window) == (1, 1, 1)
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "paraphrases.jsonl"

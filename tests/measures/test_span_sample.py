@@ -120,6 +120,11 @@ def test_each_label_counts_for_the_spans_that_it_stands_for() -> None:
     assert model.recall.value == 1.0
 
 
+def test_one_label_has_a_share_and_the_signature_of_its_span() -> None:
+    (share, *_) = kind_shares([span("p", is_passage=True, n_stratum=10)], {"p": "quotation"})
+    assert (share.share.value, share.share.low, share.share.signature) == (1.0, None, "sig")
+
+
 def test_an_interval_is_over_texts() -> None:
     spans = [span(f"s{k}", is_passage=True, n_stratum=40, document=f"d{k // 2}") for k in range(40)]
     kinds = {f"s{k}": "quotation" if k // 2 % 2 else "chance" for k in range(40)}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import f_oneway, permutation_test
 
-from fabula.stats.clustered import compare_clusters, permutation_f
+from fabula.stats.clustered import _Design, compare_clusters, permutation_f
 
 Values = dict[str, list[float]]
 
@@ -91,6 +91,8 @@ def test_fewer_than_ten_clusters_have_neither_interval_nor_test() -> None:
     assert found.percent.value is not None
     assert (found.percent.low, found.percent.high, found.p) == (None, None, None)
     assert permutation_f(groups(9, 5.0), seed=0).p is None
+    ten = compare_clusters(*groups(10, 5.0), seed=0, signature="s")
+    assert None not in (ten.percent.low, ten.percent.high, ten.p)
 
 
 def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
@@ -127,6 +129,18 @@ def test_f_does_not_depend_on_the_order_of_groups_or_a_common_shift(
     back = permutation_f(alone(shifted), seed=0, n_permutations=1).statistic
     if there is not None and there < 1e6:
         assert back == pytest.approx(there, rel=1e-3, abs=1e-3)
+
+
+def test_values_change_places_within_their_cluster_only() -> None:
+    """Clusters of unequal numbers of values; those of one group change places as a whole."""
+    a = {"s": [1.0, 2.0], "t": [10.0], "x": [100.0]}
+    b = {"s": [4.0], "t": [11.0, 12.0, 16.0], "y": [101.0], "z": [105.0]}
+    design = _Design([a, b])
+    drawn = design.permuted(50, np.random.default_rng(0))
+    for members in ([0, 1, 4], [2, 5, 6, 7], [3, 8, 9]):
+        kept = np.sort(design.values[members])
+        np.testing.assert_array_equal(np.sort(drawn[:, members], axis=1), np.tile(kept, (50, 1)))
+        assert len(np.unique(drawn[:, members], axis=0)) > 2
 
 
 @pytest.mark.parametrize("is_shared", [True, False])

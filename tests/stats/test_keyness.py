@@ -68,6 +68,12 @@ def test_p_is_that_of_all_permutations_within_strata(texts: list[tuple[int, bool
     assert all(least <= exact_p(rows, k) + 1e-12 for k in {*sums.tolist()})
 
 
+def test_no_p_is_above_1_by_rounding() -> None:
+    """Four of 49 texts are of the group and 45 hold the phrase: all outcomes are as far, and their
+    chances sum to a little more than 1."""
+    assert exact_p([(49, 4, 45)], 4) == 1.0
+
+
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=30), st.sampled_from([0.01, 0.05, 0.3]))
 def test_no_more_are_tested_than_the_correction_allows_for(

@@ -37,6 +37,8 @@ __all__ = [
 _SLACK = 1e-9
 """Two values that are equal except for rounding differ by less than this, relatively."""
 _ROWS_AT_ONCE = 512
+_CELLS_AT_ONCE = 1 << 25
+"""Subsets times texts that are measured at the same time, which bounds memory."""
 _MIN_PERMUTATIONS = 199
 """If time allows fewer, a t-test replaces the permutations."""
 
@@ -210,7 +212,8 @@ def _valued(
     waiting: list[NDArray[np.uint8]] = []
     for some in rows:
         waiting.append(some)
-        if len(waiting) * n_draws >= _ROWS_AT_ONCE:
+        n_at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, some.shape[1]))
+        if len(waiting) * n_draws >= n_at_once:
             yield measures.values(np.concatenate(waiting))
             waiting = []
     if waiting:

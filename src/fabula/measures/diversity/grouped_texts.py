@@ -94,7 +94,7 @@ class GroupedTexts:
 
     def n_identical(self, name: str) -> int:
         """Texts of a group with exactly the same words, in order, as another of the group."""
-        times = Counter(tuple(one.words) for one in self._words_of(name) if one.words)
+        times = Counter(_digest(one.words) for one in self._words_of(name) if one.words)
         return sum(n for n in times.values() if n > 1)
 
     def _words_of(self, name: str) -> Iterator[TextWords]:
@@ -130,11 +130,13 @@ def common_length(texts: GroupedTexts) -> int:
 
 def digest_of(texts: Iterable[Sequence[str]]) -> str:
     """Of the words of a set of texts in any order, to recognise the same set."""
-    each = sorted(
-        hashlib.blake2b(" ".join(words).encode(errors="surrogatepass"), digest_size=12).digest()
-        for words in texts
-    )
+    each = sorted(map(_digest, texts))
     return hashlib.blake2b(b"".join(each), digest_size=6).hexdigest()
+
+
+def _digest(words: Sequence[str]) -> bytes:
+    joined = " ".join(words).encode(errors="surrogatepass")
+    return hashlib.blake2b(joined, digest_size=12).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,10 +173,11 @@ class _Measured:
 def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Measured:
     signature = _signature(cut, plan, extras)
     stages.begin("counting n-grams", None)
-    table = cut.texts.table(plan.settings)
-    ngrams = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])), plan.n_threads)
-    strings = cut.strings()
-    together = Compression(tuple(text.encode(errors="replace") for text in strings), plan.n_threads)
+    # Words as numbers are only needed to count n-grams, and strings to encode them.
+    counted = cut.texts.table(plan.settings).ngrams(SHARED[-1])
+    ngrams = NgramMeasures(tuple(one for one, _ in counted), plan.n_threads)
+    encoded = tuple(text.encode(errors="replace") for text in cut.strings())
+    together = Compression(encoded, plan.n_threads)
     kinds: list[Measures] = [ngrams, together]
     if extras.templates is not None:
         n_tokens = np.array([len(one.tags) for one in extras.tagged], np.int64)

@@ -31,7 +31,9 @@ _BUDGET_ENTRIES = 200_000_000
 """Limit on the n-grams that a pair's permutations may process per draw: seconds."""
 _SMOOTHING = 0.1
 _N_AT_ONCE = 32
-"""Subsets counted at the same time, which bounds memory."""
+"""Subsets counted at the same time."""
+_CELLS_AT_ONCE = 1 << 21
+"""Subsets times texts counted at the same time by a thread, about 64 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class Ngrams:
 
     def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""
+        if len(kept) == len(self.totals):
+            return self
         place = np.full(len(self.totals), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
         ends, texts, counts, firsts, n_alone = narrow_holders(
@@ -187,7 +191,8 @@ class NgramMeasures:
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Each measure of each subset: float64, shape (n_subsets, n_measures); NaN for none."""
-        parts = [members[k : k + _N_AT_ONCE] for k in range(0, len(members), _N_AT_ONCE)]
+        step = max(1, min(_N_AT_ONCE, _CELLS_AT_ONCE // max(1, members.shape[1])))
+        parts = [members[k : k + step] for k in range(0, len(members), step)]
         with ThreadPoolExecutor(self.n_threads) as pool:
             return np.concatenate([*pool.map(self._values, parts)])
 

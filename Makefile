@@ -92,6 +92,8 @@ docs: $(READY) ## Write the reference of all commands, and build the manual into
 bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
 	$(RUN)python bench/build.py
 	$(RUN)python bench/search.py
+	$(RUN)python bench/scale.py
+	$(RUN)python bench/reads.py
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
 	$(RUN)python bench/false_alarms.py

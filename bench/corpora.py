@@ -134,6 +134,13 @@ def queries(ids: dict[str, int], n_words: int) -> list[NDArray[np.uint32]]:
     return [query[i : i + n_words] for i in range(0, len(query) - n_words + 1, n_words)]
 
 
+def beside(value: float, target: float, *, at_least: bool = False) -> str:
+    """What is wanted of a figure, and whether it holds."""
+    holds = value >= target if at_least else value <= target
+    said = f"{'at least' if at_least else 'at most'} {target:g}"
+    return f"(target: {said}, {'held' if holds else 'NOT HELD'})"
+
+
 def sized(full: int, smoke: int) -> int:
     """How much of something a script takes: `full`, or `smoke` with `--smoke`."""
     return smoke if SMOKE else full

@@ -33,6 +33,8 @@ from fabula.text import read_documents
 from fabula.text.stopwords import load_stop_words
 
 N_WORDS, N_PASSAGES, MIN_WORDS = 250, 500, 5
+TARGET_MS = 15
+"""By the index, a text."""
 N_PLAIN, N_PLAIN_PASSAGES = 3, 20
 SETTINGS = NearSettings(n_passages=N_PASSAGES, window=N_WORDS)
 
@@ -159,7 +161,8 @@ def compare(search: NearSearch, reference: Reference, texts: list[str]) -> None:
         f"{1e3 * np.median(whole):.1f} ms, slowest {1e3 * max(whole):.1f} ms\n"
         f"by the index: median {1e3 * np.median(walked):.1f} ms, slowest "
         f"{1e3 * max(walked):.1f} ms, ratio {np.median(np.divide(walked, whole)):.2f}; the first "
-        f"time {1e3 * np.median(first):.0f} ms"
+        f"time {1e3 * np.median(first):.0f} ms\n"
+        f"  median {corpora.beside(1e3 * float(np.median(walked)), TARGET_MS)}"
     )
 
 

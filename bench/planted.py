@@ -62,6 +62,9 @@ LIBRARY = ROOT / "examples" / "library"
 N_WORDS, N_UNRELATED, MIN_WORDS = 120, 300, 5
 N_REPLACED, SHARES = 100, (0.3, 0.5)
 HALVES = "tuning", "held-out"
+BY_INDEX = "index"
+RECALL, PRECISION, MARKED = {"30% replaced": 0.98, "50% replaced": 0.85}, 0.95, 0.005
+"""Targets of the walk over the index."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def ways(given: argparse.Namespace) -> Iterator[Way]:
             yield Way(name, by_passages(ours, settings))
     if given.threshold or given.meaning:
         return
-    yield Way("index", by_index)
+    yield Way(BY_INDEX, by_index)
     paper = NEAR_PRESETS["paper"]
     yield Way("published, same vectors", by_passages(ours, paper))
     if not given.smoke:
@@ -287,6 +290,19 @@ def show(
                 f"({tally.n_marked / tally.n_unrelated:.2%})",
                 flush=True,
             )
+        if way.name == BY_INDEX:
+            show_targets(name, tally, n)
+
+
+def show_targets(name: str, tally: Tally, n: int) -> None:
+    if name in RECALL:
+        recall = sum(tally.found.values()) / n
+        precision = tally.n_right / max(1, tally.n_matches)
+        print(f"    found {corpora.beside(recall, RECALL[name], at_least=True)}")
+        print(f"    precision {corpora.beside(precision, PRECISION, at_least=True)}")
+    if tally.n_unrelated:
+        share = tally.n_marked / tally.n_unrelated
+        print(f"    unrelated {corpora.beside(share, MARKED)}")
 
 
 def sources(is_smoke: bool, rows: Sequence[dict[str, str]]) -> Iterator[Document]:

@@ -140,8 +140,9 @@ def prepare(at: Path, n_tokens: int, grown: bool) -> None:
     in_memory = (grams.nbytes + keys.nbytes) / len(tokens)
     on_disk = in_memory + sum(array.nbytes for array in index.arrays.values()) / len(tokens)
     print(f"{len(tokens) / 1e6:,.1f}M tokens, {about['pairs a token']:.2f} pairs a token; "
-          f"{on_disk:.2f} bytes a token to search, words aside (target {ON_DISK}), of these "
-          f"{in_memory:.2f} in memory, filter and keys (target {MEMORY})")  # fmt: skip
+          f"{on_disk:.2f} bytes a token to search, words aside "
+          f"{corpora.beside(on_disk, ON_DISK)}, of these {in_memory:.2f} in memory, filter and "
+          f"keys {corpora.beside(in_memory, MEMORY)}")  # fmt: skip
     np.save(at / "n_pairs.npy", np.array([index.pairs.entries.n_values]))
     queries = [rank[one] for one in corpora.queries(ids, N_WORDS)][:N_TEXTS]
     right = [index(one) for one in queries]

@@ -78,8 +78,8 @@ def compare(given: argparse.Namespace) -> None:
     )
     for name, of in large.items():
         said = f"{plan[name]:>12,.2f}" if name in plan else " " * 12
-        target = f"   target {TARGETS[name]}" if name in TARGETS else ""
-        print(f"{name:34}{small[name]:>12,.2f}{said}{of:>12,.2f}{target}")
+        target = corpora.beside(of, TARGETS[name]) if name in TARGETS else ""
+        print(f"{name:34}{small[name]:>12,.2f}{said}{of:>12,.2f}   {target}".rstrip())
 
 
 def measured(given: argparse.Namespace, at: Path, n_tokens: float) -> dict[str, float]:

@@ -208,7 +208,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
 
 def needs(name: str) -> None:
     if name.endswith("recurrent"):
-        pytest.importorskip("torch", reason="needs fabula[recurrent]")
+        pytest.importorskip("torch", reason="needs fabula[neural]")
 
 
 @pytest.mark.parametrize("name", READERS)

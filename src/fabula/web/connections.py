@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -28,79 +29,91 @@ def bounded_connections(request_s: float, n_per_address: int | None) -> type[Htt
     `request_s` is the time from the first byte, or the connection, to the complete request;
     `n_per_address` the number of concurrent connections, None for no limit.
     """
-    held: Counter[str] = Counter()
 
-    class BoundedConnection(HttpToolsProtocol):
-        _begun = 0.0
-        _n_bytes = 0
-        _n_around = 0
-        _timer: asyncio.TimerHandle | None = None
+    class Bounded(_BoundedConnection):
+        limit_s = request_s
+        most_held = n_per_address
+        held: ClassVar[Counter[str]] = Counter()
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            address = self._address()
-            held[address] += 1
-            if n_per_address is not None and held[address] > n_per_address:
-                transport.abort()
-            else:
-                self._begin()
+    return Bounded
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            address = self._address()
-            held[address] -= 1
-            if not held[address]:
-                del held[address]
-            self._end()
-            super().connection_lost(exc)
 
-        def data_received(self, data: bytes) -> None:
-            self._n_bytes += len(data)
-            self._n_around += len(data)
-            super().data_received(data)
-            if self._n_around > _MOST_AROUND and not self.transport.is_closing():
-                self.send_400_response("The head of the request is too long.")
+class _BoundedConnection(HttpToolsProtocol):
+    """A connection that is dropped when it exceeds a limit; subclasses set the limits."""
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            if self._timer is None:
-                self._begin()
+    limit_s: ClassVar[float]
+    most_held: ClassVar[int | None]
+    held: ClassVar[Counter[str]]
+    """Open connections by address."""
 
-        def on_body(self, body: bytes) -> None:
-            self._n_around = max(0, self._n_around - len(body))
-            super().on_body(body)
+    _begun = 0.0
+    _n_bytes = 0
+    _n_around = 0
+    _timer: asyncio.TimerHandle | None = None
 
-        def on_message_complete(self) -> None:
-            self._end()
-            self._n_around = 0
-            super().on_message_complete()
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        address = self._address()
+        self.held[address] += 1
+        if self.most_held is not None and self.held[address] > self.most_held:
+            transport.abort()
+        else:
+            self._begin()
 
-        def shutdown(self) -> None:
-            super().shutdown()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = self.loop.call_later(_TO_STOP_S, self.transport.abort)
+    def connection_lost(self, exc: Exception | None) -> None:
+        address = self._address()
+        self.held[address] -= 1
+        if not self.held[address]:
+            del self.held[address]
+        self._end()
+        super().connection_lost(exc)
 
-        def _address(self) -> str:
-            return self.client[0] if self.client else ""
+    def data_received(self, data: bytes) -> None:
+        self._n_bytes += len(data)
+        self._n_around += len(data)
+        super().data_received(data)
+        if self._n_around > _MOST_AROUND and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too long.")
 
-        def _begin(self) -> None:
-            self._begun, self._n_bytes = self.loop.time(), 0
-            self._timer = self.loop.call_later(request_s, self._check)
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._timer is None:
+            self._begin()
 
-        def _end(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+    def on_body(self, body: bytes) -> None:
+        self._n_around = max(0, self._n_around - len(body))
+        super().on_body(body)
 
-        def _check(self) -> None:
-            spent = self.loop.time() - self._begun
-            left = request_s + self._n_bytes / _LEAST_BYTES_PER_S - spent
-            if self.flow.read_paused:
-                # The application is the one taking time.
-                left = request_s
-            if left > 0:
-                self._timer = self.loop.call_later(left, self._check)
-            else:
-                self.transport.abort()
+    def on_message_complete(self) -> None:
+        self._end()
+        self._n_around = 0
+        super().on_message_complete()
 
-    return BoundedConnection
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self.loop.call_later(_TO_STOP_S, self.transport.abort)
+
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _begin(self) -> None:
+        self._begun, self._n_bytes = self.loop.time(), 0
+        self._timer = self.loop.call_later(self.limit_s, self._check)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self) -> None:
+        spent = self.loop.time() - self._begun
+        left = self.limit_s + self._n_bytes / _LEAST_BYTES_PER_S - spent
+        if self.flow.read_paused:
+            # The application is the one taking time.
+            left = self.limit_s
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._check)
+        else:
+            self.transport.abort()

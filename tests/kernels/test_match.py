@@ -14,7 +14,7 @@ from tests import oracles
 from fabula.kernels import match
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, bound_ends
 from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
-from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
@@ -43,10 +43,11 @@ class Index:
         for begin in range(0, n, 7):
             for part in (0, 1):
                 add_grams(ids[begin : begin + 7 + OVERLAP], self.grams, part, part + 1)
+        fixed(self.grams)
         self.suffixes = pack(suffixes, bits_below(n))
         self.keys = sample_keys(self.tokens.codes, suffixes[::3], 3)
         lengths = np.array([len(text) + 1 for text in texts])
-        self.starts = (np.cumsum(lengths) - lengths).astype(np.int64)
+        self.starts = fixed((np.cumsum(lengths) - lengths).astype(np.int64))
 
     def search(
         self,

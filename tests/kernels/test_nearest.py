@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.kernels.nearest import STEPS, nearest, signatures
+from fabula.kernels.packed import fixed
 from fabula.tasks.continuation.corpus import Shard
 from fabula.tasks.continuation.retrieval import _index
 
@@ -58,7 +59,7 @@ def index_of(sentences: list[list[int]]) -> tuple[np.ndarray, ...]:
         None, None, np.zeros(len(ends), np.int64), np.array([len(ends)]),
         np.array(tokens, np.uint32), ends.astype(np.int64),
     )  # fmt: skip
-    return _index(shard, np.ones(N_WORDS, np.bool_))
+    return tuple(map(fixed, _index(shard, np.ones(N_WORDS, np.bool_))))
 
 
 def test_an_index_keeps_what_its_parts_are_for() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import WalkCase
 
-from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.part_walk import Walk, walk_shard
 
@@ -57,22 +57,15 @@ def case_of(seed: int) -> WalkCase:
     )
 
 
-def read_only(array: Any) -> Any:
-    """As a file's arrays are: for others numba would compile the kernels once more."""
-    array.flags.writeable = False
-    return array
-
-
 def shard_of(case: WalkCase) -> Any:
     """What a walk needs of a shard."""
     ids = np.array([word for one in case.documents for word in (*one, 0)], np.uint32)
     lengths = np.array([len(one) + 1 for one in case.documents])
     tokens, suffixes = pack_tokens(ids), build_suffix_array(ids, N_WORDS + 1)
-    packed = pack(suffixes, bits_below(len(ids)))
     return SimpleNamespace(
-        tokens=tokens._make(map(read_only, tokens)),
-        suffixes=packed._replace(words=read_only(packed.words)),
-        starts=read_only((np.cumsum(lengths) - lengths).astype(np.int64)),
+        tokens=tokens,
+        suffixes=pack(suffixes, bits_below(len(ids))),
+        starts=fixed((np.cumsum(lengths) - lengths).astype(np.int64)),
         first_suffixes=np.cumsum(np.append(0, np.bincount(ids, minlength=N_WORDS + 1))),
         info=SimpleNamespace(n_vocabulary=N_WORDS),
     )

@@ -116,7 +116,7 @@ def copied(tmp_path: Path) -> OriginalityMeasure:
     found = Reference.build(held, tmp_path)
     cut = PassageSettings(60, 5)
     build_passages(tmp_path, [shard.info for shard in found.local.shards], cut, STOP)
-    settings = replace(PLAIN, threshold=0.75, floor=5, ratio=2, trim=True, window=50)
+    settings = replace(PLAIN, threshold=0.75, floor=5, ratio=2.0, trim=True, window=50)
     search = NearSearch(PassageIndex(found, cut, STOP), vectors(), settings)
     return OriginalityMeasure(found, near=search)
 

@@ -236,7 +236,7 @@ def test_settings_that_mean_nothing_are_refused() -> None:
                   {"ratio": 0.5}, {"meaning": 1.5}):  # fmt: skip
         with pytest.raises(InputError):
             NearSettings(**wrong)  # type: ignore[arg-type]
-    least = NearSettings(floor=1, n_passages=1, window=1, ratio=1, meaning=0)
+    least = NearSettings(floor=1, n_passages=1, window=1, ratio=1.0, meaning=0)
     assert (least.floor, least.n_passages, least.window) == (1, 1, 1)
 
 
@@ -314,7 +314,7 @@ def test_no_side_is_over_twice_as_long_as_the_other(tmp_path: Path) -> None:
     lengths, near = plain.search(words, none, 5)
     assert lengths[0] == len(words)
     assert near[0].source.document.text == "w0 w2 w4 w6 w8"
-    plain.settings = replace(plain.settings, ratio=2)
+    plain.settings = replace(plain.settings, ratio=2.0)
     lengths, near = plain.search(words, none, 5)
     assert near
     for first, one in near.items():
@@ -325,7 +325,7 @@ def test_no_side_is_over_twice_as_long_as_the_other(tmp_path: Path) -> None:
 def test_a_near_match_begins_and_ends_with_words_that_are_alike(tmp_path: Path) -> None:
     held = Document("s", "w8 w0 w2 of w4 w6 x0")
     search = open_search(tmp_path, [held, Document("t", "x1 " * 9)])
-    search.settings = replace(search.settings, threshold=0.75, floor=4, trim=True, ratio=2)
+    search.settings = replace(search.settings, threshold=0.75, floor=4, trim=True, ratio=2.0)
     words = ["the", "x1", "of", "w0", "w3", "w5", "and", "w7", "the", "w11", "of"]
     lengths, near = search.search(words, np.zeros(len(words), np.int32), 4)
     assert {first: int(lengths[first]) for first in near} == {3: 5}

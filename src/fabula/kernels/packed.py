@@ -14,21 +14,22 @@ unpacking a record costs it more than reading from memory.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "BLOCK", "RARE", "Packed", "Tokens", "bits_below", "fill_tokens", "n_packed_words", "pack",
-    "pack_tokens", "put", "rare_token", "read_every", "read_packed", "read_tokens", "unpack",
+    "BLOCK", "RARE", "Packed", "Tokens", "bits_below", "fill_tokens", "fixed", "n_packed_words",
+    "pack", "pack_tokens", "put", "rare_token", "read_every", "read_packed", "read_tokens", "unpack",
 ]  # fmt: skip
 
 RARE = 65_535
 """Stands for every token id at least this large."""
 BLOCK = 256
 """Tokens per block in which rare ones are counted."""
+A = TypeVar("A", bound=np.ndarray[Any, Any])
 _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
@@ -51,6 +52,16 @@ class Tokens(NamedTuple):
     """(n_rare,): the rare ids in order."""
 
 
+def fixed(array: A) -> A:
+    """The array, which can no longer be written to.
+
+    Kernels are compiled for arrays that can be written to and once more for those that cannot, as
+    those of a file and those that came over a network; what is only read should be of one kind.
+    """
+    array.flags.writeable = False
+    return array
+
+
 def bits_below(n: int) -> int:
     """The bits needed to store the numbers 0 to n - 1; at least 1."""
     return max(1, (n - 1).bit_length())
@@ -65,7 +76,7 @@ def pack(values: NDArray[np.generic], n_bits: int) -> Packed:
     """Pack numbers below 2**n_bits, n_bits at most 64."""
     words = np.zeros(n_packed_words(len(values), n_bits), np.uint64)
     put_all(words, n_bits, values)
-    return Packed(words, n_bits, len(values))
+    return Packed(fixed(words), n_bits, len(values))
 
 
 @nb.njit(inline="always")
@@ -136,7 +147,7 @@ def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:
     np.minimum(tokens, RARE, out=codes, casting="unsafe")
     places = np.flatnonzero(codes == RARE)
     rare_before = np.searchsorted(places, np.arange(0, len(tokens), BLOCK)).astype(np.uint32)
-    return Tokens(codes, rare_before, tokens[places])
+    return Tokens(*map(fixed, (codes, rare_before, tokens[places])))
 
 
 @nb.njit(nogil=True, cache=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.ahead import ask_for
-from fabula.kernels.packed import RARE, unpack
+from fabula.kernels.packed import RARE, fixed, unpack
 from fabula.kernels.token_pairs import (
     find_mark,
     pair_bucket,
@@ -43,9 +43,7 @@ class Keys(NamedTuple):
     n_block: int
 
 
-NO_KEYS = Keys(np.empty(0, np.uint64), 1)
-# As an array that is mapped from a file, so that kernels are compiled for one type only.
-NO_KEYS.values.setflags(write=False)
+NO_KEYS = Keys(fixed(np.empty(0, np.uint64)), 1)
 
 
 def n_keys(n_suffixes: int, n_block: int = BLOCK_SUFFIXES) -> int:
@@ -62,7 +60,7 @@ def sample_keys(
     """
     keys = np.zeros(len(places), np.uint64)
     fill_keys(codes, np.ascontiguousarray(places), keys)
-    return Keys(keys, n_block)
+    return Keys(fixed(keys), n_block)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -17,7 +17,15 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.packed import Packed, bits_below, n_packed_words, pack, put, unpack
+from fabula.kernels.packed import (
+    Packed,
+    bits_below,
+    fixed,
+    n_packed_words,
+    pack,
+    put,
+    unpack,
+)
 
 __all__ = ["PairTable", "list_pairs", "open_pairs", "pack_pairs"]
 
@@ -66,7 +74,7 @@ def pack_pairs(listed: Sequence[NDArray[np.uint32]], n_tokens: int) -> PairTable
     entries = np.zeros(n_packed_words(n_pairs, entry_bits), np.uint64)
     for pairs in listed:
         fill_buckets(pairs, begins, entries, entry_bits)
-    return PairTable(buckets, Packed(entries, entry_bits, n_pairs))
+    return PairTable(buckets, Packed(fixed(entries), entry_bits, n_pairs))
 
 
 def _sizes(n_pairs: int, n_tokens: int) -> tuple[int, int, int]:

@@ -7,12 +7,13 @@ several machines find the same as one disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.kernels.packed import fixed
 from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.layout import Shard
 from fabula.reference.passage_parts import ask_together
@@ -64,6 +65,11 @@ class Walk:
     join: int
     need: int
     """As in the kernels."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(array := getattr(self, field.name), np.ndarray):
+                fixed(array)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ setup: $(READY) ## Set up the environment in .venv
 	fi
 
 $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
-	@# Compiled once here, or every command compiles it again where Python is told to keep no bytecode.
-	$(UV) sync --locked --quiet --compile-bytecode
+	@# Where Python is told to keep no bytecode, it is compiled once here, or every command compiles it
+	@# again. Elsewhere Python keeps it itself, and only that of what is imported.
+	$(UV) sync --locked --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 	@touch $@
 
 demo: $(READY) ## Write the report of a sample story, judged by the embedded model

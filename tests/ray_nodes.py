@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 # A node that is lost is missed after five seconds, not half a minute; a slow one is not lost.
-# Processes that have nothing to do are kept: to begin one takes seconds of a processor.
+# Processes that have nothing to do are kept, and none begins before it has: that takes seconds of a
+# processor.
 _QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
           "health_check_timeout_ms": 10000, "health_check_failure_threshold": 5,
-          "idle_worker_killing_time_threshold_ms": 600_000}  # fmt: skip
+          "idle_worker_killing_time_threshold_ms": 600_000,
+          "prestart_worker_first_driver": False}  # fmt: skip
 
 
 @contextmanager

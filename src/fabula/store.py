@@ -16,7 +16,6 @@ import math
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -47,8 +46,6 @@ __all__ = [
 
 
 _note: ContextVar[Callable[[Path | str], object]] = ContextVar("note", default=lambda _path: None)
-_STALE_S = 24 * 3600
-"""Temporary files older than this are no longer being written."""
 
 
 def dump_json(value: Any) -> str:
@@ -98,30 +95,47 @@ def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     A private file is readable by its owner only. If several processes write it at the same
     time, the last one wins.
     """
-    aside = _aside(path)
     try:
-        with aside.open("xb") as file:
-            if is_private:
-                os.fchmod(file.fileno(), 0o600)
-            file.write(data)
-            sync(file)
-        aside.replace(path)
+        aside, file = _open_beside(path)
+        try:
+            with file:
+                if is_private:
+                    os.fchmod(file.fileno(), 0o600)
+                file.write(data)
+                sync(file)
+                aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        aside.unlink(missing_ok=True)
     _sync_folder(path.parent)
     _note.get()(path)
 
 
-def _aside(path: Path) -> Path:
-    """A unique temporary name beside `path`; removes files left there by dead writers."""
+def _open_beside(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new file beside `path`, open for appending, which its writer renames or removes.
+
+    The writer holds a lock on it while it is alive: files that dead ones left there are removed.
+    """
     begin = f".{path.name[:40]}."
     for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
-        with contextlib.suppress(OSError):
-            if left.stat().st_mtime < time.time() - _STALE_S:
-                left.unlink()
-    return path.with_name(f"{begin}{os.getpid()}-{secrets.token_hex(8)}.part")
+        with contextlib.suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+    while True:
+        aside = path.with_name(f"{begin}{os.getpid()}-{secrets.token_hex(8)}.part")
+        new = aside.open("ab+")
+        try:
+            _lock(new, str(path))
+            if aside.exists():
+                return aside, new
+        except BusyError:
+            pass  # Another writer looks whether it is one that a dead writer left.
+        except BaseException:
+            new.close()
+            aside.unlink(missing_ok=True)
+            raise
+        new.close()
 
 
 def sync(file: IO[Any]) -> None:
@@ -245,11 +259,9 @@ class RowWriter:
 
     def replace(self, rows: Iterable[dict[str, Any]]) -> None:
         """Atomically replace all rows by these; `write` then appends to them."""
-        aside = _aside(self.path)
-        file = aside.open("ab+")
+        # Locked before anybody else can see it under its name.
+        aside, file = _open_beside(self.path)
         try:
-            # Lock it before anybody else can see it.
-            _lock(file, str(self.path))
             for row in rows:
                 file.write((dump_json(row) + "\n").encode(errors="replace"))
             sync(file)

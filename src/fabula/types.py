@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fabula import __version__
-from fabula.errors import MixError
+from fabula.errors import InputError, MixError
 from fabula.scales import Scale
 
 __all__ = [
@@ -50,6 +50,22 @@ class Document:
     def title(self) -> str:
         """The title from its file, or its id."""
         return str(self.meta.get("title") or self.id)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What it may be grouped by: its author and prompt, if it has them, and its metadata."""
+        own = {"author": self.author, "prompt_id": self.prompt_id}
+        return {name: value for name, value in own.items() if value is not None} | dict(self.meta)
+
+    def group(self, by: str) -> str:
+        """The value of the field `by`. Raises `InputError` if the text has none."""
+        value = self.fields.get(by)
+        if value is None:
+            has = ", ".join(sorted(name for name, one in self.fields.items() if one is not None))
+            raise InputError(
+                f"{self.id}: no field {by!r} to group by; its fields are {has or 'none'}"
+            )
+        return str(value)
 
 
 @dataclass(frozen=True, slots=True)

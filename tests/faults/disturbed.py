@@ -1,9 +1,9 @@
 """Fabula's command with one fault on the way: `disturbed.py FAULT arguments...`.
 
 A fault is a JSON object with one of these: `{"kill_at": n}` kills the process with -9 when it is
-about to make its n-th change of the folder that it works in, `{"memory_at": n}` has the memory end
-there, `{"wait_at": n, "for": FILE}` has it
-wait there for a file (and write FILE.wanted while it does),
+about to make its n-th change of the folder that it works in, `{"kill_after_s": seconds}` so long
+after its command begins, `{"memory_at": n}` has the memory end at a change, `{"wait_at": n,
+"for": FILE}` has it wait there for a file (and write FILE.wanted while it does),
 `{"largest": bytes}` lets no file grow beyond that, as a full disk does, `{"clock_s": seconds}` has
 every second reading of the clock that far off, `{}` disturbs nothing. Where the environment names
 `FABULA_CHANGES`, the number of changes is written there in the end. Files of other folders do not
@@ -18,6 +18,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from itertools import count
 from pathlib import Path
@@ -81,4 +82,8 @@ if __name__ == "__main__":
     sys.argv[:2] = ["fabula"]
     from fabula.cli.main import main
 
+    if "kill_after_s" in fault:
+        timer = threading.Timer(fault["kill_after_s"], os.kill, [os.getpid(), signal.SIGKILL])
+        timer.daemon = True
+        timer.start()
     main()

@@ -52,6 +52,8 @@ class Undisturbed:
     job: Job
     bytes: dict[str, bytes]
     n_changes: int
+    seconds: float
+    """How long it took."""
     model: str
 
     def run(self, folder: Path, fault: dict[str, object]) -> Done:
@@ -73,20 +75,29 @@ def whole(
     folder = tmp_path_factory.mktemp("undisturbed")
     job, address, changes = JOBS[request.param], f"{model.url}/v1#m", folder / "changes"
     prepared(job, folder / "work")
+    begin = time.monotonic()
     done = disturbed(job, folder / "work", address, {}, changes)()
+    seconds = time.monotonic() - begin
     assert done.returncode == 0, done.stderr
     found = left(job, folder / "work")
     assert found
-    return Undisturbed(request.param, job, found, int(changes.read_text()), address)
+    return Undisturbed(request.param, job, found, int(changes.read_text()), seconds, address)
 
 
 def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path: Path) -> None:
+    """Killed before each change of a file, and then at any other time."""
     rng = whole.rng()
     everywhere = range(1, whole.n_changes + 1)
+    faults: list[dict[str, object]] = [
+        {"kill_at": at} for at in rng.sample(everywhere, min(N_KILLS, whole.n_changes))
+    ]
+    faults += [
+        {"kill_after_s": rng.uniform(0, whole.seconds)} for _ in range(N_KILLS - len(faults))
+    ]
     codes = []
-    for at in rng.sample(everywhere, min(N_KILLS, whole.n_changes)):
-        folder = prepared(whole.job, tmp_path / str(at))
-        codes.append(whole.run(folder, {"kill_at": at}).returncode)
+    for number, fault in enumerate(faults):
+        folder = prepared(whole.job, tmp_path / str(number))
+        codes.append(whole.run(folder, fault).returncode)
         whole.check_again(folder)
         shutil.rmtree(folder)
     # Where answers come in their order, one change fewer is made: that run ends by itself.

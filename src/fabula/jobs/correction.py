@@ -170,11 +170,7 @@ def _group_of(
         return None
     known: dict[str, Any] = {}
     if documents:
-        own = {
-            one.id: {"author": one.author, "prompt_id": one.prompt_id, **one.meta}
-            for one in documents
-        }
-        known = {name: fields.get(by) for name, fields in own.items()}
+        known = {one.id: one.fields.get(by) for one in documents}
     elif by == "author":
         known = {one.document_id: one.details.get("author") for one in measurements}
         named = (one for one in measurements if one.details.get("author"))

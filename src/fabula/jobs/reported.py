@@ -11,7 +11,7 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer, corrected, with_verdicts
 from fabula.packages import check_scipy
-from fabula.review.comparing import GroupTest, compare_groups, group_of
+from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import Review
 from fabula.types import Document, Measurement, Rubric
 
@@ -84,7 +84,7 @@ def report_texts(
     if settings.by is not None:
         check_scipy("comparisons of groups")
         for document in documents:
-            group_of(document, settings.by)
+            document.group(settings.by)
     _check_prices(settings)
     with Reviewer(settings) as reviewer:
         review = reviewer.run(documents, progress, confirm)

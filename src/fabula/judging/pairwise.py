@@ -84,16 +84,13 @@ def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Doc
     """All pairs of stories; only within groups that share the field `group`, if it is given."""
     groups: dict[str, list[Document]] = defaultdict(list)
     for document in check_documents(documents):
-        own = _field(document, group) if group else ""
-        if own is None:
-            raise InputError(f"{document.id}: has no field {group!r} to group by")
-        groups[own].append(document)
+        groups[document.group(group) if group else ""].append(document)
     return [pair for members in groups.values() for pair in combinations(members, 2)]
 
 
 def _field(document: Document, name: str) -> str | None:
-    own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
-    return None if own.get(name) is None else str(own[name])
+    value = document.fields.get(name)
+    return None if value is None else str(value)
 
 
 def numbered(pairs: Pairs) -> tuple[list[str], list[Pair]]:

@@ -108,11 +108,6 @@ class ExcludeSame:
 
 
 def own_field(document: Document, field: str) -> str | None:
-    own = {
-        "id": document.id,
-        "author": document.author,
-        "prompt_id": document.prompt_id,
-        **document.meta,
-    }
+    own = {"id": document.id, **document.fields}
     # An empty cell of a table is not a value.
     return None if own.get(field) in (None, "") else str(own[field])

@@ -260,11 +260,11 @@ def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
 
     Fields whose names are used get the prefix `input_`.
     """
-    own = {"author": document.author, "prompt_id": document.prompt_id}
-    own = {key: value for key, value in own.items() if value is not None} | dict(document.meta)
     taken = row.keys() | _OWN_NAMES
     row["sketch"] = sketch_of(document.text).to_row()
-    return row | {f"input_{key}" if key in taken else key: value for key, value in own.items()}
+    return row | {
+        f"input_{key}" if key in taken else key: value for key, value in document.fields.items()
+    }
 
 
 def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from fabula.errors import InputError
 from fabula.measures.group_comparison import Pair
 from fabula.review.found import Review
 from fabula.review.numbers import numbers_of_review
 from fabula.review.report_parts import Number
 from fabula.stats.compare import compare_means, holm, mean_estimate
-from fabula.types import Document, Estimate
+from fabula.types import Estimate
 
-__all__ = ["GroupTest", "compare_groups", "group_of"]
+__all__ = ["GroupTest", "compare_groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
 
     Raises `InputError` if a text lacks the field.
     """
-    names = [group_of(text.document, by) for text in review.texts]
+    names = [text.document.group(by) for text in review.texts]
     numbers, rows = numbers_of_review(review)
     groups = sorted(set(names))
     tests = []
@@ -58,15 +57,3 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
         pairs = tuple(Pair(*one, p) for one, p in zip(found, corrected, strict=True))
         tests.append(GroupTest(number, means, missing, pairs))
     return tests
-
-
-def group_of(document: Document, by: str) -> str:
-    """The value of a field of a text. Raises `InputError` if it has none."""
-    own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
-    value = own.get(by)
-    if value is None:
-        has = ", ".join(sorted(key for key, found in own.items() if found is not None))
-        raise InputError(
-            f"{document.id}: no field {by!r} to group by; its fields are {has or 'none'}"
-        )
-    return str(value)

@@ -9,10 +9,11 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.inputs import read_stories
+from fabula.cli.inputs import read_stories, reading
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done
 from fabula.cli.progress_bar import progress_bar
+from fabula.jobs.drawing import DrawSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.stories import OpeningSettings, PlotSettings, StorySettings
 
@@ -22,9 +23,34 @@ if TYPE_CHECKING:
 __all__ = ["stories"]
 
 
-@click.group(cls=Group, short_help="Have models write the stories of a study.")
+@click.group(cls=Group, short_help="Draw the stories of a study, or have models write them.")
 def stories() -> None:
-    """Have models write the stories of a study, with the same plot and length."""
+    """Draw the stories of a study from many, or have models write them.
+
+    Models write stories with the same plot and length as those of people.
+    """
+
+
+@stories.command(short_help="Draw some texts of many at random.")
+@texts_argument("sources")
+@settings_options(DrawSettings)
+@json_option
+@settings_options(Reading, "how_to_read")
+def draw(
+    sources: tuple[str, ...], settings: DrawSettings, as_json: bool, how_to_read: Reading
+) -> None:
+    """Draw texts of SOURCES at random, the same number of each group.
+
+    For commands that keep all texts in memory, as `diversity` and `report` do, or pay for each, as
+    `judge` does: SOURCES may have millions of texts, of which only the drawn ones are kept. With
+    the same seed, the same texts are drawn whatever their order.
+    """
+    from fabula.jobs.drawing import draw_stories
+
+    check_outputs([settings.out], map(Path, sources))
+    with reading(sources, "reading", how_to_read) as (documents, _):
+        drawn = draw_stories(documents, settings)
+    print_done(drawn.to_json(), *drawn.lines(), as_json=as_json)
 
 
 @stories.command(short_help="Summarise the plot of each story in a sentence.")

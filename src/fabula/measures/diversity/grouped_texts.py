@@ -33,9 +33,9 @@ _MIN_WORDS = 10
 
 def groups_by(documents: Sequence[Document], field: str) -> list[str]:
     """The group of each text; `(no FIELD)` for texts that lack a field others have."""
-    values = [_fields(document).get(field) for document in documents]
+    values = [document.fields.get(field) for document in documents]
     if all(value is None for value in values):
-        there = [k for k, value in _fields(documents[0]).items() if value is not None]
+        there = [k for k, value in documents[0].fields.items() if value is not None]
         raise InputError(
             f"no text has the field {field!r} to group by; the fields of the first text are "
             f"{', '.join(there) or 'none'}"
@@ -43,12 +43,8 @@ def groups_by(documents: Sequence[Document], field: str) -> list[str]:
     return [f"(no {field})" if value is None else str(value) for value in values]
 
 
-def _fields(document: Document) -> dict[str, object]:
-    return {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
-
-
 def prompt_of(document: Document, field: str) -> str:
-    value = _fields(document).get(field)
+    value = document.fields.get(field)
     if value is None:
         raise InputError(
             f"{document.id}: no field {field!r}; set `prompt` to a field of every text that "

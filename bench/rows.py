@@ -1,11 +1,12 @@
 """Millions of rows of scores through `compare`, many texts through `diversity` and `report --by`.
 
     python bench/rows.py [--rows 10000000] [--texts 100000] [--pages 2000] [--words 60]
-                         [--folder DIR] [--only compare|diversity|report] [--smoke]
+                         [--folder DIR] [--only compare|draw|diversity|report] [--smoke]
 
 Writes the files (0.4 GB for a million rows), runs the commands, and prints the most memory that
 each took and the processor time. `compare` keeps the numbers of a row and no text. `diversity`
 compares texts with each other, so it keeps their words. `report` shows every text on its page.
+Of more texts than those two can hold, `stories draw` draws some, and keeps no others.
 """
 
 from __future__ import annotations
@@ -90,6 +91,12 @@ def compare(folder: Path, n: int, _: int) -> None:
     scores.unlink()
 
 
+def draw(folder: Path, n: int, n_words: int) -> None:
+    how = ("--by", "author", "--each", "1000", "--out", f"{folder}/drawn.jsonl", "--json")
+    base, most, seconds = of_texts(folder, n, n_words, "stories", "draw", *how)
+    said(f"stories draw, {n:,} texts of {n_words} words", base, most, n, seconds)
+
+
 def diversity(folder: Path, n: int, n_words: int) -> None:
     how = ("--by", "author", "--permutations", "99", "--json", "-j", "1")
     base, most, seconds = of_texts(folder, n, n_words, "diversity", *how)
@@ -103,12 +110,12 @@ def report(folder: Path, n: int, n_words: int) -> None:
     said(f"report --by, {n:,} texts of {n_words} words", base, most, n, seconds)
 
 
-def of_texts(folder: Path, n: int, n_words: int, command: str, *how: str) -> tuple[int, int, int]:
+def of_texts(folder: Path, n: int, n_words: int, *words: str) -> tuple[int, int, int]:
     few, texts = folder / "few-texts.jsonl", folder / "texts.jsonl"
     write_texts(few, 40, n_words)
     write_texts(texts, n, n_words)
-    base, _ = measured(command, str(few), *how)
-    return base, *measured(command, str(texts), *how)
+    base, _ = measured(*words, str(few))
+    return base, *measured(*words, str(texts))
 
 
 def said(what: str, base: int, most: int, n: int, seconds: int) -> None:
@@ -123,12 +130,17 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=100_000)
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--words", type=int, default=60, help="of each text")
-    parser.add_argument("--only", choices=["compare", "diversity", "report"])
+    parser.add_argument("--only", choices=["compare", "draw", "diversity", "report"])
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
-    sizes = {compare: options.rows, diversity: options.texts, report: options.pages}
+    sizes = {
+        compare: options.rows,
+        draw: options.rows,
+        diversity: options.texts,
+        report: options.pages,
+    }
     if corpora.SMOKE:
-        sizes = {compare: 2000, diversity: 40}
+        sizes = {compare: 2000, draw: 3000, diversity: 40}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="fabula-rows-") as folder:
         for what, n in sizes.items():
             if options.only in (None, what.__name__):

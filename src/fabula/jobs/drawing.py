@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.tasks.drawing import DrawnTexts
+    from fabula.tasks.random_draw import DrawnTexts
     from fabula.types import Document
 
 __all__ = ["DrawSettings", "Drawn", "draw_stories"]
@@ -49,7 +49,7 @@ class Drawn:
 
     def lines(self) -> list[str]:
         there = self.drawn.n_there
-        total = f"{len(self.drawn.documents):,} of {there.total():,} texts"
+        total = f"{len(self.drawn.documents):,} of {sum(there.values()):,} texts"
         if self.by is None:
             return [total, f"written: {self.out}"]
         listed = sorted(there)[:_N_LISTED]
@@ -65,7 +65,7 @@ class Drawn:
         return {
             "out": str(self.out),
             "n": len(self.drawn.documents),
-            "n_there": self.drawn.n_there.total(),
+            "n_there": sum(self.drawn.n_there.values()),
             "groups": [
                 {"group": group, "n_there": n, "n_drawn": self.drawn.n_drawn[group]}
                 for group, n in sorted(self.drawn.n_there.items())
@@ -77,7 +77,7 @@ class Drawn:
 def draw_stories(documents: Iterable[Document], settings: DrawSettings) -> Drawn:
     """Draw texts from a stream, and write them. Raises `InputError`."""
     from fabula.store import write_rows
-    from fabula.tasks.drawing import draw_texts
+    from fabula.tasks.random_draw import draw_texts
     from fabula.text import check_ids
 
     drawn = draw_texts(documents, settings.n_each, by=settings.by, seed=settings.seed)

@@ -41,6 +41,8 @@ class Cluster:
         # No usage statistics are sent.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        # Work that is lost with its node is done again; Ray would print a traceback for each.
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         try:
             import ray
         except ImportError as error:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -56,7 +57,16 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = begin_session()
         # Nothing is read from the cache of an earlier session: it would hide what is computed now.
         os.environ["FABULA_CACHE"] = str(folder / "cache")
+        _trust_few(folder / "certificates.pem")
         write_programs(folder, Path(fabula.__file__).parents[1].resolve())
+
+
+def _trust_few(path: Path) -> None:
+    """No test speaks TLS, and a client takes tens of milliseconds to read all certificates."""
+    end = "-----END CERTIFICATE-----\n"
+    first, _, _ = Path(certifi.where()).read_text(encoding="utf-8").partition(end)
+    path.write_text(first + end, encoding="utf-8")
+    os.environ["SSL_CERT_FILE"] = str(path)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -90,6 +90,8 @@ class LookupServer:
         self._nobody = httpx.ConnectError
         self._client: httpx.Client = httpx.Client(
             timeout=timeout_s,
+            # For TLS all certificates are read, which takes longer than a look-up.
+            verify=parsed.scheme == "https",
             limits=httpx.Limits(max_connections=n_parallel),
             headers={"User-Agent": "fabula (measures creative writing)", **headers},
         )

@@ -47,6 +47,8 @@ _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _WORD = re.compile(r"\w+")
+_MAX_SLIPS = 2
+"""A word that occurs more often is meant."""
 _OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 
@@ -108,7 +110,7 @@ def _is_misspelling(
     first = sentence.words[0].start if sentence.words else 0
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
-    if is_clipped or _n_times(read, counts, read.text[start:end]) > 2:
+    if is_clipped or _is_frequent(read, counts, read.text[start:end]):
         return False
     if re.search("['’]", read.text[start:end]) or _is_foreign(sentence, fault):
         return False
@@ -126,11 +128,13 @@ def _is_misspelling(
     return max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
 
 
-def _n_times(read: ReadText, counts: Mapping[str, int], word: str) -> int:
-    """How often a word occurs in the text. counts: of all runs of letters and digits."""
+def _is_frequent(read: ReadText, counts: Mapping[str, int], word: str) -> bool:
+    """Whether a word occurs more than twice. counts: of all runs of letters and digits."""
     if _WORD.fullmatch(word):
-        return counts.get(word, 0)
-    return len(re.findall(rf"\b{re.escape(word)}\b", read.text))
+        return counts.get(word, 0) > _MAX_SLIPS
+    # Searching for the characters is fast, and finds at least as many.
+    is_possible = read.text.count(word) > _MAX_SLIPS
+    return is_possible and len(re.findall(rf"\b{re.escape(word)}\b", read.text)) > _MAX_SLIPS
 
 
 def _is_error(sentence: ReadSentence, fault: Fault) -> bool:

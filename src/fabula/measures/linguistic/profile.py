@@ -18,7 +18,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from fabula.measures.linguistic.continuation_metrics import alone
+from fabula.measures.linguistic.continuation_metrics import alone_each
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -250,7 +250,7 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     if not spoken:
         return _nothing(tools, document, "no_words")
     sentences = tuple(_sentences(text, spans, parsed))
-    each = [alone(tools, part) for part in spoken]
+    each = list(alone_each(tools, spoken))
     values, missing = _values(tools, spoken, sentences, each)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
     return Profile(

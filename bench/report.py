@@ -74,6 +74,7 @@ def main() -> None:
                 again.append(single(folder, books, longest, left_out))
             report(f"{what}: cold, a whole process", cold)
             report(f"{what}: again, a whole process", again)
+            forget()
             for where, took in on_the_desk(books, longest, left_out, given.runs).items():
                 report(f"{what}: warm, on the desk, more at {where}", took)
         left_out = WAYS["without fluency"]
@@ -197,7 +198,6 @@ def on_the_desk(
 ) -> dict[str, list[Seconds]]:
     """Drafts of a text that was read before, by where a paragraph was added."""
     plan = ReportSettings(references=(str(books),), without=left_out)
-    forget()
     took: dict[str, list[Seconds]] = {where: [] for where in CHANGES}
     with Reviewer(plan) as reviewer:
         reviewer.run([Document("d", text)])

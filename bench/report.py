@@ -2,6 +2,7 @@
 
     python bench/report.py [--stories FILE.json] [--reference BOOKS...] [--n 100] [--runs 5]
                            [--smoke]
+    python bench/report.py --book [--title "Great Expectations"] [--runs 3] [--smoke]
 
 Cold is a whole process, as a user starts it for a text that was never read; again is the same for
 the same text; warm is the next draft on a desk that is open, with a sentence more at its end, in
@@ -9,6 +10,10 @@ the middle or at the beginning. As it is without options, which asks no hosted m
 story with the small model that ships, and without that too. Seconds by the clock, and in brackets
 those of processors, which other work disturbs less. Against the public-domain books of
 ../shared/data; single runs of all are estimated from a few.
+
+`--book` measures one novel of those, up to 100,000 words, against the others, without fluency: a
+whole process for the first time, for the same text and for the next draft, with a sentence more in
+the middle; the same on a desk; and the memory and the page of the first.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -27,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import corpora
+from fabula.cached_results import CachedResults
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.reference import Reference
@@ -35,6 +41,7 @@ from fabula.types import Document, Part
 
 DATA = corpora.SHARED
 WAYS: dict[str, tuple[Part, ...]] = {"as it is": (), "without fluency": ("fluency",)}
+BOOK_WORDS = 100_000
 CHANGES = {"the end": 1.0, "the middle": 0.5, "the beginning": 0.0}
 
 
@@ -43,11 +50,17 @@ def main() -> None:
     parser.add_argument("--stories", type=Path, default=DATA / "ttcw" / "ttcw_short_stories.json")
     parser.add_argument("--reference", type=Path, default=DATA / "reference")
     parser.add_argument("--n", type=int, default=corpora.sized(100, 2))
-    parser.add_argument("--runs", type=int, default=corpora.sized(5, 1), help="of each kind")
+    parser.add_argument("--runs", type=int, help="of each kind; 5, or 3 of a book")
+    parser.add_argument("--book", action="store_true", help="measure a book")
+    parser.add_argument("--title", default="Great Expectations", help="of the book")
     given = parser.parse_args()
+    given.runs = given.runs or corpora.sized(3 if given.book else 5, 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["FABULA_CACHE"] = str(folder / "cache")
+        if given.book:
+            measure_book(folder, given.title, given.runs)
+            return
         books = folder / "books.ref"
         Reference.build(read_documents([str(given.reference)]), books).close()
         texts = stories(given.stories, given.n)
@@ -61,6 +74,7 @@ def main() -> None:
                 again.append(single(folder, books, longest, left_out))
             report(f"{what}: cold, a whole process", cold)
             report(f"{what}: again, a whole process", again)
+            forget()
             for where, took in on_the_desk(books, longest, left_out, given.runs).items():
                 report(f"{what}: warm, on the desk, more at {where}", took)
         left_out = WAYS["without fluency"]
@@ -94,8 +108,60 @@ def timed(work: Callable[[], object]) -> Seconds:
 
 def forget() -> None:
     """Remove what was computed of earlier texts; that the reference is whole stays known."""
-    for folder in Path(os.environ["FABULA_CACHE"]).glob("surprisal-*"):
-        shutil.rmtree(folder)
+    CachedResults().path.unlink(missing_ok=True)
+
+
+def measure_book(folder: Path, title: str, n_runs: int) -> None:
+    """How long reports of a book and of its next draft take, in a new process and on a desk."""
+    novels = list(read_documents([str(DATA / "reference" / "gutenberg_novels.jsonl.gz")]))
+    own = novels[:3] if corpora.SMOKE else [n for n in novels if n.meta.get("book") == title]
+    books = folder / "books.ref"
+    reference = Reference.build([one for one in novels if one not in own], books)
+    reference.close()
+    draft, n_chapters = book_of(own)
+    print(f"{title}: {len(draft.split()):,} words in {n_chapters} chapters, against "
+          f"{reference.n_words:,} words, without fluency")  # fmt: skip
+    left_out = WAYS["without fluency"]
+    took: dict[str, list[Seconds]] = {"the first time": [], "again": [], "the next draft": []}
+    # That the reference is whole is known from an earlier report.
+    single(folder, books, draft[:1000], left_out)
+    for k in range(n_runs):
+        forget()
+        texts = (draft, draft, with_more(draft, 0.5, k))
+        for what, text in zip(took, texts, strict=True):
+            took[what].append(single(folder, books, text, left_out))
+    for what, seconds in took.items():
+        report(f"{what}, a whole process", seconds)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    page = (folder / "page.html").stat().st_size / 1e6
+    first, later = (statistics.median(one.clock for one in took[what]) for what in
+                    ("the first time", "the next draft"))  # fmt: skip
+    print(f"  the first time, seconds {corpora.beside(first, 90)}")
+    print(f"  the next draft, seconds {corpora.beside(later, 5)}")
+    print(f"  memory {peak:.2f} GB {corpora.beside(peak, 1.5)}")
+    print(f"  page {page:.2f} MB {corpora.beside(page, 3)}")
+    on_desk = on_the_desk(books, draft, left_out, n_runs)
+    for where, seconds in on_desk.items():
+        report(f"the next draft on the desk, more at {where}", seconds)
+
+
+def book_of(rows: list[Document]) -> tuple[str, int]:
+    """Chapters under their headings, until there are enough words; and how many."""
+    chapters: list[str] = []
+    n_words = 0
+    for row in rows:
+        if n_words < BOOK_WORDS:
+            chapters.append(f"{row.meta.get('section', row.title)}\n\n{row.text}")
+            n_words += len(row.text.split())
+    return "\n\n".join(chapters), len(chapters)
+
+
+def with_more(text: str, share: float, k: int) -> str:
+    """A text with a paragraph more, after this share of its paragraphs."""
+    paragraphs = text.split("\n\n")
+    n = round(share * len(paragraphs))
+    more = f"It was the {k + 1}th version, and she said so."
+    return "\n\n".join([*paragraphs[:n], more, *paragraphs[n:]])
 
 
 def report(what: str, took: list[Seconds]) -> None:
@@ -132,16 +198,12 @@ def on_the_desk(
 ) -> dict[str, list[Seconds]]:
     """Drafts of a text that was read before, by where a paragraph was added."""
     plan = ReportSettings(references=(str(books),), without=left_out)
-    paragraphs = text.split("\n\n")
-    forget()
     took: dict[str, list[Seconds]] = {where: [] for where in CHANGES}
     with Reviewer(plan) as reviewer:
         reviewer.run([Document("d", text)])
         for k in range(n_runs):
             for where, share in CHANGES.items():
-                n = round(share * len(paragraphs))
-                more = f"It was the {k + 1}th version, and she said so."
-                draft = Document("d", "\n\n".join([*paragraphs[:n], more, *paragraphs[n:]]))
+                draft = Document("d", with_more(text, share, k))
                 took[where].append(timed(partial(reviewer.run, [draft])))
     return took
 

@@ -16,6 +16,8 @@ FLOORS = {
     "types": 1, "control_characters": 1, "kernels": 1, "settings": 1, "child": 1,
     # On the stairs: what versions of files are, for the store and all above it.
     "formats": 1.5,
+    # For `text` and all above it: what was computed earlier.
+    "cached_results": 1.7,
     "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2, "workers": 2,
     "frames": 2, "cluster": 2, "instruments": 2,
     # On the stairs: it keeps rows in a store's file, for models and all above them.

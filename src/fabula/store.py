@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from fabula.cached_results import cache_folder
 from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
 from fabula.formats import ROWS
 from fabula.types import Measurement, Span
@@ -392,11 +393,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def cache_folder() -> Path:
-    """The user's cache folder; the environment variable FABULA_CACHE overrides it."""
-    from platformdirs import user_cache_path
-
-    given = os.environ.get("FABULA_CACHE")
-    return Path(given) if given else user_cache_path("fabula")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ import pytest
 from tests.cli.test_judging_cli import fabula
 from tests.exit_codes import REFUSED
 
+from fabula.cached_results import CachedResults
 from fabula.cli.commands.report import report
 from fabula.types import PARTS
 
@@ -71,3 +74,41 @@ def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
     said = fabula(*given, code=REFUSED, cwd=folder)
     assert "t.tex: was not written by Fabula" in said
     assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=REFUSED, cwd=folder)
+
+
+def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
+    folder: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what changed is measured; what is kept from the first draft changes no number."""
+    chapters = [
+        f"Chapter {k}\n\n{path.read_text(encoding='utf-8').partition(chr(10))[2].strip()}"
+        for k, path in enumerate(sorted((examples / "library").iterdir()), 1)
+    ]
+    paragraphs = "\n\n".join(chapters).split("\n\n")
+    n = len(paragraphs) // 2
+    paragraphs[n - 1] += (
+        " Then Mr. Arkwright said nothing, said Mr. Arkwright, and recieved nothing."
+    )
+    changed = [
+        *paragraphs[:n],
+        "It was the best of times. “Mr. Arkwrigth recieved me.”",
+        *paragraphs[n:],
+    ]
+
+    def reported(draft: list[str], cache: str) -> tuple[str, int]:
+        """What is printed, and how many results are kept afterwards."""
+        monkeypatch.setenv("FABULA_CACHE", str(tmp_path / cache))
+        (tmp_path / "draft.txt").write_text("\n\n".join(draft), encoding="utf-8")
+        said = fabula("report", "draft.txt", "--reference", str(folder / "books.ref"),
+                      "--without", "fluency", "--json", cwd=tmp_path)  # fmt: skip
+        with closing(sqlite3.connect(CachedResults().path)) as rows:
+            ((n_kept,),) = rows.execute("SELECT COUNT(*) FROM results")
+        return said, n_kept
+
+    first, n_first = reported(paragraphs, "warm")
+    again, n_again = reported(paragraphs, "warm")
+    assert (again, n_again) == (first, n_first)
+    warm, n_warm = reported(changed, "warm")
+    cold, n_cold = reported(changed, "cold")
+    assert warm == cold != first
+    assert 0 < n_warm - n_first < n_cold / 10

@@ -331,20 +331,18 @@ def _repetition(
     """Runs of words shared by two chapters, the longest and most frequent first, and a flag for
     each word of the text: bool, shape (n_words,)."""
     words = located.words
-    of_chapter: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for k, (first, last) in enumerate(ranges):
-        for i in range(first, last - _RUN + 1):
-            of_chapter[tuple(words[i : i + _RUN])].add(k)
+    grams = list(zip(*(words[k:] for k in range(_RUN)), strict=False))
+    shared = _in_several(grams, ranges)
     flags = np.zeros(len(words), bool)
     runs: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for k, (first, last) in enumerate(ranges):
         i = first
         while i <= last - _RUN:
-            if len(of_chapter[tuple(words[i : i + _RUN])]) < 2:
+            if grams[i] not in shared:
                 i += 1
                 continue
             j = i
-            while j + 1 <= last - _RUN and len(of_chapter[tuple(words[j + 1 : j + 1 + _RUN])]) > 1:
+            while j + 1 <= last - _RUN and grams[j + 1] in shared:
                 j += 1
             end = j + _RUN
             flags[i:end] = True
@@ -361,6 +359,17 @@ def _repetition(
         found.append(Repeated(" ".join(text[slice(*spots[0])].split()), len(run), inside, spots))
     found.sort(key=lambda one: (-one.n_words * (len(one.places) - 1), one.places))
     return found[:_MAX_REPEATED], flags
+
+
+def _in_several(grams: Sequence[tuple[str, ...]], ranges: Sequence[Place]) -> set[tuple[str, ...]]:
+    """The runs of `_RUN` words that occur in two or more of the ranges of words."""
+    home: dict[tuple[str, ...], int] = {}
+    return {
+        gram
+        for k, (first, last) in enumerate(ranges)
+        for gram in grams[first : max(first, last - _RUN + 1)]
+        if home.setdefault(gram, k) != k
+    }
 
 
 class BookInstrument:

@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary
 import regex
 
 from fabula.text.marks import word_set
-from fabula.text.memo import Memo
+from fabula.text.memo import Kept, Memo
+from fabula.text.pipeline import pipeline_name
 from fabula.text.sentences import encodable, paragraph_spans
 
 __all__ = ["CAST_RULES", "Person", "cast_of"]
@@ -143,7 +144,9 @@ def _asked(
     parts = [encodable(" ".join(text[slice(*spans[k])].split())) for k in sorted(chosen)]
     named: Counter[str] = Counter()
     asked: Counter[str] = Counter()
-    memo = _PEOPLE.setdefault(nlp, Memo(_REMEMBERED_CHARS))
+    if (memo := _PEOPLE.get(nlp)) is None:
+        kept = Kept(f"people 1|{pipeline_name(nlp)}", sorted, lambda _, places: frozenset(places))
+        memo = _PEOPLE[nlp] = Memo(_REMEMBERED_CHARS, kept)
     found_in = memo.each(parts, lambda new: _people_in(new, nlp), _BATCH)
     for part, people in zip(parts, found_in, strict=True):
         for match in _WORD.finditer(part):

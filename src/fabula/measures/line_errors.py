@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from fabula.measures.line_read import LineNote, ReadSentence, ReadText, note_of
 from fabula.measures.linguistic.grammar import Fault
@@ -45,6 +46,9 @@ _DIALECT = re.compile(
 _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
+_WORD = re.compile(r"\w+")
+_MAX_SLIPS = 2
+"""A word that occurs more often is meant."""
 _OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 
@@ -52,10 +56,11 @@ _NEVER_TWICE = word_set("the a an of and")
 def errors(read: ReadText) -> Iterator[LineNote]:
     """A note for each error that is likely to be one."""
     is_dialect = _is_in_dialect(read)
+    counts = Counter(_WORD.findall(read.text))
     for sentence in read.sentences:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
-            if fault.is_spelling and not _is_misspelling(read, sentence, fault):
+            if fault.is_spelling and not _is_misspelling(read, counts, sentence, fault):
                 continue
             if not fault.is_spelling and (is_dialect or not _is_error(sentence, fault)):
                 continue
@@ -91,7 +96,9 @@ def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
     return is_old and any(token.lower in _OF_THOU for token in sentence.tokens)
 
 
-def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
+def _is_misspelling(
+    read: ReadText, counts: Mapping[str, int], sentence: ReadSentence, fault: Fault
+) -> bool:
     """Whether an unknown word is probably a misspelling, and not rare, coined or a name.
 
     It is if a word of fifty times its frequency is one letter away. Parts of compounds, single
@@ -103,7 +110,7 @@ def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> boo
     first = sentence.words[0].start if sentence.words else 0
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
-    if is_clipped or len(re.findall(rf"\b{re.escape(read.text[start:end])}\b", read.text)) > 2:
+    if is_clipped or _is_frequent(read, counts, read.text[start:end]):
         return False
     if re.search("['’]", read.text[start:end]) or _is_foreign(sentence, fault):
         return False
@@ -119,6 +126,15 @@ def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> boo
         and (len(word) >= _MIN_MISSPELT or sorted(word) == sorted(one.lower()))
     ]
     return max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
+
+
+def _is_frequent(read: ReadText, counts: Mapping[str, int], word: str) -> bool:
+    """Whether a word occurs more than twice. counts: of all runs of letters and digits."""
+    if _WORD.fullmatch(word):
+        return counts.get(word, 0) > _MAX_SLIPS
+    # Searching for the characters is fast, and finds at least as many.
+    is_possible = read.text.count(word) > _MAX_SLIPS
+    return is_possible and len(re.findall(rf"\b{re.escape(word)}\b", read.text)) > _MAX_SLIPS
 
 
 def _is_error(sentence: ReadSentence, fault: Fault) -> bool:

@@ -15,7 +15,7 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from statistics import median
@@ -40,9 +40,9 @@ from fabula.measures.line_slips import (
     tense_slips,
     viewpoint_slips,
 )
-from fabula.measures.linguistic.grammar import Checker, faults_in
+from fabula.measures.linguistic.grammar import Checker, Fault, faults_each
 from fabula.measures.linguistic.lexis import Frequencies
-from fabula.measures.linguistic.parsing import Parser, Token
+from fabula.measures.linguistic.parsing import Parsed, Parser, Token
 from fabula.measures.stock_phrases import STOCK_PHRASES
 from fabula.text import count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
@@ -255,13 +255,15 @@ class LineReader:
         spans = sentence_spans(text, self._nlp)
         speech = speech_spans(text)
         sentences = []
-        parsed = self._parser.parse(plain[start:end] for start, end in spans)
-        for (start, end), part in zip(spans, parsed, strict=True):
-            faults = () if self._checker is None else tuple(faults_in(self._checker, part))
+        parsed = list(self._parser.parse(plain[start:end] for start, end in spans))
+        for (start, end), part, faults in zip(spans, parsed, self._faults(parsed), strict=True):
             spoken = flags_within([start + token.start for token in part.tokens], speech)
             sentences.append(ReadSentence(start, end, part.tokens, faults, tuple(spoken)))
         n_words = sum(len(one.words) for one in sentences)
         return ReadText(text, tuple(sentences), self._frequencies, n_words)
+
+    def _faults(self, parsed: Sequence[Parsed]) -> Iterable[tuple[Fault, ...]]:
+        return [()] * len(parsed) if self._checker is None else faults_each(self._checker, parsed)
 
 
 def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
@@ -484,15 +486,18 @@ def _passives(read: ReadText) -> Iterator[LineNote]:
 
 
 def _stock(read: ReadText) -> Iterator[LineNote]:
-    for found in _stock_pattern().finditer(read.text):
+    plain = " ".join(read.text.casefold().replace("’", "'").split())
+    # Looking for each phrase first is fast, and a text has few of them.
+    phrases = tuple(one for one in STOCK_PHRASES if one in plain)
+    for found in _pattern_of(phrases).finditer(read.text) if phrases else ():
         phrase = " ".join(found[0].split())
         yield note_of("stock", found.span(), f"“{phrase}” is a stock phrase.")
 
 
-@functools.cache
-def _stock_pattern() -> re.Pattern[str]:
-    phrases = sorted(STOCK_PHRASES, key=len, reverse=True)
-    parts = (r"\s+".join(map(re.escape, one.split())).replace("'", "['’]") for one in phrases)
+@functools.lru_cache(64)
+def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    parts = (r"\s+".join(map(re.escape, one.split())).replace("'", "['’]") for one in longest_first)
     return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
 
 

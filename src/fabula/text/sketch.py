@@ -16,6 +16,7 @@ The same text has the same sketch everywhere.
 from __future__ import annotations
 
 import base64
+import functools
 import re
 import zlib
 from collections.abc import Mapping
@@ -92,6 +93,7 @@ class Sketch:
             return None
 
 
+@functools.lru_cache(8)
 def sketch_of(text: str) -> Sketch:
     """The sketch of a text. Takes time and memory in proportion to its length."""
     words = _settings.words(text)

@@ -22,6 +22,7 @@ Unmarked speech (plays, some novels) is not detected.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -171,8 +172,8 @@ def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, i
 
 def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[bool]:
     """Whether each character position is in a span; spans are in order and disjoint."""
-    starts = [start for start, _ in spans]
-    found = ((place, bisect_right(starts, place) - 1) for place in places)
+    # Compared as pairs, so that the starts need not be copied for each sentence of a book.
+    found = ((place, bisect_right(spans, (place, math.inf)) - 1) for place in places)
     return [k >= 0 and place < spans[k][1] for place, k in found]
 
 

@@ -112,6 +112,7 @@ class TextSettings:
         return list(map(_normal_forms(self.case).__getitem__, words))
 
 
+@functools.lru_cache(8)
 def count_words(text: str) -> int:
     """The length of a text in words, wherever a page, a table or a limit states it.
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,13 @@ import pytest
 
 from fabula.errors import ModelError
 from fabula.measures.linguistic.metrics import TextTools
-from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, profile_text, profile_texts
+from fabula.measures.linguistic.profile import (
+    PROFILE_METRICS,
+    Profile,
+    _occurring_again,
+    profile_text,
+    profile_texts,
+)
 from fabula.reasons import explain
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document
@@ -149,3 +157,19 @@ def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], exampl
     one, two = (list(profile_texts(texts, "none", n_jobs=n)) for n in (1, 2))
     assert [p.to_row() for p in one] == [p.to_row() for p in two]
     assert [p.document.id for p in one] == [text.id for text in texts]
+
+
+def test_phrases_occur_again_as_often_as_by_counting_all() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        sentences = [
+            tuple(rng.choices("abc", k=rng.randrange(25))) for _ in range(rng.randrange(8))
+        ]
+        counts = Counter(
+            words[k : k + n]
+            for words in sentences
+            for n in range(3, 13)
+            for k in range(len(words) - n + 1)
+        )
+        expected = {phrase: count for phrase, count in counts.items() if count > 1}
+        assert _occurring_again(sentences) == expected

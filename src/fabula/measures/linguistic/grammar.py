@@ -11,16 +11,18 @@ import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.memo import Kept, Memo
 
 __all__ = [
     "Checker",
     "Fault",
     "Harper",
     "LanguageTool",
-    "faults_in",
+    "faults_each",
     "open_checker",
     "share_correct",
 ]
@@ -114,8 +116,9 @@ _OF_SPELLING = frozenset(("Spelling", "Typo"))
 _LANGUAGETOOL = "http://localhost:8081"
 """Default address of its server."""
 _TIMEOUT_S = 60
-_REMEMBERED = 20_000
-"""The sentences of two drafts of a novel."""
+_REMEMBERED_CHARS = 2_000_000
+"""The sentences of two drafts of a novel, with the places of names and verbs in them."""
+_BATCH = 256
 # LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
@@ -171,8 +174,17 @@ class Harper:
                 "grammar needs harper-py; run: pip install 'fabula[nlp]', or choose `grammar` none"
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
-        self._american = _linter(harper.Dialect.AMERICAN)
-        self._british = _linter(harper.Dialect.BRITISH)
+        self._dialects = harper.Dialect
+
+    @functools.cached_property
+    def _american(self) -> Any:
+        """Opened for the first new text: it takes a third of a second."""
+        return _linter(self._dialects.AMERICAN)
+
+    @functools.cached_property
+    def _british(self) -> Any:
+        """Opened for the first unknown word."""
+        return _linter(self._dialects.BRITISH)
 
     def faults(
         self,
@@ -319,21 +331,49 @@ def open_checker(name: str) -> Checker | None:
     )
 
 
-def faults_in(checker: Checker, parsed: Parsed) -> list[Fault]:
-    """The errors of a parsed text: names are never misspelt, and past tense is known."""
+def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fault, ...]]:
+    """The errors of each parsed text, in order: names are never misspelt, and past tense is known.
+
+    Cached, also on disk: profile and line notes check the same sentences, and so does the next
+    draft.
+    """
+    if (memo := _FAULTS.get(checker)) is None:
+        memo = _FAULTS[checker] = Memo(_REMEMBERED_CHARS, _kept_faults(checker))
+    pieces = map(_piece_of, parsed)
+    return memo.each(pieces, lambda new: [_checked(checker, one) for one in new], _BATCH)
+
+
+_FAULTS: WeakKeyDictionary[Checker, Memo[tuple[Fault, ...]]] = WeakKeyDictionary()
+"""By checker, the errors of sentences, each given as by `_piece_of`."""
+
+
+def _kept_faults(checker: Checker) -> Kept[tuple[Fault, ...]] | None:
+    """None for a server, whose configuration is not known."""
+    if not isinstance(checker, Harper):
+        return None
+    return Kept(
+        f"faults 1|{checker.name}",
+        lambda faults: [
+            (fault.place, fault.message, fault.is_spelling, fault.suggestions) for fault in faults
+        ],
+        lambda _, rows: tuple(
+            Fault((start, end), message, bool(is_spelling), tuple(suggestions))
+            for (start, end), message, is_spelling, suggestions in rows
+        ),
+    )
+
+
+def _piece_of(parsed: Parsed) -> str:
+    """What determines the errors of a text: the places of its names and of its verbs in the past
+    tense, as JSON on a line, and its characters."""
     names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
     past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
-    return list(_faults(checker, parsed.text, tuple(names), tuple(past)))
+    return f"{json.dumps([names, past])}\n{parsed.text}"
 
 
-@functools.lru_cache(_REMEMBERED)
-def _faults(
-    checker: Checker,
-    text: str,
-    names: tuple[tuple[int, int], ...],
-    past: tuple[tuple[int, int], ...],
-) -> tuple[Fault, ...]:
-    """Cached: profile and line notes check the same sentences, and so does the next draft."""
+def _checked(checker: Checker, piece: str) -> tuple[Fault, ...]:
+    places, _, text = piece.partition("\n")
+    names, past = json.loads(places)
     return tuple(checker.faults(text, names, past))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.text.memo import Memo
-from fabula.text.pipeline import load_pipeline, pipeline_parts
+from fabula.text.memo import Kept, Memo
+from fabula.text.pipeline import load_pipeline, pipeline_name, pipeline_parts
 from fabula.text.sentences import encodable
 
 __all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_word_tokens"]
@@ -124,10 +124,11 @@ class Parser:
         self._units = vectors.data / np.where(norms == 0, 1, norms)
         self._has_length = norms[:, 0] > 0
         self._row = functools.lru_cache(1 << 18)(self._find_row)
-        self._known: Memo[Parsed] = Memo(_REMEMBERED_CHARS)
+        name = f"parse 1|{pipeline_name(self._nlp)}"
+        self._known = Memo(_REMEMBERED_CHARS, Kept(name, _to_json, self._from_json))
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
-        """Parse each text, in order; recently parsed texts are cached."""
+        """Parse each text, in order; texts that were parsed before are cached, also on disk."""
         return self._known.each(map(encodable, texts), self._parse, _BATCH)
 
     def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
@@ -144,16 +145,42 @@ class Parser:
 
     def _parsed(self, doc: Any) -> Parsed:
         tokens, places = _tokens(doc)
-        rows = [self._row(token.text) for token in tokens if token.pos in CONTENT]
-        known = [row for row in rows if row >= 0]
+        return self._of_tokens(
+            doc.text,
+            tokens,
+            _sentence_starts(doc, places),
+            _noun_phrases(doc, places),
+            tuple(_verb_phrase_words(tokens)),
+        )
+
+    def _from_json(self, text: str, given: Any) -> Parsed:
+        """The parse of a text from what `_to_json` made of it."""
+        columns, starts, nouns, verbs = given
+        tokens = tuple(
+            _token(text[start : start + n], start, pos, tag, dep, head)
+            for start, n, pos, tag, dep, head in zip(*columns, strict=True)
+        )
+        phrases = tuple(Phrase(*phrase) for phrase in nouns)
+        return self._of_tokens(text, tokens, tuple(starts), phrases, tuple(verbs))
+
+    def _of_tokens(
+        self,
+        text: str,
+        tokens: tuple[Token, ...],
+        sentence_starts: tuple[int, ...],
+        noun_phrases: tuple[Phrase, ...],
+        verb_phrase_words: tuple[int, ...],
+    ) -> Parsed:
+        content = [token for token in tokens if token.pos in CONTENT]
+        known = [row for token in content if (row := self._row(token.text)) >= 0]
         return Parsed(
-            text=doc.text,
+            text=text,
             tokens=tokens,
-            sentence_starts=_sentence_starts(doc, places),
-            noun_phrases=_noun_phrases(doc, places),
-            verb_phrase_words=tuple(_verb_phrase_words(tokens)),
+            sentence_starts=sentence_starts,
+            noun_phrases=noun_phrases,
+            verb_phrase_words=verb_phrase_words,
             words=tuple(token.lower for token in tokens if token.is_word),
-            content=tuple(token.lower for token in tokens if token.pos in CONTENT),
+            content=tuple(token.lower for token in content),
             n_vectors=len(known),
             vector_sum=self._units[known].sum(axis=0, dtype=np.float64),
         )
@@ -183,19 +210,43 @@ def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
     for k, token in enumerate(kept):
         places[token.i] = k
     tokens = tuple(
-        Token(
-            text=token.text,
-            pos=token.pos_,
-            tag=token.tag_,
-            dep=token.dep_,
-            head=places[token.head.i] if places[token.head.i] >= 0 else k,
-            is_word=_is_word(token.text),
-            start=token.idx,
-            lower=token.text.lower().replace("’", "'"),
+        _token(
+            token.text,
+            token.idx,
+            token.pos_,
+            token.tag_,
+            token.dep_,
+            places[token.head.i] if places[token.head.i] >= 0 else k,
         )
         for k, token in enumerate(kept)
     )
     return tokens, places
+
+
+def _token(text: str, start: int, pos: str, tag: str, dep: str, head: int) -> Token:
+    is_word, lower = _form(text)
+    return Token(text, pos, tag, dep, head, is_word, start, lower)
+
+
+@functools.lru_cache(1 << 16)
+def _form(text: str) -> tuple[bool, str]:
+    return _is_word(text), text.lower().replace("’", "'")
+
+
+def _to_json(parsed: Parsed) -> list[Any]:
+    """What the pipeline found in a text, without its characters: columns of its tokens, and where
+    sentences and phrases are."""
+    tokens = parsed.tokens
+    columns = [
+        [token.start for token in tokens],
+        [len(token.text) for token in tokens],
+        [token.pos for token in tokens],
+        [token.tag for token in tokens],
+        [token.dep for token in tokens],
+        [token.head for token in tokens],
+    ]
+    nouns = [(phrase.start, phrase.end, phrase.root) for phrase in parsed.noun_phrases]
+    return [columns, parsed.sentence_starts, nouns, parsed.verb_phrase_words]
 
 
 def _sentence_starts(doc: Any, places: Sequence[int]) -> tuple[int, ...]:

@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
-from fabula.measures.linguistic.continuation_metrics import alone
+from fabula.measures.linguistic.continuation_metrics import alone_each
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -249,7 +250,7 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     if not spoken:
         return _nothing(tools, document, "no_words")
     sentences = tuple(_sentences(text, spans, parsed))
-    each = [alone(tools, part) for part in spoken]
+    each = list(alone_each(tools, spoken))
     values, missing = _values(tools, spoken, sentences, each)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
     return Profile(
@@ -394,11 +395,7 @@ def _repeated_share(parsed: Sequence[Parsed]) -> int:
 
 def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
     """Repeated phrases, none part of a longer one that occurs as often."""
-    counts = Counter[tuple[str, ...]]()
-    for part in parsed:
-        for n in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
-            counts.update(part.words[k : k + n] for k in range(len(part.words) - n + 1))
-    again = {phrase: n for phrase, n in counts.items() if n > 1}
+    again = _occurring_again([part.words for part in parsed])
     inner = {
         piece
         for phrase, n in again.items()
@@ -416,6 +413,25 @@ def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
             shown.append(Repeated(" ".join(phrase), n))
             taken |= pieces
     return shown
+
+
+def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """How often each phrase occurs that does so more than once, in one sentence or several."""
+    again: dict[tuple[str, ...], int] = {}
+    starts = [list(range(len(words) - _MIN_REPEATED + 1)) for words in sentences]
+    for n in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
+        counts = Counter(
+            words[k : k + n] for words, own in zip(sentences, starts, strict=True) for k in own
+        )
+        again |= {phrase: count for phrase, count in counts.items() if count > 1}
+        # A longer phrase occurs again only if both the words without its last and those without
+        # its first do.
+        kept = [
+            [k for k in own if words[k : k + n] in again]
+            for words, own in zip(sentences, starts, strict=True)
+        ]
+        starts = [[k for k, after in pairwise(own) if after == k + 1] for own in kept]
+    return again
 
 
 def _rarest(tools: TextTools, parsed: Sequence[Parsed]) -> list[str]:

@@ -1,0 +1,150 @@
+"""Results that were computed before, in the user's cache folder: one SQLite file.
+
+A result is found by its key, which is all that determines it: the version of Fabula, the tool, and
+the piece of text or its tokens. The file holds hashes of keys, and results enciphered with what
+only the key gives, so nothing can be read from it without the text. Whatever goes wrong with the
+file costs time only: results are computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["CachedResults", "cache_folder"]
+
+_FILE = "results-1.sqlite3"
+_MAX_BYTES = 256_000_000
+"""About twenty novels, or four thousand windows of surprisals with as many stories. Beyond it, a
+quarter is removed: the results that were not used for longest."""
+_BATCH = 500
+"""SQLite limits the number of parameters of a statement."""
+_BUSY_S = 5
+_DAY_S = 24 * 3600
+_ID_BYTES, _CHECK_BYTES = 16, 8
+
+
+def cache_folder() -> Path:
+    """The user's cache folder; the environment variable FABULA_CACHE overrides it."""
+    from platformdirs import user_cache_path
+
+    given = os.environ.get("FABULA_CACHE")
+    return Path(given) if given else user_cache_path("fabula")
+
+
+class CachedResults:
+    """Results by key, in a file that processes share; the default is in the cache folder."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    @property
+    def path(self) -> Path:
+        return self._path or cache_folder() / _FILE
+
+    def find(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The result of each key; None if it is not there, or damaged."""
+        if not self.path.exists():
+            return [None] * len(keys)
+        ids = [_id_of(key) for key in keys]
+        found: dict[bytes, bytes] = {}
+        with _ignoring_errors(self.path), _opened(self.path) as rows:
+            for at in range(0, len(ids), _BATCH):
+                found |= _rows_of(rows, ids[at : at + _BATCH])
+        return [
+            _unsealed(key, found[id_]) if id_ in found else None
+            for key, id_ in zip(keys, ids, strict=True)
+        ]
+
+    def keep(self, results: Mapping[bytes, bytes]) -> None:
+        """Add results, or replace them."""
+        new = [(_id_of(key), _sealed(key, data), _today()) for key, data in results.items()]
+        with _ignoring_errors(self.path), _opened(self.path) as rows:
+            rows.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", new)
+            _prune(rows)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on the file, which is created if it does not exist."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Readable by its owner only, and so are the files that SQLite puts beside it.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Opened each time, so that no connection is shared by threads or forked processes.
+    with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as rows, rows:
+        # A power failure may damage the file, which is noticed.
+        rows.execute("PRAGMA synchronous = OFF")
+        rows.execute(
+            "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, sealed BLOB, used INTEGER)"
+        )
+        yield rows
+
+
+@contextlib.contextmanager
+def _ignoring_errors(path: Path) -> Iterator[None]:
+    """End silently at an error; a damaged file is removed."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError):
+        # A full disk, a folder that cannot be written, a file that others keep busy.
+        return
+    except sqlite3.DatabaseError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _rows_of(rows: sqlite3.Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """What is stored under these ids, which are marked as used today."""
+    where = f"id IN ({','.join('?' * len(ids))})"
+    query = f"SELECT id, sealed, used FROM results WHERE {where}"
+    found = rows.execute(query, ids).fetchall()
+    today = _today()
+    old = [(today, id_) for id_, _, used in found if used < today]
+    rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
+    return {id_: sealed for id_, sealed, _ in found}
+
+
+def _prune(rows: sqlite3.Connection) -> None:
+    (n_pages,), (n_free,), (page_bytes,) = (
+        rows.execute(f"PRAGMA {name}").fetchone()
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    if (n_pages - n_free) * page_bytes > _MAX_BYTES:
+        rows.execute(
+            "DELETE FROM results WHERE rowid IN (SELECT rowid FROM results ORDER BY used, rowid "
+            "LIMIT (SELECT COUNT(*) / 4 FROM results))"
+        )
+
+
+def _today() -> int:
+    return int(time.time()) // _DAY_S
+
+
+def _id_of(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()[:_ID_BYTES]
+
+
+def _sealed(key: bytes, data: bytes) -> bytes:
+    return _enciphered(key, hashlib.sha256(data).digest()[:_CHECK_BYTES] + data)
+
+
+def _unsealed(key: bytes, sealed: bytes) -> bytes | None:
+    """The data; None if they are not what was sealed with this key."""
+    plain = _enciphered(key, sealed)
+    check, data = plain[:_CHECK_BYTES], plain[_CHECK_BYTES:]
+    return data if hashlib.sha256(data).digest()[:_CHECK_BYTES] == check else None
+
+
+def _enciphered(key: bytes, data: bytes) -> bytes:
+    """The data with each bit flipped where a stream of bits derived from the key says so.
+
+    Doing it twice restores the data. A key has one result only, so its stream is used once.
+    """
+    stream = hashlib.shake_256(b"results\n" + key).digest(len(data))
+    flipped = int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")
+    return flipped.to_bytes(len(data), "big")

@@ -1,0 +1,111 @@
+"""Results are found by other processes, say nothing without their keys, and cause no error."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fabula import cached_results
+from fabula.cached_results import CachedResults
+
+N_WRITERS, N_RESULTS = 4, 300
+
+
+def key_of(k: int) -> bytes:
+    return b"echo 1\nThe lamp went out for the %dth time." % k
+
+
+def result_of(k: int) -> bytes:
+    return random.Random(k).randbytes(k % 700)
+
+
+def keep_and_find(path: Path, writer: int) -> int:
+    """Keep results, in an order of one's own, and look for those of all; how many were wrong."""
+    cache = CachedResults(path)
+    order = random.Random(writer).sample(range(N_RESULTS), N_RESULTS)
+    for at in range(0, N_RESULTS, 20):
+        cache.keep({key_of(k): result_of(k) for k in order[at : at + 20]})
+    found = cache.find([key_of(k) for k in range(N_RESULTS)])
+    return sum(one is not None and one != result_of(k) for k, one in enumerate(found))
+
+
+def test_processes_share_results_and_find_only_those_of_a_key(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "results"
+    with ProcessPoolExecutor(N_WRITERS) as pool:
+        assert list(pool.map(keep_and_find, [path] * N_WRITERS, range(N_WRITERS))) == [0] * 4
+    keys = [key_of(k) for k in range(N_RESULTS)]
+    found = CachedResults(path).find([*keys, b"another", key_of(7)])
+    assert found == [*map(result_of, range(N_RESULTS)), None, result_of(7)]
+
+
+def test_the_file_is_its_owner_s_and_says_nothing_without_the_key(tmp_path: Path) -> None:
+    cache = CachedResults(tmp_path / "results")
+    key, result = b"errors 1\nThe lampp went out.", b"Did you mean `lamp`? " * 40
+    cache.keep({key: result})
+    assert cache.path.stat().st_mode & 0o077 == 0
+    held = cache.path.read_bytes()
+    assert b"lamp" not in held
+    assert b"Did you" not in held
+    # A stream that repeated itself would show where a result does.
+    ((sealed,),) = sqlite3.connect(cache.path).execute("SELECT sealed FROM results")
+    assert len({sealed[k : k + 21] for k in range(8, len(sealed) - 21, 21)}) == 39
+    assert cache.find([key]) == [result]
+
+
+@pytest.mark.parametrize("place", ["sealed", "id"])
+def test_a_damaged_result_is_not_found(tmp_path: Path, place: str) -> None:
+    cache = CachedResults(tmp_path / "results")
+    cache.keep({b"a": b"x" * 100, b"b": b"y" * 100})
+    with sqlite3.connect(cache.path) as rows:
+        ((damaged, id_),) = rows.execute(f"SELECT {place}, id FROM results LIMIT 1")
+        changed = damaged[:-1] + bytes([damaged[-1] ^ 1])
+        rows.execute(f"UPDATE results SET {place} = ? WHERE id = ?", (changed, id_))
+    assert sorted(cache.find([b"a", b"b"]), key=str) in ([None, b"x" * 100], [None, b"y" * 100])
+
+
+def test_what_cannot_be_written_or_read_costs_time_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    cache = CachedResults(tmp_path / "file" / "results")
+    cache.keep({b"a": b"1"})
+    assert cache.find([b"a"]) == [None]
+    # Something else under this name is removed, since it holds nothing that was found.
+    cache = CachedResults(tmp_path / "results")
+    cache.path.write_bytes(b"not a database, but long enough to be looked at" * 100)
+    assert cache.find([b"a"]) == [None]
+    cache.keep({b"a": b"1"})
+    assert cache.find([b"a"]) == [b"1"]
+    # While another process writes, results are neither kept nor waited for without end.
+    with sqlite3.connect(cache.path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cached_results, "_BUSY_S", 0.01)
+            cache.keep({b"b": b"2"})
+            assert cache.find([b"a"]) == [None]
+        other.execute("ROLLBACK")
+    assert cache.find([b"a", b"b"]) == [b"1", None]
+
+
+def test_of_too_much_what_was_not_used_for_longest_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = CachedResults(tmp_path / "results")
+    keys = [b"%d" % k for k in range(40)]
+    days = iter(range(100, 200))
+    monkeypatch.setattr(cached_results, "_today", lambda: day)
+    for k, key in enumerate(keys):
+        day = next(days)
+        cache.keep({key: bytes([k]) * 4000})
+    day = next(days)
+    assert cache.find(keys[:2]) == [bytes([k]) * 4000 for k in (0, 1)]
+    monkeypatch.setattr(cached_results, "_MAX_BYTES", 160_000)
+    cache.keep({b"new": b"new"})
+    found = cache.find([*keys, b"new"])
+    # A quarter of 41, and what was used again is not among it.
+    assert [k for k, one in enumerate(found) if one is None] == list(range(2, 12))
+    # Below the limit, nothing is removed.
+    cache.keep({b"newer": b"newer"})
+    assert sum(one is None for one in cache.find(keys)) == 10

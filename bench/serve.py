@@ -11,6 +11,7 @@ also where a request has several, as those of a client that scores a file do.
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import os
@@ -96,7 +97,8 @@ def encoded(body: object) -> bytes:
 
 
 @contextmanager
-def service(path: Path) -> Iterator[str]:
+def service(path: Path) -> Iterator[tuple[str, int]]:
+    """Its address, and the number of its process."""
     process = subprocess.Popen(
         [corpora.FABULA, "reference", "serve", str(path), "--port", "0",
          "--rate", "0", "--waiting", "256"],
@@ -104,44 +106,76 @@ def service(path: Path) -> Iterator[str]:
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        yield next(m[1] for line in process.stdout if (m := re.search(r"--reference (\S+)", line)))
+        told = (re.search(r"--reference (\S+)", line) for line in process.stdout)
+        yield next(m[1] for m in told if m), process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, query: Query) -> bytes:
-    """One request on an open connection; the body of its answer."""
+def request(query: Query) -> bytes:
+    """The bytes that ask it."""
     head = f"POST {query.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(query.body)}\r\n\r\n".encode() + query.body)
-    told = (await reader.readuntil(b"\r\n\r\n")).lower()
-    if not told.startswith(b"http/1.1 200"):
-        raise RuntimeError(told.decode())
-    length = re.search(rb"content-length: (\d+)", told)
-    assert length
-    return await reader.readexactly(int(length[1]))
+    return f"{head}Content-Length: {len(query.body)}\r\n\r\n".encode() + query.body
+
+
+class Client(asyncio.Protocol):
+    """A connection on which a request follows the answer to the last, until a time.
+
+    It reads no more of an answer than its length: the client is not what is measured.
+    """
+
+    def __init__(self, turns: Iterator[bytes], took: list[float], until: float) -> None:
+        self._turns, self._took, self._until = turns, took, until
+        self._held, self._length, self._begin = b"", 0, 0.0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._ask()
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        if not self._length and (head := self._held.find(b"\r\n\r\n") + 4) > 3:
+            told = self._held[:head].lower()
+            length = re.search(rb"content-length: (\d+)", told)
+            if not told.startswith(b"http/1.1 200") or length is None:
+                self._end(RuntimeError(self._held.decode()))
+                return
+            self._length = head + int(length[1])
+        if self._length and len(self._held) >= self._length:
+            end = time.perf_counter()
+            self._took.append(end - self._begin)
+            if end > self._until:
+                self._end(None)
+            else:
+                self._ask()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error or RuntimeError("the service closed a connection"))
+
+    def _ask(self) -> None:
+        self._held, self._length, self._begin = b"", 0, time.perf_counter()
+        self._transport.write(next(self._turns))
+
+    def _end(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None) if error is None else self.ended.set_exception(error)
+            self._transport.close()
 
 
 async def load(url: str, asked: Sequence[Query], n_clients: int, seconds: float) -> list[float]:
     """Seconds that each request took."""
-    where = urlsplit(url)
-    turns = itertools.cycle(asked)
+    where, loop = urlsplit(url), asyncio.get_running_loop()
+    turns = itertools.cycle([request(query) for query in asked])
     took: list[float] = []
     until = time.perf_counter() + seconds
-
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection(where.hostname, where.port)
-        begin = time.perf_counter()
-        while True:
-            await ask(reader, writer, next(turns))
-            end = time.perf_counter()
-            took.append(end - begin)
-            if end > until:
-                break
-            begin = end
-        writer.close()
-
-    await asyncio.gather(*(client() for _ in range(n_clients)))
+    clients = [
+        loop.create_connection(lambda: Client(turns, took, until), where.hostname, where.port)
+        for _ in range(n_clients)
+    ]
+    await asyncio.gather(*(client.ended for _, client in await asyncio.gather(*clients)))
     return took
 
 
@@ -157,11 +191,25 @@ def call_directly(asked: Sequence[Query], seconds: float) -> list[float]:
     return took
 
 
-def line(kind: str, how: str, took: list[float], n_texts: float, reach: float = 0) -> str:
-    """`n_texts` a second, beside the `reach` of a call."""
+def processor_s(pid: int) -> float:
+    """Processor time of a process; not a number where the system has no such file."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def line(
+    kind: str, how: str, took: list[float], n_texts: float, reach: float = 0, spent_s: float = 0
+) -> str:
+    """`n_texts` a second, beside the `reach` of a call; the server's processor time a text."""
     middle, late = np.percentile(took, [50, 99]) * 1e3
     share = f"{n_texts / reach:.2f}" if reach else ""
-    return f"| {kind} | {how} | {n_texts:,.0f} | {share} | {middle:.2f} ms | {late:.2f} ms |"
+    spent = f"{spent_s * 1e6:.0f} us" if spent_s else ""
+    return (
+        f"| {kind} | {how} | {n_texts:,.0f} | {share} | {middle:.2f} ms | {late:.2f} ms | {spent} |"
+    )
 
 
 def main() -> None:
@@ -171,13 +219,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         path = Path(name) / "books.ref"
         reference = Reference.build(read_documents(sources), path, n_jobs=2)
-        with service(path) as url:
+        with service(path) as (url, pid):
             state = json.load(urlopen(f"{url}/v1/about"))["state"]
             made = queries(reference, state)
             print(f"{reference.size}; {N_TEXTS} texts of {N_WORDS} words; {seconds:g} s a line")
-            print("| asked | by | texts a second | of a call | median | 99th percentile |")
-            print("| --- | --- | --- | --- | --- | --- |")
-            found = {kind: measured(url, kind, asked, seconds) for kind, asked in made.items()}
+            print("| asked | by | texts a second | of a call | median | 99th percentile "
+                  "| server's processor time a text |")  # fmt: skip
+            print("| --- | --- | --- | --- | --- | --- | --- |")
+            # Pauses of this process are not the service's.
+            gc.collect()
+            gc.freeze()
+            found = {kind: measured(url, pid, kind, asked, seconds) for kind, asked in made.items()}
         best = max(share for kind in found if kind.startswith("match") for share, _ in found[kind])
         late_ms = found["match"][-1][1]
         print(f"matches, at best {best:.2f} of a call {corpora.beside(best, SHARE, at_least=True)}")
@@ -186,7 +238,7 @@ def main() -> None:
 
 
 def measured(
-    url: str, kind: str, asked: Sequence[Query], seconds: float
+    url: str, pid: int, kind: str, asked: Sequence[Query], seconds: float
 ) -> list[tuple[float, float]]:
     """For each number of clients: texts a second as a share of a call's, and late ones, in ms."""
     n = asked[0].n_texts / seconds
@@ -197,8 +249,10 @@ def measured(
     asyncio.run(load(url, asked, 8, min(0.5, seconds)))
     found = []
     for n_clients in N_CLIENTS:
+        before_s = processor_s(pid)
         took = asyncio.run(load(url, asked, n_clients, seconds))
-        told = line(kind, f"{n_clients} at a time", took, len(took) * n, reach)
+        spent_s = (processor_s(pid) - before_s) / (len(took) * asked[0].n_texts)
+        told = line(kind, f"{n_clients} at a time", took, len(took) * n, reach, spent_s)
         print(told, flush=True)
         found.append((len(took) * n / reach, float(np.percentile(took, 99)) * 1e3))
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,26 @@ def test_a_removal_is_another_state_and_its_undoing_by_other_means_too(path: Pat
         assert len(set(keys)) == 3
         assert keys[0].partition("@")[0] == keys[2].partition("@")[0]
         assert not serving.states.reload()
+
+
+def test_the_files_of_a_state_no_longer_kept_are_closed_at_once(path: Path) -> None:
+    """Also of what is left out of garbage collection, as all that exists at the start is."""
+    with serving_reference(path) as serving:
+        assert serving.states.now.reference.longest_matches(["calm"]).tolist() == [1]
+        assert [d.id for d in serving.states.now.reference.documents([0])] == ["d0"]
+        files = [weakref.ref(shard) for shard in serving.states.now.shards]
+        gc.collect()
+        gc.disable()
+        try:
+            for k in range(N_KEPT):
+                add(path, f"number {k}")
+                assert serving.states.reload()
+            until = time.monotonic() + 30
+            while any(file() for file in files) and time.monotonic() < until:
+                time.sleep(0.01)
+            assert [file() for file in files] == [None]
+        finally:
+            gc.enable()
 
 
 def test_what_is_no_longer_kept_is_told_with_the_remedy(path: Path) -> None:

@@ -35,6 +35,14 @@ def as_json(_: Request, status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)
 
 
+async def direct(request: Request) -> Response:
+    """Answers without a route; what it is sent says what happens."""
+    sent = await request.body()
+    if sent in (b"closed", b"broken"):
+        raise Closed("closed today") if sent == b"closed" else RuntimeError("secret")
+    return Response(sent, headers={"X-Frame-Options": "ALLOW", "Cache-Control": "max-age=5"})
+
+
 def application(refuse: Refuse = page, description: str = "", **rules: Any) -> FastAPI:
     """One with a route for everything that may happen."""
     app = web.guarded_app(
@@ -43,6 +51,7 @@ def application(refuse: Refuse = page, description: str = "", **rules: Any) -> F
         refuse=refuse,
         texts={413: "too much", 500: "it broke"},
         statuses={Closed: 409},
+        posts={"/direct": direct},
         description=description,
     )
 
@@ -85,6 +94,10 @@ ASKED: list[tuple[Callable[[TestClient], httpx.Response], int, str]] = [
     (lambda client: client.post("/body", content=pieces()), 413, "too much"),
     (lambda client: client.post("/form", content=pieces(), headers=FORM), 413, "too much"),
     (lambda client: client.post("/body", headers={"content-length": "9" * 5000}), 413, "too much"),
+    (lambda client: client.post("/direct", content=b"closed"), 409, "closed today"),
+    (lambda client: client.post("/direct", content=b"broken"), 500, "it broke"),
+    (lambda client: client.post("/direct", content=pieces()), 413, "too much"),
+    (lambda client: client.put("/direct"), 405, "Method Not Allowed"),
 ]
 
 
@@ -107,6 +120,17 @@ def test_every_answer_has_the_headers() -> None:
     moved = client.get("/moved")
     assert (moved.status_code, moved.headers["location"]) == (303, "/")
     assert moved.headers.items() >= HEADERS.items()
+
+
+def test_what_answers_without_a_route_is_behind_the_same_guard() -> None:
+    client = TestClient(application(admit=Visitors(COOKIE, n_at_once=1, n_per_s=0.001)))
+    client.cookies.set(COOKIE, "mine")
+    answer = client.post("/direct", content=b"sent")
+    assert (answer.status_code, answer.text) == (200, "sent")
+    # The headers of the guard, once each; how long to keep an answer is the application's to say.
+    assert answer.headers.get_list("x-frame-options") == ["DENY"]
+    assert answer.headers["cache-control"] == "max-age=5"
+    assert client.post("/direct", content=b"sent").status_code == 429
 
 
 def test_who_asks_too_often_is_refused_in_the_form_of_the_application() -> None:

@@ -43,7 +43,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -340,7 +340,8 @@ class Shard:
         self.ids = Strings.open(folder, "ids", info.n_documents)
         self._blocks: NDArray[np.int64] = mapped("blocks", np.int64, None, 2)
         self._documents = map_bytes(folder / "documents.zst")
-        self._block = lru_cache(maxsize=32)(self._read_block)
+        # Not a method, which would keep the shard and its files until garbage is collected.
+        self._block = lru_cache(maxsize=32)(partial(_read_block, self._blocks, self._documents))
 
     @property
     def search_bytes(self) -> int:
@@ -421,10 +422,12 @@ class Shard:
                 f"`fabula reference verify` and build the corpus again"
             ) from error
 
-    def _read_block(self, block: int) -> list[bytes]:
-        start, end = int(self._blocks[block, 0]), int(self._blocks[block + 1, 0])
-        data = zstandard.ZstdDecompressor().decompress(self._documents[start:end].tobytes())
-        return data.split(b"\n")
+
+def _read_block(blocks: NDArray[np.int64], documents: NDArray[np.uint8], block: int) -> list[bytes]:
+    """The lines of a compressed block of documents."""
+    start, end = int(blocks[block, 0]), int(blocks[block + 1, 0])
+    data = zstandard.ZstdDecompressor().decompress(documents[start:end].tobytes())
+    return data.split(b"\n")
 
 
 def _map_of(array: NDArray[Any]) -> mmap.mmap | None:

@@ -7,11 +7,10 @@ import hmac
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fastapi import HTTPException, Request
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -81,10 +80,12 @@ def address_of(connection: HTTPConnection) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach that address."""
+    if host in ("127.0.0.1", "localhost"):
+        return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 class Buckets:
@@ -143,6 +144,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, rules: Rules, refuse: Refuse) -> None:
         self._app, self._rules, self._refuse = app, rules, refuse
+        self._headers = {k.lower().encode(): v.encode("latin-1") for k, v in rules.headers.items()}
         self._too_much = 413, f"the body is larger than {rules.max_body_bytes:,} bytes"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,9 +154,7 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(self._rules.headers)
-                headers.setdefault("cache-control", "no-store")
+                message["headers"] = self._completed(message.get("headers", ()))
             await send(message)
 
         n_read = 0
@@ -167,14 +167,21 @@ class Guard:
                 raise HTTPException(*self._too_much)
             return message
 
-        request = Request(scope)
-        refusal = self._refusal(request)
+        refusal = self._refusal(HTTPConnection(scope))
         if refusal is None:
             await self._app(scope, receive_counted, send_guarded)
         else:
-            await self._refuse(request, *refusal)(scope, receive, send_guarded)
+            await self._refuse(Request(scope), *refusal)(scope, receive, send_guarded)
 
-    def _refusal(self, request: Request) -> Refusal | None:
+    def _completed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """The headers of a response, with the rules' in place of its own of the same name."""
+        kept = [(name, value) for name, value in headers if name.lower() not in self._headers]
+        kept += self._headers.items()
+        if not any(name.lower() == b"cache-control" for name, _ in kept):
+            kept.append((b"cache-control", b"no-store"))
+        return kept
+
+    def _refusal(self, request: HTTPConnection) -> Refusal | None:
         if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):
             # Reject pages elsewhere whose name was made to resolve here (DNS rebinding).
             return 400, (

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel, ValidationError
@@ -24,6 +25,7 @@ from fabula.reference.serving.infinigram_protocol import (
     answer_infinigram,
 )
 from fabula.reference.serving.limiting import NotHere, TooLarge, Unfit
+from fabula.reference.serving.match_queue import MatchQueue
 from fabula.reference.serving.messages import ErrorAnswer, Limits
 from fabula.reference.serving.pool import Full, Workers
 from fabula.reference.serving.replies import Asked, answer, tell_about
@@ -95,6 +97,7 @@ class Service:
         self.limits = limits.model_copy(update={"n_at_once": n_at_once})
         self.states, self.metrics = states, Metrics()
         self.workers = Workers(n_at_once, limits.n_waiting)
+        self.matches = MatchQueue(self.workers, self.limits)
         self.metrics.tell(states.now)
         states.when_changed = self._changed
 
@@ -111,6 +114,10 @@ class Service:
 
     async def ask(self, asked: Asked) -> Response:
         state = self.state(asked.state)
+        if isinstance(asked, messages.MatchAsked) and self.matches.takes(state, asked):
+            body = await self.matches.ask(state, asked)
+            self.metrics.words.inc(len(asked.places))
+            return Response(body, media_type="application/json")
         return await self.answer(lambda: answer(state, asked, self.limits))
 
     def state(self, key: str | None) -> State:
@@ -144,17 +151,23 @@ def create_app(
             states.end()
             await asyncio.to_thread(service.workers.close)
 
+    router = _router(service, tokens)
     app = guarded_app(
         title="Fabula reference",
         description="A reference corpus for a whole team.",
         rules=Rules(Gate(tokens, limits), limits.max_body_bytes, own_names_only=not tokens),
         refuse=_refuse,
+        posts={
+            route.path: route.endpoint
+            for route in router.routes
+            if isinstance(route, APIRoute) and route.methods == {"POST"}
+        },
         texts={500: "internal error; see the service's log"},
         statuses=_STATUSES,
         lifespan=watching,
     )
     asks_token = [Depends(HTTPBearer(auto_error=False, description="A token from --token-file."))]
-    app.include_router(_router(service, tokens), dependencies=asks_token if tokens else [])
+    app.include_router(router, dependencies=asks_token if tokens else [])
     endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
     app.add_middleware(Metered, metrics=service.metrics, endpoints=endpoints)
     return app

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["Full", "Workers"]
 
@@ -21,6 +21,7 @@ class Workers:
     """Threads that search."""
 
     def __init__(self, n_at_once: int, n_waiting: int) -> None:
+        self.n_at_once = n_at_once
         self._pool = ThreadPoolExecutor(n_at_once, thread_name_prefix="search")
         self._n_most = n_at_once + n_waiting
         self._n_held = 0
@@ -28,22 +29,30 @@ class Workers:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Queue `work` and return its result, or raise its exception. Raises `Full`."""
+        self.hold()
+        try:
+            future = self.submit(work)
+        except BaseException:
+            self.let_go()
+            raise
+        # Work whose client has disconnected keeps its place until it is done.
+        future.add_done_callback(lambda _: self.let_go())
+        return await asyncio.wrap_future(future)
+
+    def hold(self) -> None:
+        """Take a place for a request, until `let_go`. Raises `Full`."""
         with self._lock:
             if self._n_held >= self._n_most:
                 raise Full("too many requests in parallel")
             self._n_held += 1
-        try:
-            future = self._pool.submit(work)
-        except BaseException:
-            self._let_go()
-            raise
-        # Work whose client has disconnected keeps its place until it is done.
-        future.add_done_callback(self._let_go)
-        return await asyncio.wrap_future(future)
+
+    def let_go(self, n: int = 1) -> None:
+        with self._lock:
+            self._n_held -= n
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work` when a thread is free, after all that was submitted before."""
+        return self._pool.submit(work)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _let_go(self, _: Future[Any] | None = None) -> None:
-        with self._lock:
-            self._n_held -= 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain, pairwise
+
 import numpy as np
 
 from fabula import __version__
@@ -17,7 +20,7 @@ from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.snapshots import State
 from fabula.text import TOKENISER
 
-__all__ = ["answer", "tell_about"]
+__all__ = ["answer", "check_match", "match_together", "tell_about"]
 
 
 Asked = (
@@ -69,7 +72,8 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
     """
     match asked:
         case messages.MatchAsked():
-            return _match(state, asked, limits), len(asked.places)
+            check_match(state, asked, limits)
+            return match_together(state, [asked])[0], len(asked.places)
         case messages.FindAsked():
             return _find(state, asked, limits), sum(map(len, asked.grams))
         case messages.DocumentsAsked():
@@ -85,16 +89,37 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
             return answer_passages(state, asked, limits), 0
 
 
-def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages.MatchAnswer:
+def check_match(state: State, asked: messages.MatchAsked, limits: Limits) -> None:
+    """Raises `TooLarge`, `Unfit`."""
     hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
     if max(asked.places, default=0) > len(asked.words):
         raise Unfit("places: one is beyond the given words")
-    exclude = excluded(state, asked.exclude, limits)
+    excluded(state, asked.exclude, limits)
+
+
+def match_together(
+    state: State, asked: Sequence[messages.MatchAsked]
+) -> list[messages.MatchAnswer]:
+    """The answers to checked requests that exclude the same documents, by one search."""
+    all_words = list(chain.from_iterable(one.words for one in asked))
+    distinct = dict.fromkeys(all_words)
+    numbers = dict(zip(distinct, range(1, len(distinct) + 1), strict=True))
+    # For each text a gap, and then the numbers of its words: what its places refer to.
+    firsts = np.cumsum([0, *(len(one.words) for one in asked)])
+    known = np.fromiter(map(numbers.__getitem__, all_words), np.int32, len(all_words))
+    known = np.insert(known, firsts[:-1], 0)
+    # The gap at the end of each keeps texts apart.
+    places = list(chain.from_iterable((*one.places, 0) for one in asked))
+    ends = np.cumsum([len(one.places) + 1 for one in asked])
+    shifts = np.repeat(firsts[:-1] + np.arange(len(asked)), np.diff(ends, prepend=0))
     lengths = state.reference.local.match(
-        asked.words, np.array(asked.places, np.int32), exclude=exclude
-    )
+        list(distinct), known[np.array(places, np.int64) + shifts], exclude=asked[0].exclude
+    ).tolist()
     # The numbers are valid by construction: checking 100,000 of them takes longer.
-    return messages.MatchAnswer.model_construct(state=state.key, lengths=lengths.tolist())
+    return [
+        messages.MatchAnswer.model_construct(state=state.key, lengths=lengths[begin : end - 1])
+        for begin, end in pairwise([0, *ends.tolist()])
+    ]
 
 
 def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.FindAnswer:

@@ -60,6 +60,7 @@ class Metered:
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, endpoints: Collection[str]) -> None:
         self._app, self._metrics, self._endpoints = app, metrics, endpoints
+        self._known: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,9 +77,20 @@ class Metered:
             await send(message)
 
         begin = time.perf_counter()
-        with self._metrics.in_flight.track_inprogress():
-            try:
-                await self._app(scope, receive, send_noted)
-            finally:
-                self._metrics.requests.labels(endpoint, status).inc()
-                self._metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)
+        self._metrics.in_flight.inc()
+        try:
+            await self._app(scope, receive, send_noted)
+        finally:
+            self._metrics.in_flight.dec()
+            requests, seconds = self._series(endpoint, status)
+            requests.inc()
+            seconds.observe(time.perf_counter() - begin)
+
+    def _series(self, endpoint: str, status: str) -> tuple[Counter, Histogram]:
+        """Looked up by their labels once: that takes longer than counting."""
+        if (endpoint, status) not in self._known:
+            self._known[endpoint, status] = (
+                self._metrics.requests.labels(endpoint, status),
+                self._metrics.seconds.labels(endpoint),
+            )
+        return self._known[endpoint, status]

@@ -98,7 +98,11 @@ def waiting(
     with (
         serving_reference(path, limits=limits) as serving,
         httpx.Client(
-            base_url=serving.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60
+            base_url=serving.url,
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            timeout=60,
+            # After an internal error the server closes the connection, which nobody can use again.
+            limits=httpx.Limits(max_keepalive_connections=0),
         ) as client,
         ThreadPoolExecutor(len(bodies) + 1) as pool,
     ):

@@ -44,7 +44,7 @@ test: $(READY) ## Run all tests; build/timings.txt says which were slow
 	$(RUN)python -m compileall -q src
 	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings build/timings.txt $(TESTS)
 
-faults: $(READY) ## Kill every long job a thousand times, and compare what it leaves (hours)
+faults: $(READY) ## Kill long jobs a thousand times, and compare what they leave (half an hour)
 	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults
 
 fuzz: $(READY) ## Give every parser damaged and hostile input (half an hour)

@@ -57,6 +57,7 @@ class State:
 
     def stop(self) -> None:
         self.is_unwanted = True
+        self.question = ""
         self.answered.set()
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +159,8 @@ class Desk:
     def answer(self, version: Version, *, agreed: bool) -> None:
         """The writer's decision on a model's cost and where the draft is sent."""
         state = self._running(version)
-        state.is_agreed = agreed
+        # Gone at once, or the page would ask again until the report goes on.
+        state.is_agreed, state.question = agreed, ""
         state.answered.set()
 
     def check(self, version: Version, text: str) -> tuple[Look, Changes] | None:
@@ -303,7 +305,6 @@ class _Watch:
         state.question = asked_for(model, estimate)
         self.desk.check_wanted(state)
         state.answered.wait()
-        state.question = ""
         self.desk.check_wanted(state)
         if not state.is_agreed:
             state.error = f"{model} was not asked, at your request"

@@ -48,27 +48,28 @@ class Drawn:
     drawn: DrawnTexts
 
     def lines(self) -> list[str]:
-        there = self.drawn.n_there
-        total = f"{len(self.drawn.documents):,} of {sum(there.values()):,} texts"
+        counts = self.drawn.n_there
+        total = f"{len(self.drawn.documents):,} of {sum(counts.values()):,} texts"
         if self.by is None:
             return [total, f"written: {self.out}"]
-        listed = sorted(there)[:_N_LISTED]
-        more = len(there) - len(listed)
+        listed = sorted(counts)[:_N_LISTED]
+        more = len(counts) - len(listed)
         return [
-            f"{total}, from {len(there):,} groups ({self.by})",
-            *(f"  {group}: {self.drawn.n_drawn[group]:,} of {there[group]:,}" for group in listed),
+            f"{total}, from {len(counts):,} groups ({self.by})",
+            *(f"  {group}: {self.drawn.n_drawn[group]:,} of {counts[group]:,}" for group in listed),
             *([f"  and {more:,} more groups"] if more else []),
             f"written: {self.out}",
         ]
 
     def to_json(self) -> dict[str, Any]:
+        counts = self.drawn.n_there
         return {
             "out": str(self.out),
             "n": len(self.drawn.documents),
-            "n_there": sum(self.drawn.n_there.values()),
+            "n_there": sum(counts.values()),
             "groups": [
                 {"group": group, "n_there": n, "n_drawn": self.drawn.n_drawn[group]}
-                for group, n in sorted(self.drawn.n_there.items())
+                for group, n in sorted(counts.items())
                 if self.by is not None
             ],
         }

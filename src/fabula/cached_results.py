@@ -2,8 +2,9 @@
 
 A result is found by its key, which is all that determines it: the version of Fabula, the tool, and
 the piece of text or its tokens. The file holds hashes of keys, and results enciphered with what
-only the key gives, so nothing can be read from it without the text. Whatever goes wrong with the
-file costs time only: results are computed again.
+only the key gives, so nothing can be read from it without the text; whoever has a text can tell
+whether it was measured. Whatever goes wrong with the file costs time only: results are computed
+again.
 """
 
 from __future__ import annotations

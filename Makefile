@@ -42,7 +42,7 @@ demo: $(READY) ## Write the report of a sample story, judged by the embedded mod
 test: $(READY) ## Run all tests; build/timings.txt says which were slow
 	@# Bytecode is kept, where Python is told to keep none too: or each worker compiles all tests.
 	$(RUN)python -m compileall -q src
-	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings build/timings.txt $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(TESTS)
 
 faults: $(READY) ## Kill long jobs a thousand times, and compare what they leave (half an hour)
 	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults

@@ -121,6 +121,11 @@ def test_a_plain_text_has_nothing_to_note() -> None:
             "Katherine came first. Later we saw Katherine dance. All looked at Katherine then, and "
             "when Kathrine fell, nobody laughed.",
         ),
+        (
+            "name", "Waiter",
+            "Walter came first. Later we saw Walter dance. All looked at Walter then, and when "
+            "Waiter fell, nobody laughed.",
+        ),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str) -> None:
@@ -139,6 +144,11 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("filter", "She saw the gate. “I saw that it was open,” she said."),
         ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
         ("name", "Mason came with Jason. Mason spoke, Mason sang, and Mason left."),
+        (
+            "name",
+            "The Count rose. Then the Count sat, and the Count spoke; after that, said the Count, "
+            "he would go before the Court.",
+        ),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
         ("passive", "The house was built by Monday."),
         ("beginning", "She took a cup. She took some bread. She took off."),

@@ -63,7 +63,7 @@ __all__ = [
     "line_of",
 ]
 
-LINE_RULES = "3"
+LINE_RULES = "4"
 """Version: changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")
@@ -260,7 +260,13 @@ class LineReader:
             spoken = flags_within([start + token.start for token in part.tokens], speech)
             sentences.append(ReadSentence(start, end, part.tokens, faults, tuple(spoken)))
         n_words = sum(len(one.words) for one in sentences)
-        return ReadText(text, tuple(sentences), self._frequencies, n_words)
+        return ReadText(text, tuple(sentences), self._frequencies, n_words, self._is_word)
+
+    def _is_word(self, name: str) -> bool:
+        """Whether the checker accepts it in small letters, which it does of no name."""
+        if self._checker is None:
+            return False
+        return not any(one.is_spelling for one in self._checker.faults(f"the {name.lower()}"))
 
     def _faults(self, parsed: Sequence[Parsed]) -> Iterable[tuple[Fault, ...]]:
         return [()] * len(parsed) if self._checker is None else faults_each(self._checker, parsed)
@@ -502,7 +508,10 @@ def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
 
 
 def _names(read: ReadText) -> Iterator[LineNote]:
-    """A name that is one letter from another at least three times as frequent."""
+    """A name that is one letter from another at least three times as frequent.
+
+    Titles and things with a capital letter, such as Count and Court, are words of their own.
+    """
     places: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     for sentence in read.sentences:
@@ -518,6 +527,8 @@ def _names(read: ReadText) -> Iterator[LineNote]:
             is_rarer = 3 * len(places[other]) <= len(places[name])
             is_from = other in (name + "n", name + "r")  # America, American.
             if not is_rarer or lower[other.lower()] or is_from or not is_misspelt(name, other):
+                continue
+            if read.is_word(other) and read.is_word(name):
                 continue
             for place in places[other]:
                 why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabula.measures.linguistic.grammar import Fault
@@ -106,6 +106,8 @@ class ReadText:
     sentences: tuple[ReadSentence, ...]
     frequencies: Frequencies
     n_words: int
+    is_word: Callable[[str], bool]
+    """Whether a name is an ordinary word too; never, without a checker."""
 
     def narrated(self) -> Iterator[tuple[int, ReadSentence, Token]]:
         """The words outside speech, numbered over the whole text including speech."""

@@ -12,7 +12,7 @@ import docx
 import pytest
 from click.testing import CliRunner
 from docx.oxml.ns import qn
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -88,6 +88,7 @@ def looks(path: Path) -> list[tuple[str, bool | None, bool | None]]:
     ]
 
 
+@settings(max_examples=30)  # Each writes and reads three documents.
 @given(st.lists(st.tuples(st.integers(0, 110), st.integers(1, 40)), max_size=8))
 def test_each_comment_is_at_its_words_and_nothing_else_changes(
     tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]

@@ -37,6 +37,14 @@ MINDS = " ".join(
 )
 
 
+def told_of(*names: str) -> str:
+    """Sentences about each in turn."""
+    acts = ("rowed home", "mended a net", "lit the stove", "counted the boats", "read a letter")
+    return " ".join(
+        f"In the evening {name} {acts[k % 5]} number {k}." for name in names for k in range(22)
+    )
+
+
 @cache
 def reader() -> LineReader:
     return LineReader(load_pipeline(("tok2vec", "senter")), Parser(), Harper())
@@ -105,6 +113,7 @@ def test_a_plain_text_has_nothing_to_note() -> None:
         ("beginning", "It was", "It was cold. It was a Monday. It was far to go."),
         ("tense", "walks", f"{SEA} She walks to the window. {SEA}"),
         ("tense", "runs", f"{SEA} She rose early and runs to the shore. {SEA}"),
+        ("renamed", "Victor", told_of("Henry", "Victor")),
         ("viewpoint", "my", f"{SEA} It was my own boat that sank. {SEA}"),
         ("viewpoint", "Ben wondered", f"{MINDS} Ben wondered at this. {SEA}"),
         ("adverb", "loudly", "The dog was gone, and somebody shouted loudly across the yard."),
@@ -143,6 +152,10 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("tag", "“Get out,” he said. Slowly the door opened."),
         ("filter", "She saw the gate. “I saw that it was open,” she said."),
         ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
+        # One who comes back, one among several who come, and one who comes much later.
+        ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),
+        ("renamed", told_of("Henry", "Victor") + f" {told_of('Martin')}"),
+        ("renamed", told_of("Henry") + f" {SEA}{SEA} " + told_of("Victor")),
         ("name", "Mason came with Jason. Mason spoke, Mason sang, and Mason left."),
         (
             "name",
@@ -259,4 +272,4 @@ def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: P
     assert "smiled" not in shown
     wrong = CliRunner().invoke(cli, ["lines", str(draft), "--without", "style"])
     assert wrong.exit_code == 2
-    assert "'style': must be one of name, sentence" in wrong.output
+    assert "'style': must be one of name, renamed, sentence" in wrong.output

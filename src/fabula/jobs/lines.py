@@ -30,8 +30,9 @@ class LineSettings(Processes):
 
     without: tuple[str, ...] = setting(
         (),
-        help="Leave a kind of note out: name, sentence, spelling, grammar, tense, viewpoint, tag, "
-        "stock, beginning, pet, echo, long, filter, adverb or passive; repeat it for several.",
+        help="Leave a kind of note out: name, renamed, sentence, spelling, grammar, tense, "
+        "viewpoint, tag, stock, beginning, pet, echo, long, filter, adverb or passive; repeat it "
+        "for several.",
         unit="KIND",
         check=_is_kind,
     )

@@ -1,9 +1,10 @@
 """Line by line: places in a draft that its writer may want to check, each with a reason.
 
 No language model is used. Every note can be located and checked: a word that recurs within a few
-lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways, an
-error of grammar or spelling, a stock phrase. None of it is a grade, and none of it must be changed:
-repetition can be intended. So notes are ranked, and only the first of them are shown.
+lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways or
+changed for another, an error of grammar or spelling, a stock phrase. None of it is a grade, and
+none of it must be changed: repetition can be intended. So notes are ranked, and only the first of
+them are shown.
 
 Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
 Thresholds are heuristics of this module; `LINE_RULES` names them in signatures.
@@ -21,7 +22,8 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from fabula.measures.line_errors import errors, is_misspelt
+from fabula.measures.line_errors import errors
+from fabula.measures.line_names import names_spelt_twice, renamed
 from fabula.measures.line_read import (
     LINE_KINDS,
     LineKind,
@@ -81,7 +83,6 @@ _SAME_BEGINNING = 4
 _SAME_TWO_WORDS = 3
 _LONG_WORDS = 60
 _LONG_RATIO = 3
-_MIN_NAME = 5
 
 _UNSPOKEN = {
     "smiled": "smile",
@@ -243,14 +244,15 @@ class LineReader:
         text = without_headings(document)
         if (foreign := not_english(text)) is not None:
             return LineReview(None, (), str(self.signature), foreign)
-        read = self._parsed(text)
+        read = self.parsed(text)
         if not read.n_words:
             return LineReview(0, (), str(self.signature), "no_words")
         found = [note for rule in _RULES for note in rule(read)]
         found.sort(key=lambda note: (note.start, note.end, note.kind))
         return LineReview(count_words(document.text), tuple(found), str(self.signature))
 
-    def _parsed(self, text: str) -> ReadText:
+    def parsed(self, text: str) -> ReadText:
+        """A text as the rules see it."""
         plain = encodable(_SPACE.sub(" ", text))
         spans = sentence_spans(text, self._nlp)
         speech = speech_spans(text)
@@ -507,36 +509,9 @@ def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
 
 
-def _names(read: ReadText) -> Iterator[LineNote]:
-    """A name that is one letter from another at least three times as frequent.
-
-    Titles and things with a capital letter, such as Count and Court, are words of their own.
-    """
-    places: dict[str, list[Place]] = defaultdict(list)
-    lower: Counter[str] = Counter()
-    for sentence in read.sentences:
-        for k, token in enumerate(sentence.tokens):
-            is_name = token.text[:1].isupper() and token.text[1:].islower() and token.pos == "PROPN"
-            if is_name and token.text.isalpha() and len(token.text) >= _MIN_NAME:
-                places[token.text].append(sentence.at(token))
-            elif token.is_word and k and token.text.islower():
-                lower[token.text] += 1
-    often = sorted(places, key=lambda name: (-len(places[name]), name))
-    for rank, name in enumerate(often):
-        for other in often[rank + 1 :]:
-            is_rarer = 3 * len(places[other]) <= len(places[name])
-            is_from = other in (name + "n", name + "r")  # America, American.
-            if not is_rarer or lower[other.lower()] or is_from or not is_misspelt(name, other):
-                continue
-            if read.is_word(other) and read.is_word(name):
-                continue
-            for place in places[other]:
-                why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
-                yield note_of("name", place, why, also=places[name][:1])
-
-
 _RULES: tuple[Callable[[ReadText], Iterator[LineNote]], ...] = (
-    _names,
+    names_spelt_twice,
+    renamed,
     _repeated_sentences,
     errors,
     tense_slips,

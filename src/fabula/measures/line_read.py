@@ -39,6 +39,7 @@ LINE_KINDS = {
     kind.id: kind
     for kind in (
         LineKind("name", "Name in two spellings", 1.0),
+        LineKind("renamed", "Name that changes", 0.97),
         LineKind("sentence", "Repeated sentence", 0.95),
         LineKind("spelling", "Spelling", 0.9),
         LineKind("grammar", "Grammar", 0.85),

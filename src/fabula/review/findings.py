@@ -41,6 +41,7 @@ _WEIGHTS = {
     "passage": 1.1,
     "near": 1.05,
     "name": 1.0,
+    "renamed": 0.97,
     "sentence": 0.95,
     "spelling": 0.9,
     "grammar": 0.85,
@@ -247,6 +248,10 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
     names = [one for one in notes if one.kind == "name"]
     if names:
         found.append(Said(f"{_count(len(names), 'name')} in another spelling.", "lines", names[0]))
+    changed = [one for one in notes if one.kind == "renamed"]
+    if changed:
+        n = _count(len(changed), "name")
+        found.append(Said(f"{n} that may change for one person.", "lines", changed[0]))
     groups = ((_REPETITIONS, "repetition"), (_ERRORS, "possible error of spelling or grammar"))
     for kinds, what in groups:
         ours = [one for one in notes if one.kind in kinds]

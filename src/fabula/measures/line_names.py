@@ -1,0 +1,103 @@
+"""Names that a draft does not keep: one name spelt in two ways, and one person with two names."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from fabula.measures.line_errors import is_misspelt
+from fabula.measures.line_read import LineNote, Place, ReadText, note_of
+
+__all__ = ["MIN_NAMED", "names_spelt_twice", "renamed"]
+
+_MIN_NAME = 5
+"""The shortest name, in letters, that may be misspelt: shorter ones differ by a letter anyway."""
+MIN_NAMED = 20
+"""How often a person is named before a change of name, and after it."""
+_MIN_REACH = 0.05
+"""The share of the text over which each name is spread."""
+_MAX_GAP = 1.5
+"""The most between the last of a name and the first of the other, in mean distances."""
+_MAX_RATIO = 5.0
+"""The most by which one is named more densely than the other."""
+
+
+def names_spelt_twice(read: ReadText) -> Iterator[LineNote]:
+    """A name that is one letter from another at least three times as frequent.
+
+    Titles and things with a capital letter, such as Count and Court, are words of their own.
+    """
+    places, lower = _capitalized(read)
+    often = [name for name in _by_frequency(places) if len(name) >= _MIN_NAME]
+    for rank, name in enumerate(often):
+        for other in often[rank + 1 :]:
+            is_rarer = 3 * len(places[other]) <= len(places[name])
+            is_from = other in (name + "n", name + "r")  # America, American.
+            if not is_rarer or lower[other.lower()] or is_from or not is_misspelt(name, other):
+                continue
+            if read.is_word(other) and read.is_word(name):
+                continue
+            for place in places[other]:
+                why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
+                yield note_of("name", place, why, also=places[name][:1])
+
+
+def renamed(read: ReadText) -> Iterator[LineNote]:
+    """A name that ends where another begins: one person, perhaps, whose name was changed.
+
+    Both are frequent, spread over the text and about equally dense, and no other name fits as well.
+    Where a person leaves and another comes this is noted too, so it is asked, not said.
+    """
+    places, lower = _capitalized(read)
+    kept = {
+        name: found
+        for name, found in places.items()
+        if len(found) >= MIN_NAMED and 10 * lower[name.lower()] <= len(found)
+    }
+    pairs = [
+        (name, other)
+        for name in _by_frequency(kept)
+        for other in _by_frequency(kept)
+        if _takes_over(kept[name], kept[other], len(read.text))
+    ]
+    n_pairs = Counter(one for pair in pairs for one in pair)
+    for name, other in pairs:
+        if n_pairs[name] > 1 or n_pairs[other] > 1:
+            continue
+        why = (
+            f"“{name}”, named {len(kept[name])} times, does not come after this, and “{other}”, "
+            f"named {len(kept[other])} times, not before: is it the same person?"
+        )
+        yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
+
+
+def _takes_over(before: Sequence[Place], after: Sequence[Place], n_chars: int) -> bool:
+    """Whether one name is used up to a place, and the other in the same way from there on."""
+    gap = after[0][0] - before[-1][0]
+    if gap <= 0:
+        return False
+    reaches = [places[-1][0] - places[0][0] for places in (before, after)]
+    if min(reaches) < _MIN_REACH * n_chars:
+        return False
+    steps = [
+        reach / (len(places) - 1) for reach, places in zip(reaches, (before, after), strict=True)
+    ]
+    return gap <= _MAX_GAP * min(steps) and max(steps) <= _MAX_RATIO * min(steps)
+
+
+def _by_frequency(places: Mapping[str, Sequence[Place]]) -> list[str]:
+    return sorted(places, key=lambda name: (-len(places[name]), name))
+
+
+def _capitalized(read: ReadText) -> tuple[dict[str, list[Place]], Counter[str]]:
+    """The places of each name, and how often each word is written small within a sentence."""
+    places: dict[str, list[Place]] = defaultdict(list)
+    lower: Counter[str] = Counter()
+    for sentence in read.sentences:
+        for k, token in enumerate(sentence.tokens):
+            is_name = token.text[:1].isupper() and token.text[1:].islower() and token.pos == "PROPN"
+            if is_name and token.text.isalpha():
+                places[token.text].append(sentence.at(token))
+            elif token.is_word and k and token.text.islower():
+                lower[token.text] += 1
+    return places, lower

@@ -21,9 +21,9 @@ from dataclasses import replace
 import corpora
 from fabula.measures.book import pipelines
 from fabula.measures.cast import cast_of
-from fabula.measures.line_names import MIN_NAMED, renamed
+from fabula.measures.line_names import MIN_NAMED, names
 from fabula.measures.line_notes import LineReader
-from fabula.measures.line_read import ReadText
+from fabula.measures.line_read import LineNote, ReadText
 from fabula.measures.linguistic.parsing import Parser
 from fabula.text import read_documents
 
@@ -49,7 +49,7 @@ def main() -> None:
         for title, text in list(novels(str(corpora.SHARED / path)))[: given.books]:
             n_books += 1
             read = reader.parsed(text)
-            alarms += [f"{title}: {note.why}" for note in renamed(read)]
+            alarms += [f"{title}: {note.why}" for note in changes(read)]
             for kind, is_found in planted(read, [one.name for one in cast_of(text, finder)]):
                 n_planted[kind] += 1
                 found[kind] += is_found
@@ -86,11 +86,15 @@ def planted(read: ReadText, people: list[str]) -> Iterator[tuple[str, bool]]:
         inner = [k for k, at in enumerate(places) if 0.2 * n_chars < at < 0.8 * n_chars]
         for k in rng.sample(inner, min(PLANTED, len(inner))):
             is_often = min(k, len(places) - k) >= MIN_NAMED
-            notes = list(renamed(with_change(read, name, places[k])))
+            notes = changes(with_change(read, name, places[k]))
             is_found = any(note.start == places[k] for note in notes)
             yield ("all", is_found)
             if is_often:
                 yield (f"named {MIN_NAMED} times before and after", is_found)
+
+
+def changes(read: ReadText) -> list[LineNote]:
+    return [note for note in names(read) if note.kind == "renamed"]
 
 
 def with_change(read: ReadText, name: str, start: int) -> ReadText:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fabula.measures.line_errors import is_misspelt
 from fabula.measures.line_read import LineNote, Place, ReadText, note_of
 
-__all__ = ["MIN_NAMED", "names_spelt_twice", "renamed"]
+__all__ = ["MIN_NAMED", "names"]
 
 _MIN_NAME = 5
 """The shortest name, in letters, that may be misspelt: shorter ones differ by a letter anyway."""
@@ -22,12 +22,20 @@ _MAX_RATIO = 5.0
 """The most by which one is named more densely than the other."""
 
 
-def names_spelt_twice(read: ReadText) -> Iterator[LineNote]:
+def names(read: ReadText) -> Iterator[LineNote]:
+    """Names in two spellings, and those that change."""
+    places, lower = _capitalized(read)
+    yield from _spelt_twice(read, places, lower)
+    yield from _taken_over(read, places, lower)
+
+
+def _spelt_twice(
+    read: ReadText, places: Mapping[str, Sequence[Place]], lower: Counter[str]
+) -> Iterator[LineNote]:
     """A name that is one letter from another at least three times as frequent.
 
     Titles and things with a capital letter, such as Count and Court, are words of their own.
     """
-    places, lower = _capitalized(read)
     often = [name for name in _by_frequency(places) if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
@@ -42,13 +50,14 @@ def names_spelt_twice(read: ReadText) -> Iterator[LineNote]:
                 yield note_of("name", place, why, also=places[name][:1])
 
 
-def renamed(read: ReadText) -> Iterator[LineNote]:
+def _taken_over(
+    read: ReadText, places: Mapping[str, Sequence[Place]], lower: Counter[str]
+) -> Iterator[LineNote]:
     """A name that ends where another begins: one person, perhaps, whose name was changed.
 
     Both are frequent, spread over the text and about equally dense, and no other name fits as well.
     Where a person leaves and another comes this is noted too, so it is asked, not said.
     """
-    places, lower = _capitalized(read)
     kept = {
         name: found
         for name, found in places.items()

@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 from fabula.measures.line_errors import errors
-from fabula.measures.line_names import names_spelt_twice, renamed
+from fabula.measures.line_names import names
 from fabula.measures.line_read import (
     LINE_KINDS,
     LineKind,
@@ -510,8 +510,7 @@ def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
 
 
 _RULES: tuple[Callable[[ReadText], Iterator[LineNote]], ...] = (
-    names_spelt_twice,
-    renamed,
+    names,
     _repeated_sentences,
     errors,
     tense_slips,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,12 @@ from fabula.types import Document, Span
 
 __all__ = ["N_LOCATED", "Reference"]
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 MAX_PLACES = 100_000
 """Maximum number of places of one n-gram sorted per shard; the rest are only counted."""
 N_LOCATED = 64
-"""Number of documents whose located words are cached."""
+"""Number of documents whose located words are cached, whatever their length."""
+_LOCATED_WORDS = 1 << 21
+"""Beyond that number, others are cached as long as all have no more words than this."""
 _N_FOUND, _N_NAMED = 1 << 14, 100
 """N-grams cached, and documents cached for each: phrases recur from text to text."""
 
@@ -69,6 +68,7 @@ class Reference:
         self.paths: tuple[str, ...] = ()
         """The paths it was opened from, as strings; empty if it was assembled from parts."""
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
+        self._n_located_words = 0
         self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -326,7 +326,7 @@ class Reference:
         if known is None:
             document = self.document(number)
             known = document, self.locate(document.text)
-        self._remember(self._located, number, known, N_LOCATED)
+        self._remember_located(number, known)
         return known
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
@@ -345,8 +345,7 @@ class Reference:
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
         for number, document in zip(missing, self.part.documents(missing), strict=True):
-            located = document, self.locate(document.text)
-            self._remember(self._located, number, located, N_LOCATED)
+            self._remember_located(number, (document, self.locate(document.text)))
 
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
@@ -365,12 +364,22 @@ class Reference:
             known |= dict(zip(new, found, strict=True))
         # If all documents were requested, a frequent n-gram names too many to keep.
         for gram in known if limit <= _N_NAMED else ():
-            self._remember(self._found, (gram, *how), known[gram], _N_FOUND)
+            self._remember_found((gram, *how), known[gram])
         return [known[gram] for gram in asked]
 
-    def _remember(self, memory: OrderedDict[K, V], key: K, value: V, n_most: int) -> None:
+    def _remember_found(self, key: tuple[object, ...], found: Found) -> None:
         with self._lock:
-            memory[key] = value
-            memory.move_to_end(key)
-            if len(memory) > n_most:
-                memory.popitem(last=False)
+            self._found[key] = found
+            self._found.move_to_end(key)
+            if len(self._found) > _N_FOUND:
+                self._found.popitem(last=False)
+
+    def _remember_located(self, number: int, located: tuple[Document, TextWords]) -> None:
+        with self._lock:
+            if number not in self._located:
+                self._n_located_words += len(located[1].words)
+            self._located[number] = located
+            self._located.move_to_end(number)
+            while len(self._located) > N_LOCATED and self._n_located_words > _LOCATED_WORDS:
+                _, (_, oldest) = self._located.popitem(last=False)
+                self._n_located_words -= len(oldest.words)

@@ -250,8 +250,8 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
         found.append(Said(f"{_count(len(names), 'name')} in another spelling.", "lines", names[0]))
     changed = [one for one in notes if one.kind == "renamed"]
     if changed:
-        n = _count(len(changed), "name")
-        found.append(Said(f"{n} that may change for one person.", "lines", changed[0]))
+        sentence = f"{_count(len(changed), 'name')} that may change for one person."
+        found.append(Said(sentence, "lines", changed[0]))
     groups = ((_REPETITIONS, "repetition"), (_ERRORS, "possible error of spelling or grammar"))
     for kinds, what in groups:
         ours = [one for one in notes if one.kind in kinds]

@@ -258,6 +258,24 @@ def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other
     assert is_misspelt(name, other) == wanted
 
 
+def test_the_plainest_of_a_kind_come_first() -> None:
+    """A slip of the hand before an old word, a long repetition before a habit of speaking."""
+    text = (
+        "He was in pattens. They did not seocnd him. Joe gave me some more gravy. He ate. "
+        "Joe gave me some more gravy. It stood open. Nobody had lived there since the fire that "
+        "summer. It rained. Nobody had lived there since the fire that summer."
+    )
+    notes = reader().read(Document("d", text)).notes
+    first = {
+        kind: max((note for note in notes if note.kind == kind), key=lambda note: note.strength)
+        for kind in ("spelling", "sentence")
+    }
+    assert {kind: text[note.start : note.end] for kind, note in first.items()} == {
+        "spelling": "seocnd",
+        "sentence": "Nobody had lived there since the fire that summer.",
+    }
+
+
 def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path) -> None:
     draft = tmp_path / "draft.txt"
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")

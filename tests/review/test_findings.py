@@ -80,6 +80,18 @@ def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review)
     assert ours.line == draft.count("\n", 0, ours.start) + 1
 
 
+def test_a_second_borrowed_passage_comes_before_a_third_matter_of_style(
+    draft: str, library: Path
+) -> None:
+    second = "She would not carry a priest on a Friday or a fiddle without its case."
+    tag, stock = "“I never saw it,” she smiled.", "He fell head over heels."
+    text = "\n\n".join([draft, tag, stock, second])
+    review = review_of(text, library)
+    kinds = [one.kind for one in findings_of(review.texts[0], review)]
+    _, again, *_ = (k for k, kind in enumerate(kinds) if kind == "passage")
+    assert {"tag", "stock"} <= set(kinds[again:])
+
+
 def test_the_first_sentences_count_what_is_marked(review: Review) -> None:
     text = review.texts[0]
     said = [one.sentence for one in said_of(text, review)]

@@ -161,7 +161,8 @@ def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
     """How obvious an error is, for the order of notes: from 1 down to 0.
 
     Speech may be dialect, a word similar only to rare words may be rare itself, and one longer than
-    its correction may be an inflection, such as "leant" of "lean".
+    its correction may be an inflection, such as "leant" of "lean". Two letters in each other's
+    place are a slip of the hand.
     """
     if not fault.is_spelling:
         return 1.0
@@ -169,7 +170,11 @@ def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
         return 0.0
     start, end = fault.place
     word = read.text[sentence.start + start : sentence.start + end].lower()
-    likely = [one.lower() for one in fault.suggestions]
+    likely = [one.lower() for one in fault.suggestions if is_misspelt(word, one.lower())]
+    if not likely:
+        return 0.0
+    if any(sorted(one) == sorted(word) for one in likely):
+        return 1.0
     zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
     plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
     return plainness / 2 if any(map(word.startswith, likely)) else plainness

@@ -78,6 +78,8 @@ _MIN_ECHO = 4
 _TOPIC = 1_000
 """A word at least this frequent in the text is its topic, not an echo."""
 _MIN_REPEATED = 6
+_LONG_REPEATED = 15
+"""A repeated sentence of this many words or more is hardly chance, or a habit of speaking."""
 _SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
 _SAME_TWO_WORDS = 3
@@ -288,14 +290,22 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
                 "sentence",
                 (sentence.start, sentence.end),
                 f"The same sentence already occurs in line {line}.",
+                min(1.0, len(key) / _LONG_REPEATED),
                 also=[(before.start, before.end)],
             )
 
 
 def _echoes(read: ReadText) -> Iterator[LineNote]:
-    """Words that recur within 30 words, in the same form, and rare enough to be noticed."""
+    """Words that recur within 30 words, in the same form, and rare enough to be noticed.
+
+    A name, more often capitalized within sentences than written small, is nobody's echo.
+    """
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
+    n_small: Counter[str] = Counter()
     for number, sentence, token in read.narrated():
+        is_within = token.start > sentence.words[0].start
+        if token.text.islower() or is_within:
+            n_small[token.lower] += 1 if token.text.islower() else -1
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
         start, end = sentence.at(token)
         is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
@@ -303,7 +313,7 @@ def _echoes(read: ReadText) -> Iterator[LineNote]:
             places[token.lower].append((number, sentence.at(token)))
     for word, found in places.items():
         zipf = 9 + read.frequencies.log(word) / math.log(10)
-        if zipf > _ECHO_ZIPF or len(found) < 2:
+        if zipf > _ECHO_ZIPF or len(found) < 2 or n_small[word] < 0:
             continue
         if len(found) > max(3, read.n_words // _TOPIC):
             continue

@@ -35,8 +35,9 @@ NOTES_PER_1000 = 10
 ODD_QUANTILE = 0.97
 """A sentence is unusual if it is more surprising than this share of sentences by people."""
 _N_FIRST = 10
-_AGAIN = 0.55
-"""The weight of each further finding of a kind, relative to the one before it."""
+_AGAIN, _AGAIN_BORROWED = 0.55, {"passage": 0.8, "near": 0.7}
+"""The weight of each further finding of a kind, relative to the one before it: a second borrowed
+passage is of more concern than a third kind of style."""
 _WEIGHTS = {
     "passage": 1.1,
     "near": 1.05,
@@ -137,7 +138,8 @@ def findings_of(text: TextReview, review: Review) -> list[Finding]:
     weighed: list[tuple[float, Finding]] = []
     for kind in _all_findings(text, review):
         for k, (weight, finding) in enumerate(kind):
-            weighed.append((weight * _AGAIN**k, finding))
+            again = _AGAIN_BORROWED.get(finding.kind, _AGAIN)
+            weighed.append((weight * again**k, finding))
     weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
     found: list[Finding] = []
     for _, one in weighed:

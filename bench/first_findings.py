@@ -20,7 +20,7 @@ import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,9 +150,9 @@ def planted(text: str, reference: list[Document], rng: random.Random, *, is_book
     if is_book:
         rename(draft)
     misspell(draft)
-    for kind, words in (("passage", sentence_of(reference, rng)), ("paraphrase", paraphrase(reference, rng))):  # fmt: skip
-        if words:
-            draft.insert(kind, words)
+    draft.insert("passage", sentence_of(reference, rng))
+    if words := paraphrase(reference, rng):
+        draft.insert("paraphrase", words)
     draft.insert("echo", ECHO.format(rng.choice([w for w in ECHOED if w not in text])))
     draft.insert("sentence", AGAIN)
     draft.insert("sentence", AGAIN)
@@ -212,11 +212,10 @@ def stands(one: Finding, mark: str, text: str) -> bool:
 
 
 def show(draft: Planted, first: list[Finding]) -> None:
-    kind_of: Callable[[Finding], str] = lambda one: next(  # noqa: E731 (a line)
-        (kind for kind, mark in draft.marks.items() if stands(one, mark, draft.text)), "")  # fmt: skip
     for one in first:
+        marked = (kind for kind, mark in draft.marks.items() if stands(one, mark, draft.text))
         quote = " ".join(draft.text[one.start : one.end].split())[:70]
-        print(f"    {one.kind:10} {kind_of(one):10} {quote!r} {one.why[:60]}")
+        print(f"    {one.kind:10} {next(marked, ''):10} {quote!r} {one.why[:60]}")
     print()
 
 

@@ -162,6 +162,11 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "The Count rose. Then the Count sat, and the Count spoke; after that, said the Count, "
             "he would go before the Court.",
         ),
+        (
+            "name",
+            "The Americans came. We met Americans, and the Americans met us; after the Americans "
+            "had left, all the Americas were quiet.",
+        ),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
         ("passive", "The house was built by Monday."),
         ("beginning", "She took a cup. She took some bread. She took off."),

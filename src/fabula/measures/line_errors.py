@@ -166,15 +166,13 @@ def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
     """
     if not fault.is_spelling:
         return 1.0
-    if not (sentence.is_narration and fault.suggestions):
-        return 0.0
     start, end = fault.place
     word = read.text[sentence.start + start : sentence.start + end].lower()
     likely = [one.lower() for one in fault.suggestions if is_misspelt(word, one.lower())]
-    if not likely:
-        return 0.0
     if any(sorted(one) == sorted(word) for one in likely):
         return 1.0
+    if not (sentence.is_narration and likely):
+        return 0.0
     zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
     plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
     return plainness / 2 if any(map(word.startswith, likely)) else plainness

@@ -40,14 +40,21 @@ def _spelt_twice(
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
             is_rarer = 3 * len(places[other]) <= len(places[name])
-            is_from = other in (name + "n", name + "r")  # America, American.
-            if not is_rarer or lower[other.lower()] or is_from or not is_misspelt(name, other):
+            if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
+                continue
+            if _is_derived(name, other):
                 continue
             if read.is_word(other) and read.is_word(name):
                 continue
             for place in places[other]:
                 why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
                 yield note_of("name", place, why, also=places[name][:1])
+
+
+def _is_derived(name: str, other: str) -> bool:
+    """Whether one is of the other, as America and Americans, or Kjoge and a Kjoger."""
+    short, long = sorted((name.removesuffix("s"), other.removesuffix("s")), key=len)
+    return long in (short, short + "n", short + "r")
 
 
 def _taken_over(

@@ -174,6 +174,8 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
         ("grammar", "“He go to the harbour in the morning,” she said."),
+        ("grammar", "She held him out to be an honest man, and found an urn in an hotel."),
+        ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
         ("filter", "He could not see that it was open. When she saw it was, she left."),
         ("tag", "“Is he there?” said Cecily timidly."),

@@ -100,7 +100,7 @@ def test_the_first_sentences_count_what_is_marked(review: Review) -> None:
     n = len(ranked.passages)
     word = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"][n]
     assert said[0].startswith(f"{word} passages to check")
-    assert "One name in another spelling." in said
+    assert "One name in two spellings." in said
     assert "One possible error of spelling or grammar." in said
 
 
@@ -130,8 +130,8 @@ def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path) -> None:
 def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review) -> None:
     (view,) = page_of(review)["texts"]
     (row,) = review_json(review, ())["texts"]
-    assert [one["line"] for one in row["findings"]["first"]] == [
-        one["line"] for one in view.findings["first"]
+    assert [f"line {one['line']}" for one in row["findings"]["first"]] == [
+        one["where"] for one in view.findings["first"]
     ]
     shown = render(*review_tables(review, ()))
     assert shown.index("passages to check") < shown.index("Creativity Index")
@@ -183,3 +183,18 @@ def test_what_depends_on_length_is_compared_with_texts_of_like_length_only() -> 
     assert comparable(groups, "repeated_share", 100_000) == ()
     assert comparable(groups, "repeated_share", None) == ()
     assert len(comparable(groups, "mattr", 100_000)) == 1
+
+
+def test_a_word_stands_in_its_context_and_a_place_of_a_book_in_its_chapter() -> None:
+    chapters = [
+        f"# Chapter {k}\n\n"
+        + " ".join(f"The boat came at noon on day {60 * k + n}." for n in range(60))
+        for k in range(1, 4)
+    ]
+    chapters[1] += "\n\nThey did not recieve the letter until spring."
+    review = review_of("\n\n".join(chapters))
+    (view,) = page_of(review)["texts"]
+    (ours,) = [one for one in view.findings["first"] if one["title"] == "Spelling"]
+    assert ours["where"] == "chapter 2"
+    assert ours["around"] == ("They did not ", " the letter until spring.")
+    assert view.findings["n_all"] >= len(view.findings["first"])

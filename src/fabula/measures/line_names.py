@@ -81,8 +81,8 @@ def _taken_over(
         if n_pairs[name] > 1 or n_pairs[other] > 1:
             continue
         why = (
-            f"“{name}”, named {len(kept[name])} times, does not come after this, and “{other}”, "
-            f"named {len(kept[other])} times, not before: is it the same person?"
+            f"“{name}” is named {len(kept[name])} times up to here and never again, “{other}” "
+            f"{len(kept[other])} times from here on. The same person?"
         )
         yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
 

@@ -382,7 +382,7 @@ def _long(read: ReadText) -> Iterator[LineNote]:
             yield note_of(
                 "long",
                 (sentence.start, sentence.end),
-                f"{n} words in one sentence, where {usual:g} are usual here.",
+                f"{n} words in one sentence; {usual:g} is usual in this text.",
                 min(1.0, n / (4 * _LONG_WORDS)),
             )
 

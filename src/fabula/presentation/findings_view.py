@@ -14,6 +14,7 @@ from fabula.review.findings import (
     NOTES_PER_1000,
     Finding,
     findings_of,
+    marked_findings,
     marked_notes,
     said_of,
 )
@@ -22,6 +23,8 @@ from fabula.web import visible
 __all__ = ["LinesView", "findings_view", "first_lines", "lines_view", "noted_places", "quoted"]
 
 _QUOTE_CHARS = 110
+_AROUND_CHARS = 40
+_MAX_ALONE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def findings_view(
 
     found = findings_of(text, review)
     n_chars = max(1, len(text.document.text))
+    where = _where(text)
     return {
         "said": [
             {
@@ -98,8 +102,9 @@ def findings_view(
         "first": [
             {
                 "title": one.title,
-                "line": one.line,
+                "where": where(one),
                 "quote": _quote(text, one.start, one.end),
+                "around": _around(text.document.text, one.start, one.end),
                 "why": visible(one.why),
                 "href": place_of(one),
                 "kind": _colour(one.kind),
@@ -107,7 +112,38 @@ def findings_view(
             }
             for one in found
         ],
+        "n_all": len(marked_findings(text, review)),
     }
+
+
+def _where(text: TextReview) -> Callable[[Finding], str]:
+    """The chapter of a finding in a book that has them; else its line."""
+    details = [one.details.get("book") for one in text.others.get("book", ())]
+    book = next((one for one in details if isinstance(one, dict)), None)
+    chapters = book["chapters"] if book and book["unit"] == "chapter" else []
+
+    def where(one: Finding) -> str:
+        inside = (c["number"] for c in chapters if c["start"] <= one.start < c["end"])
+        number = next(inside, None)
+        return f"line {one.line}" if number is None else f"chapter {number}"
+
+    return where
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """The words before and after a place of a word or two, in its paragraph; of a longer one, none.
+
+    A word alone does not say why it is noted.
+    """
+    if len(text[start:end].split()) > _MAX_ALONE:
+        return "", ""
+    before = text[max(0, start - _AROUND_CHARS) : start].rpartition("\n\n")[2]
+    after = text[end : end + _AROUND_CHARS].partition("\n\n")[0]
+    if start > _AROUND_CHARS and len(before) == _AROUND_CHARS:
+        before = "… " + before.partition(" ")[2]
+    if len(after) == _AROUND_CHARS and end + _AROUND_CHARS < len(text):
+        after = after.rpartition(" ")[0] + " …"
+    return visible(before), visible(after)
 
 
 def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Finding], str]:

@@ -62,6 +62,7 @@ _WEIGHTS = {
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
 answers.
 """
+_EXACT = "Word for word"
 _POINT = 1.15
 _REPETITIONS = ("sentence", "beginning", "pet", "echo")
 _ERRORS = ("spelling", "grammar")
@@ -177,18 +178,24 @@ def _passages(text: TextReview) -> list[Finding]:
     ranked = None if text.originality is None else text.originality.ranked
     found = []
     for number, one in enumerate(() if ranked is None else ranked.passages, 1):
-        is_verbatim = 2 * one.n_verbatim >= one.n_words
-        kind, title = ("passage", "Word for word") if is_verbatim else ("near", "In other words")
+        kind, title = ("near", "Reworded")
+        if 2 * one.n_verbatim >= one.n_words:
+            kind, title = ("passage", _EXACT if _is_exact(one) else "Nearly word for word")
         found.append(
             _finding(text, kind, title, (one.span.start, one.span.end), _where(one), number)
         )
     return found
 
 
+def _is_exact(one: BorrowedPassage) -> bool:
+    """Whether it is a single run, of the same words."""
+    return one.n_verbatim == one.n_words and len(one.runs) == 1
+
+
 def _where(one: BorrowedPassage) -> str:
     words = f"{one.n_words} words"
     if one.n_verbatim == one.n_words:
-        words += ", word for word"
+        words += ", word for word" + (f" in {len(one.runs)} runs" if len(one.runs) > 1 else "")
     elif one.n_verbatim:
         words += f", {one.n_verbatim} of them word for word"
     if not one.sources:
@@ -231,7 +238,8 @@ def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
             "surprising",
             "Surprising",
             (one.start, one.end),
-            f"{one.bits_per_word:.1f} bits per word: garbled, or daring.",
+            f"Hard to predict ({one.bits_per_word:.1f} bits a word): garbled, daring, or out of "
+            "place.",
             number,
         )
 
@@ -249,7 +257,7 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
     names = [one for one in notes if one.kind == "name"]
     if names:
-        found.append(Said(f"{_count(len(names), 'name')} in another spelling.", "lines", names[0]))
+        found.append(Said(f"{_count(len(names), 'name')} in two spellings.", "lines", names[0]))
     changed = [one for one in notes if one.kind == "renamed"]
     if changed:
         sentence = f"{_count(len(changed), 'name')} that may change for one person."
@@ -262,9 +270,7 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
     counts = Counter(one.kind for one in notes if one.kind in _STYLE)
     if counts:
         n = counts.total()
-        kinds_said = ", ".join(
-            f"{LINE_KINDS[k].title.lower()} {counts[k]}" for k in _STYLE if counts[k]
-        )
+        kinds_said = ", ".join(_of_kind(counts[k], k) for k in _STYLE if counts[k])
         first = next(one for one in notes if one.kind in _STYLE)
         found.append(Said(f"{_count(n, 'matter')} of style ({kinds_said}).", "lines", first))
     if text.lines is not None and text.lines.missing_reason is None and not notes:
@@ -287,9 +293,11 @@ def _originality(text: TextReview) -> Iterator[Said]:
     passages = _passages(text)
     n_exact = sum(one.kind == "passage" for one in passages)
     if passages:
-        exact = f", {_number(n_exact).lower()} of them word for word" if n_exact else ""
+        wholly = all(one.title == _EXACT for one in passages if one.kind == "passage")
+        exactly = "word for word" if wholly else "word for word or nearly"
+        exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
         if n_exact == len(passages):
-            exact = ", word for word"
+            exact = f", {exactly}"
         sentence = f"{_count(len(passages), 'passage')} to check{exact}."
         yield Said(sentence, "originality", passages[0])
     else:
@@ -318,6 +326,13 @@ def _count(n: int, what: str) -> str:
 def _number(n: int) -> str:
     """`Three`: in words up to twelve."""
     return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
+
+
+def _of_kind(n: int, kind: str) -> str:
+    """`4 stock phrases`, `1 slip of tense`."""
+    title = LINE_KINDS[kind].title.lower().removesuffix("s")
+    what = f"slip of {title}" if kind in ("tense", "viewpoint") else title
+    return f"{n:,} {_plural(what) if n != 1 else what}"
 
 
 def _plural(what: str) -> str:

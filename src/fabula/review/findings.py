@@ -16,6 +16,7 @@ from fabula.measures.groups import GroupNumbers
 from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
 from fabula.review.found import Review, TextReview
 from fabula.review.group_figures import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+from fabula.text import TextSettings
 
 __all__ = [
     "NOTES_PER_1000",
@@ -178,24 +179,22 @@ def _passages(text: TextReview) -> list[Finding]:
     ranked = None if text.originality is None else text.originality.ranked
     found = []
     for number, one in enumerate(() if ranked is None else ranked.passages, 1):
-        kind, title = ("near", "Reworded")
+        place = one.span.start, one.span.end
+        # Words between its runs are not borrowed.
+        n_all = len(TextSettings().raw_words(text.document.text[slice(*place)]))
+        kind, title = "near", "Reworded"
         if 2 * one.n_verbatim >= one.n_words:
-            kind, title = ("passage", _EXACT if _is_exact(one) else "Nearly word for word")
-        found.append(
-            _finding(text, kind, title, (one.span.start, one.span.end), _where(one), number)
-        )
+            is_whole = one.n_verbatim >= n_all
+            kind, title = "passage", _EXACT if is_whole else "Nearly word for word"
+        found.append(_finding(text, kind, title, place, _where(one, n_all), number))
     return found
 
 
-def _is_exact(one: BorrowedPassage) -> bool:
-    """Whether it is a single run, of the same words."""
-    return one.n_verbatim == one.n_words and len(one.runs) == 1
-
-
-def _where(one: BorrowedPassage) -> str:
+def _where(one: BorrowedPassage, n_all: int) -> str:
+    """n_all: the words from its first to its last, those between its runs included."""
     words = f"{one.n_words} words"
     if one.n_verbatim == one.n_words:
-        words += ", word for word" + (f" in {len(one.runs)} runs" if len(one.runs) > 1 else "")
+        words += ", word for word" + (f" in {len(one.runs)} runs" if one.n_words < n_all else "")
     elif one.n_verbatim:
         words += f", {one.n_verbatim} of them word for word"
     if not one.sources:

@@ -131,6 +131,11 @@ def test_a_plain_text_has_nothing_to_note() -> None:
             "when Kathrine fell, nobody laughed.",
         ),
         (
+            "name", "Eleano",
+            "Eleanor came first. Later we saw Eleanor dance. All looked at Eleanor then, and when "
+            "Eleano fell, nobody laughed.",
+        ),
+        (
             "name", "Waiter",
             "Walter came first. Later we saw Walter dance. All looked at Walter then, and when "
             "Waiter fell, nobody laughed.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -52,9 +53,11 @@ def _spelt_twice(
 
 
 def _is_derived(name: str, other: str) -> bool:
-    """Whether one is of the other, as America and Americans, or Kjoge and a Kjoger."""
-    short, long = sorted((name.removesuffix("s"), other.removesuffix("s")), key=len)
-    return long in (short, short + "n", short + "r")
+    """Whether the other is of the name, as America and Americans, or Kjoge and a Kjoger."""
+    root, other_root = name.removesuffix("s"), other.removesuffix("s")
+    if name != root and other != other_root and root in (other_root + "n", other_root + "r"):
+        return True  # The Americans, the Americas.
+    return other_root in (root, root + "n", root + "r")
 
 
 def _taken_over(
@@ -70,11 +73,13 @@ def _taken_over(
         for name, found in places.items()
         if len(found) >= MIN_NAMED and 10 * lower[name.lower()] <= len(found)
     }
+    by_first = sorted(kept, key=lambda name: kept[name][0])
+    firsts = [kept[name][0] for name in by_first]
     pairs = [
         (name, other)
-        for name in _by_frequency(kept)
-        for other in _by_frequency(kept)
-        if _takes_over(kept[name], kept[other], len(read.text))
+        for name, found in kept.items()
+        for other in by_first[slice(*_next_to_come(found, firsts))]
+        if _takes_over(found, kept[other], len(read.text))
     ]
     n_pairs = Counter(one for pair in pairs for one in pair)
     for name, other in pairs:
@@ -87,18 +92,25 @@ def _taken_over(
         yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
 
 
+def _next_to_come(places: Sequence[Place], firsts: Sequence[Place]) -> tuple[int, int]:
+    """Which names begin soon after the last place of one; `firsts` are in order."""
+    last = places[-1]
+    until = last[0] + _MAX_GAP * _step(places)
+    return bisect_right(firsts, last), bisect_right(firsts, until, key=lambda first: first[0])
+
+
 def _takes_over(before: Sequence[Place], after: Sequence[Place], n_chars: int) -> bool:
     """Whether one name is used up to a place, and the other in the same way from there on."""
-    gap = after[0][0] - before[-1][0]
-    if gap <= 0:
+    both = before, after
+    if min(places[-1][0] - places[0][0] for places in both) < _MIN_REACH * n_chars:
         return False
-    reaches = [places[-1][0] - places[0][0] for places in (before, after)]
-    if min(reaches) < _MIN_REACH * n_chars:
-        return False
-    steps = [
-        reach / (len(places) - 1) for reach, places in zip(reaches, (before, after), strict=True)
-    ]
-    return gap <= _MAX_GAP * min(steps) and max(steps) <= _MAX_RATIO * min(steps)
+    short, long = sorted(_step(places) for places in both)
+    return after[0][0] - before[-1][0] <= _MAX_GAP * short and long <= _MAX_RATIO * short
+
+
+def _step(places: Sequence[Place]) -> float:
+    """The mean distance from one place to the next, in characters."""
+    return (places[-1][0] - places[0][0]) / (len(places) - 1)
 
 
 def _by_frequency(places: Mapping[str, Sequence[Place]]) -> list[str]:

@@ -1,13 +1,12 @@
-"""Whether a person whose name changes in a novel is found, and how often one is seen that is not.
+"""How many changes of a character's name are found in novels, and how many false alarms there are.
 
     python bench/changed_names.py [--books N] [--smoke]
 
-Each novel of ../shared/data is read once as it is, and what is noted then is a false alarm, whether
-or not its writer would want to know. Then, one at a time, each of its twenty most frequent names of
-people is replaced by another from one of its mentions on, drawn between a fifth and four fifths of
-the text, `PLANTED` times. Counted are those named twenty times or more before and after, which is
-what the rule asks for, and all. The rule's numbers were chosen on the thirteen novels of
-`gutenberg_novels`; the others are unseen.
+Every note on a novel of ../shared/data as it is counts as a false alarm. Then, one at a time, each
+of its twenty most frequent characters gets another name from one mention on, drawn between a fifth
+and four fifths of the text, `PLANTED` times. Changes with twenty mentions before and after, which
+the rule requires, are counted separately. The rule's thresholds were chosen on the thirteen novels
+of `gutenberg_novels`; the other books are unseen.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def novels(path: str) -> Iterator[tuple[str, str]]:
 
 
 def planted(read: ReadText, people: list[str]) -> Iterator[tuple[str, bool]]:
-    """Whether each change of a name is noted at its place."""
+    """Whether each planted change is noted at its place."""
     rng = random.Random(0)
     for person in people[:20]:
         name = person.split()[-1]

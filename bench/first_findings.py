@@ -1,15 +1,14 @@
 """Whether what is wrong with a draft stands among the first ten findings of its report.
 
-    python bench/first_findings.py [--stories 12] [--essays 6] [--books 3] [--show] [--smoke]
+    python bench/first_findings.py [--stories 12] [--speeches 6] [--books 3] [--show] [--smoke]
 
-Into stories by people, speeches and novels of up to 100,000 words, which are not in the reference,
-is set, each in a paragraph of its own: a sentence of a book of the reference, a paraphrase of one
-(`tests/golden/paraphrases.jsonl`, the half on which nothing was chosen), a word that comes again
-(an echo), and a sentence that comes again. A word of seven letters or more is misspelt; a name of
-five or more that comes five times is once spelt with two of its letters swapped; and in a novel one
-of its people has another name from the middle of the mentions on. Every text is planted once, a
-novel `--books` times, each time in other places. Counted is what stands among the first ten
-findings of `fabula report --match near` at its place; `--show` prints them.
+The drafts are stories by people, speeches, and a novel of 100,000 words, none of which is in the
+reference. Each gets four paragraphs: a sentence of the reference, a paraphrase of one
+(`tests/golden/paraphrases.jsonl`, the held-out half), a rare word that occurs twice (an echo), and
+a repeated sentence. Two letters of a word are transposed, and two of a name that occurs five times
+or more; in the novel, a character gets another name halfway through the mentions. The novel is used
+`--books` times, with faults elsewhere each time. A fault counts if a finding of its kind is at its
+place among the first ten of `fabula report --match near`; `--show` prints these.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import corpora
-from changed_names import novels
+from changed_names import NEW
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.measures.book import pipelines
@@ -34,10 +32,11 @@ from fabula.reference import Reference
 from fabula.review.findings import Finding, findings_of
 from fabula.text import read_documents
 from fabula.types import Document
+from report import book_of
 
 NOVELS = "reference/gutenberg_novels.jsonl.gz"
 PARAPHRASES = Path(__file__).parents[1] / "tests" / "golden" / "paraphrases.jsonl"
-BOOK_WORDS = 100_000
+TITLE = "Great Expectations"
 ECHO = "A {0} stood beside the window. Nobody had moved the {0} since the morning."
 ECHOED = ("lantern", "trellis", "ledger", "basin", "harness", "kettle")
 AGAIN = "It was long before anybody spoke of that evening again."
@@ -55,7 +54,7 @@ KINDS = {
 
 @dataclass
 class Planted:
-    """A text with faults, and the words that stand where each is."""
+    """A text with faults; `marks` has the words at the place of each."""
 
     paragraphs: list[str]
     rng: random.Random
@@ -66,7 +65,7 @@ class Planted:
         self.marks[kind] = paragraph
 
     def change(self, kind: str, old: str, new: str) -> None:
-        """Write a word in another way where it stands alone in a paragraph, once."""
+        """Change a word in one of the paragraphs in which it occurs once."""
         word = re.compile(rf"(?<![\w-]){re.escape(old)}(?![\w-])")
         having = [k for k, one in enumerate(self.paragraphs) if len(word.findall(one)) == 1]
         if having:
@@ -82,20 +81,20 @@ class Planted:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stories", type=int, default=corpora.sized(12, 1))
-    parser.add_argument("--essays", type=int, default=corpora.sized(6, 0))
+    parser.add_argument("--speeches", type=int, default=corpora.sized(6, 0))
     parser.add_argument("--books", type=int, default=corpora.sized(3, 0))
     parser.add_argument("--show", action="store_true", help="print the findings of each text")
     given = parser.parse_args()
-    all_novels = list(read_documents([str(corpora.SHARED / NOVELS)]))
-    with tempfile.TemporaryDirectory() as name:
-        measure(given, "stories", [(one, all_novels) for one in stories(given.stories)], name)
-        if corpora.SMOKE:
-            return
-        measure(given, "speeches", [(one, all_novels) for one in essays(given.essays)], name)
-        title, book = "Great Expectations", dict(novels(str(corpora.SHARED / NOVELS)))
-        text = "".join(re.split(r"(\s+)", book[title])[: 2 * BOOK_WORDS])
-        others = [one for one in all_novels if one.meta.get("book") != title]
-        measure(given, f"a novel ({title})", [(text, others)] * given.books, name)
+    library = list(read_documents([str(corpora.SHARED / NOVELS)]))
+    drafts = {"stories": stories(given.stories), "speeches": speeches(given.speeches)}
+    for what, texts in drafts.items():
+        if texts:
+            measure(what, texts, library, is_book=False, is_shown=given.show)
+    if given.books:
+        own = [one for one in library if one.meta.get("book") == TITLE]
+        others = [one for one in library if one.meta.get("book") != TITLE]
+        text, _ = book_of(own)
+        measure(TITLE, [text] * given.books, others, is_book=True, is_shown=given.show)
 
 
 def stories(n: int) -> list[str]:
@@ -104,13 +103,13 @@ def stories(n: int) -> list[str]:
     return [paragraphed(one) for one in people if corpora.SMOKE or len(one.split()) > 150][:n]
 
 
-def essays(n: int) -> list[str]:
+def speeches(n: int) -> list[str]:
     rows = read_documents([str(corpora.SHARED / "reference" / "inaugural_speeches.jsonl.gz")])
     return [paragraphed(one.text) for one in rows][-n:] if n else []
 
 
 def paragraphed(text: str) -> str:
-    """With a paragraph for every four sentences, where there is only one."""
+    """With a paragraph for every four sentences, if it has hardly any."""
     if text.count("\n\n") > 2:
         return text
     sentences = re.split(r"(?<=[.!?]) +", text)
@@ -118,28 +117,26 @@ def paragraphed(text: str) -> str:
 
 
 def measure(
-    given: argparse.Namespace, what: str, drafts: list[tuple[str, list[Document]]], name: str
+    what: str, texts: list[str], library: list[Document], *, is_book: bool, is_shown: bool
 ) -> None:
-    """Print how much of each kind stands among the first ten."""
-    if not drafts:
-        return
-    reference = drafts[0][1]
-    path = Path(name) / what.split()[-1].strip("()")
-    Reference.build(reference, path).close()
+    """Print how many faults of each kind are among the first ten findings."""
     found, n_planted = Counter[str](), Counter[str]()
-    plan = ReportSettings(references=(str(path),), without=("fluency",), match="near")
-    with Reviewer(plan) as reviewer:
-        for k, (text, _) in enumerate(drafts):
-            draft = planted(text, reference, random.Random(k), is_book=what.startswith("a novel"))
-            review = reviewer.run([Document("draft", draft.text)])
-            first = findings_of(review.texts[0], review)
-            if given.show:
-                show(draft, first)
-            for kind, mark in draft.marks.items():
-                n_planted[kind] += 1
-                found[kind] += any(one.kind in KINDS[kind] and stands(one, mark, draft.text)
-                                   for one in first)  # fmt: skip
-    print(f"{what}: {len(drafts)} drafts, {sum(len(t.split()) for t, _ in drafts):,} words")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "library.ref"
+        Reference.build(library, path).close()
+        plan = ReportSettings(references=(str(path),), without=("fluency",), match="near")
+        with Reviewer(plan) as reviewer:
+            for k, text in enumerate(texts):
+                draft = planted(text, library, random.Random(k), is_book=is_book)
+                review = reviewer.run([Document("draft", draft.text)])
+                first = findings_of(review.texts[0], review)
+                if is_shown:
+                    show(draft, first)
+                for kind in draft.marks:
+                    n_planted[kind] += 1
+                    ours = (one for one in first if one.kind in KINDS[kind])
+                    found[kind] += any(is_at(one, draft, kind) for one in ours)
+    print(f"{what}: {len(texts)} drafts, {sum(len(text.split()) for text in texts):,} words")
     for kind in KINDS:
         if n_planted[kind]:
             print(f"  {kind}: {found[kind]} of {n_planted[kind]} among the first ten")
@@ -160,7 +157,7 @@ def planted(text: str, reference: list[Document], rng: random.Random, *, is_book
 
 
 def rename(draft: Planted) -> None:
-    """One of the ten most frequent people, from the middle of the mentions on."""
+    """Change the name of one of the more frequent characters, halfway through the mentions."""
     people = cast_of(draft.text, pipelines()[1])[1:10]
     name = draft.rng.choice([one.name.split()[-1] for one in people])
     word = re.compile(rf"\b{re.escape(name)}\b")
@@ -169,14 +166,14 @@ def rename(draft: Planted) -> None:
     def changed(match: re.Match[str]) -> str:
         nonlocal n_left
         n_left -= 1
-        return match[0] if n_left >= 0 else "Zebulon"
+        return match[0] if n_left >= 0 else NEW
 
     draft.paragraphs = [word.sub(changed, one) for one in draft.paragraphs]
-    draft.marks["renamed"] = "Zebulon"
+    draft.marks["renamed"] = NEW
 
 
 def misspell(draft: Planted) -> None:
-    """A word and a name, each once, with two letters in the middle swapped."""
+    """Transpose two letters of a word and of a name, each once."""
     words = Counter(re.findall(r"(?<![\w-])[a-z]{7,}(?![\w-])", draft.text))
     draft.change("spelling", old := draft.rng.choice(sorted(words)), swapped(old))
     names = Counter(re.findall(r"(?<=[a-z,] )[A-Z][a-z]{4,}\b", draft.text))
@@ -205,15 +202,15 @@ def paraphrase(reference: list[Document], rng: random.Random) -> str:
     return str(rng.choice(fitting)["paraphrase"]) if fitting else ""
 
 
-def stands(one: Finding, mark: str, text: str) -> bool:
-    """Whether a finding lies where the words of a fault are."""
-    places: Iterator[re.Match[str]] = re.finditer(re.escape(mark), text)
+def is_at(one: Finding, draft: Planted, kind: str) -> bool:
+    """Whether a finding overlaps a fault of this kind."""
+    places = re.finditer(re.escape(draft.marks[kind]), draft.text)
     return any(one.start < place.end() and place.start() < one.end for place in places)
 
 
 def show(draft: Planted, first: list[Finding]) -> None:
     for one in first:
-        marked = (kind for kind, mark in draft.marks.items() if stands(one, mark, draft.text))
+        marked = (kind for kind in draft.marks if is_at(one, draft, kind))
         quote = " ".join(draft.text[one.start : one.end].split())[:70]
         print(f"    {one.kind:10} {next(marked, ''):10} {quote!r} {one.why[:60]}")
     print()

@@ -38,10 +38,10 @@ MINDS = " ".join(
 
 
 def told_of(*names: str) -> str:
-    """Sentences about each in turn."""
+    """Twenty-two sentences about each person in turn."""
     acts = ("rowed home", "mended a net", "lit the stove", "counted the boats", "read a letter")
     return " ".join(
-        f"In the evening {name} {acts[k % 5]} number {k}." for name in names for k in range(22)
+        f"On day {k} of the voyage {name} {acts[k % 5]}." for name in names for k in range(1, 23)
     )
 
 
@@ -157,7 +157,7 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("tag", "“Get out,” he said. Slowly the door opened."),
         ("filter", "She saw the gate. “I saw that it was open,” she said."),
         ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
-        # One who comes back, one among several who come, and one who comes much later.
+        # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),
         ("renamed", told_of("Henry", "Victor") + f" {told_of('Martin')}"),
         ("renamed", told_of("Henry") + f" {SEA}{SEA} " + told_of("Victor")),
@@ -270,8 +270,8 @@ def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other
     assert is_misspelt(name, other) == wanted
 
 
-def test_the_plainest_of_a_kind_come_first() -> None:
-    """A slip of the hand before an old word, a long repetition before a habit of speaking."""
+def test_the_plainest_notes_of_a_kind_come_first() -> None:
+    """Transposed letters before an old word, a long repeated sentence before a short one."""
     text = (
         "He was in pattens. They did not seocnd him. Joe gave me some more gravy. He ate. "
         "Joe gave me some more gravy. It stood open. Nobody had lived there since the fire that "

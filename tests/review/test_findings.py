@@ -16,7 +16,7 @@ from fabula.presentation.review_tables import review_json, review_tables
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.review import Review, TextReview
-from fabula.review.findings import findings_of, said_of
+from fabula.review.findings import findings_of, marked_findings, said_of
 from fabula.review.numbers import comparable
 from fabula.types import Document, Measurement
 
@@ -80,9 +80,7 @@ def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review)
     assert ours.line == draft.count("\n", 0, ours.start) + 1
 
 
-def test_a_second_borrowed_passage_comes_before_a_third_matter_of_style(
-    draft: str, library: Path
-) -> None:
+def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, library: Path) -> None:
     second = "She would not carry a priest on a Friday or a fiddle without its case."
     tag, stock = "“I never saw it,” she smiled.", "He fell head over heels."
     text = "\n\n".join([draft, tag, stock, second])
@@ -185,16 +183,22 @@ def test_what_depends_on_length_is_compared_with_texts_of_like_length_only() -> 
     assert len(comparable(groups, "mattr", 100_000)) == 1
 
 
-def test_a_word_stands_in_its_context_and_a_place_of_a_book_in_its_chapter() -> None:
+def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path) -> None:
     chapters = [
         f"# Chapter {k}\n\n"
         + " ".join(f"The boat came at noon on day {60 * k + n}." for n in range(60))
         for k in range(1, 4)
     ]
-    chapters[1] += "\n\nThey did not recieve the letter until spring."
+    misspelt = "recieve seocnd wihsper lanetrn harobur brigde whsitle gadren capatin anwser"
+    misspelt += " forgien pepole knwoledge"
+    chapters[1] += "".join(f"\n\nThey did not {one} the letter." for one in misspelt.split())
     review = review_of("\n\n".join(chapters))
     (view,) = page_of(review)["texts"]
-    (ours,) = [one for one in view.findings["first"] if one["title"] == "Spelling"]
-    assert ours["where"] == "chapter 2"
-    assert ours["around"] == ("They did not ", " the letter until spring.")
-    assert view.findings["n_all"] >= len(view.findings["first"])
+    first = next(one for one in view.findings["first"] if one["title"] == "Spelling")
+    assert first["where"] == "chapter 2"
+    assert first["around"] == ("They did not ", " the letter.")
+    assert len(view.findings["first"]) == 10
+    write_review_page(tmp_path / "page.html", review)
+    n_all = len(marked_findings(review.texts[0], review))
+    assert n_all >= 11
+    assert f"These are the first 10 of {n_all} places." in (tmp_path / "page.html").read_text()

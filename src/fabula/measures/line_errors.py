@@ -70,23 +70,26 @@ def errors(read: ReadText) -> Iterator[LineNote]:
             if not is_likely:
                 continue
             word = read.text[slice(*place)]
-            likely = ", ".join(f"“{one}”" for one in _nearest(word, fault)[:3])
+            corrections = _nearest(word, fault) if fault.is_spelling else fault.suggestions
+            likely = ", ".join(f"“{one}”" for one in corrections[:3])
             meant = f" Perhaps {likely}." if likely else ""
             if fault.is_spelling:
                 why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
             else:
                 why = _ended(fault.message) + meant
             kind = "spelling" if fault.is_spelling else "grammar"
-            yield note_of(kind, place, why, _plainness(read, sentence, fault))
+            plainness = _plainness(read, sentence, word, corrections) if fault.is_spelling else 1.0
+            yield note_of(kind, place, why, plainness)
 
 
-def _nearest(word: str, fault: Fault) -> Sequence[str]:
-    """The corrections of a misspelt word that are one letter away; of anything else, all."""
-    if not fault.is_spelling:
-        return fault.suggestions
+def _nearest(word: str, fault: Fault) -> list[str]:
+    """Suggestions with two letters transposed, or else those one letter away."""
     near = [one for one in fault.suggestions if is_misspelt(word.lower(), one.lower())]
-    swapped = [one for one in near if sorted(one.lower()) == sorted(word.lower())]
-    return swapped or near or fault.suggestions
+    return [one for one in near if _is_transposed(word, one)] or near
+
+
+def _is_transposed(word: str, other: str) -> bool:
+    return sorted(word.lower()) == sorted(other.lower())
 
 
 def _is_in_dialect(read: ReadText) -> bool:
@@ -165,7 +168,7 @@ def _is_error(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
     if "-" in _around(read, start, end):
         return False  # A part of a compound: the re-entrance.
     if "indefinite article" in fault.message and _AN.match(read.text, start):
-        return False  # An hotel, an urn: old usage, or a word whose sound is not known.
+        return False  # "An hotel" is old usage, and the checker is wrong about "an urn".
     places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
     here = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
     if sentence.is_spoken[here]:
@@ -181,25 +184,23 @@ def _is_error(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
     return True
 
 
-def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
-    """How obvious an error is, for the order of notes: from 1 down to 0.
+def _plainness(
+    read: ReadText, sentence: ReadSentence, word: str, corrections: Sequence[str]
+) -> float:
+    """How obvious a misspelling is, for the order of notes: from 1 down to 0.
 
-    Speech may be dialect, a word similar only to rare words may be rare itself, and one longer than
-    its correction may be an inflection, such as "leant" of "lean". Two letters in each other's
-    place are a slip of the hand.
+    Transposed letters are typing errors. Otherwise speech may be dialect, a word similar only to
+    rare words may be rare itself, and one longer than its correction may be an inflection, such as
+    "leant" of "lean".
     """
-    if not fault.is_spelling:
+    if _is_transposed(word, corrections[0]):
         return 1.0
-    start, end = fault.place
-    word = read.text[sentence.start + start : sentence.start + end].lower()
-    likely = [one.lower() for one in fault.suggestions if is_misspelt(word, one.lower())]
-    if any(sorted(one) == sorted(word) for one in likely):
-        return 1.0
-    if not (sentence.is_narration and likely):
+    if not sentence.is_narration:
         return 0.0
+    likely = [one.lower() for one in corrections]
     zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
     plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
-    return plainness / 2 if any(map(word.startswith, likely)) else plainness
+    return plainness / 2 if any(map(word.lower().startswith, likely)) else plainness
 
 
 def _ended(message: str) -> str:

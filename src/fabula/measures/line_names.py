@@ -1,4 +1,4 @@
-"""Names that a draft does not keep: one name spelt in two ways, and one person with two names."""
+"""Inconsistent names: one name in two spellings, or one person under two names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fabula.measures.line_read import LineNote, Place, ReadText, note_of
 __all__ = ["MIN_NAMED", "names"]
 
 _MIN_NAME = 5
-"""The shortest name, in letters, that may be misspelt: shorter ones differ by a letter anyway."""
+"""Minimum letters: many shorter names differ from others by one letter."""
 MIN_NAMED = 20
-"""How often a person is named before a change of name, and after it."""
+"""Minimum mentions before a change of name, and after it."""
 _MIN_REACH = 0.05
-"""The share of the text over which each name is spread."""
+"""Minimum share of the text between the first and the last mention of each."""
 _MAX_GAP = 1.5
-"""The most between the last of a name and the first of the other, in mean distances."""
+"""Maximum distance from one name to the other, relative to the mean within each."""
 _MAX_RATIO = 5.0
-"""The most by which one is named more densely than the other."""
+"""Maximum ratio of these mean distances."""
 
 
 def names(read: ReadText) -> Iterator[LineNote]:
@@ -35,7 +35,7 @@ def _spelt_twice(
 ) -> Iterator[LineNote]:
     """A name that is one letter from another at least three times as frequent.
 
-    Titles and things with a capital letter, such as Count and Court, are words of their own.
+    Two capitalized words of the language, such as Count and Court, are not compared.
     """
     often = [name for name in _by_frequency(places) if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
@@ -53,7 +53,7 @@ def _spelt_twice(
 
 
 def _is_derived(name: str, other: str) -> bool:
-    """Whether the other is of the name, as America and Americans, or Kjoge and a Kjoger."""
+    """Whether the other is derived from the name: America and Americans, Kjoge and a Kjoger."""
     root, other_root = name.removesuffix("s"), other.removesuffix("s")
     if name != root and other != other_root and root in (other_root + "n", other_root + "r"):
         return True  # The Americans, the Americas.
@@ -65,8 +65,8 @@ def _taken_over(
 ) -> Iterator[LineNote]:
     """A name that ends where another begins: one person, perhaps, whose name was changed.
 
-    Both are frequent, spread over the text and about equally dense, and no other name fits as well.
-    Where a person leaves and another comes this is noted too, so it is asked, not said.
+    Both are frequent, spread over the text and about equally dense, and no other name fits. The
+    same pattern occurs where one person leaves the story and another enters, so the note asks.
     """
     kept = {
         name: found
@@ -87,7 +87,7 @@ def _taken_over(
             continue
         why = (
             f"“{name}” is named {len(kept[name])} times up to here and never again, “{other}” "
-            f"{len(kept[other])} times from here on. The same person?"
+            f"{len(kept[other])} times from here on. Is it the same person?"
         )
         yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
 
@@ -118,7 +118,7 @@ def _by_frequency(places: Mapping[str, Sequence[Place]]) -> list[str]:
 
 
 def _capitalized(read: ReadText) -> tuple[dict[str, list[Place]], Counter[str]]:
-    """The places of each name, and how often each word is written small within a sentence."""
+    """The places of each name, and how often each word is in lower case within a sentence."""
     places: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     for sentence in read.sentences:

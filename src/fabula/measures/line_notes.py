@@ -79,7 +79,7 @@ _TOPIC = 1_000
 """A word at least this frequent in the text is its topic, not an echo."""
 _MIN_REPEATED = 6
 _LONG_REPEATED = 15
-"""A repeated sentence of this many words or more is hardly chance, or a habit of speaking."""
+"""Sentences of this many words or more hardly repeat by chance."""
 _SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
 _SAME_TWO_WORDS = 3
@@ -267,7 +267,7 @@ class LineReader:
         return ReadText(text, tuple(sentences), self._frequencies, n_words, self._is_word)
 
     def _is_word(self, name: str) -> bool:
-        """Whether the checker accepts it in small letters, which it does of no name."""
+        """Whether the checker accepts it in lower case, as it does not accept names."""
         if self._checker is None:
             return False
         return not any(one.is_spelling for one in self._checker.faults(f"the {name.lower()}"))
@@ -298,14 +298,14 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
 def _echoes(read: ReadText) -> Iterator[LineNote]:
     """Words that recur within 30 words, in the same form, and rare enough to be noticed.
 
-    A name, more often capitalized within sentences than written small, is nobody's echo.
+    Names are left out: words that are capitalized within sentences more often than not.
     """
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
-    n_small: Counter[str] = Counter()
+    n_lower: Counter[str] = Counter()
     for number, sentence, token in read.narrated():
         is_within = token.start > sentence.words[0].start
         if token.text.islower() or is_within:
-            n_small[token.lower] += 1 if token.text.islower() else -1
+            n_lower[token.lower] += 1 if token.text.islower() else -1
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
         start, end = sentence.at(token)
         is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
@@ -313,7 +313,7 @@ def _echoes(read: ReadText) -> Iterator[LineNote]:
             places[token.lower].append((number, sentence.at(token)))
     for word, found in places.items():
         zipf = 9 + read.frequencies.log(word) / math.log(10)
-        if zipf > _ECHO_ZIPF or len(found) < 2 or n_small[word] < 0:
+        if zipf > _ECHO_ZIPF or len(found) < 2 or n_lower[word] < 0:
             continue
         if len(found) > max(3, read.n_words // _TOPIC):
             continue

@@ -39,7 +39,7 @@ LINE_KINDS = {
     kind.id: kind
     for kind in (
         LineKind("name", "Name in two spellings", 1.0),
-        LineKind("renamed", "Name that changes", 0.97),
+        LineKind("renamed", "Change of name", 0.97),
         LineKind("sentence", "Repeated sentence", 0.95),
         LineKind("spelling", "Spelling", 0.9),
         LineKind("grammar", "Grammar", 0.85),
@@ -108,7 +108,7 @@ class ReadText:
     frequencies: Frequencies
     n_words: int
     is_word: Callable[[str], bool]
-    """Whether a name is an ordinary word too; never, without a checker."""
+    """Whether a name is also an ordinary word; False if there is no checker."""
 
     def narrated(self) -> Iterator[tuple[int, ReadSentence, Token]]:
         """The words outside speech, numbered over the whole text including speech."""

@@ -131,9 +131,9 @@ def _where(text: TextReview) -> Callable[[Finding], str]:
 
 
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
-    """The words before and after a place of a word or two, in its paragraph; of a longer one, none.
+    """The text before and after a place of one or two words, up to the paragraph's ends.
 
-    A word alone does not say why it is noted.
+    Longer places are quoted without context.
     """
     if len(text[start:end].split()) > _MAX_ALONE:
         return "", ""

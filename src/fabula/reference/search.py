@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +32,35 @@ from fabula.types import Document, Span
 
 __all__ = ["N_LOCATED", "Reference"]
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 MAX_PLACES = 100_000
 """Maximum number of places of one n-gram sorted per shard; the rest are only counted."""
 N_LOCATED = 64
 """Number of documents whose located words are cached, whatever their length."""
 _LOCATED_WORDS = 1 << 21
-"""Beyond that number, others are cached as long as all have no more words than this."""
+"""Further documents are cached while all of them together have at most this many words."""
 _N_FOUND, _N_NAMED = 1 << 14, 100
 """N-grams cached, and documents cached for each: phrases recur from text to text."""
+
+
+class _Recent(OrderedDict[K, V], Generic[K, V]):
+    """The most recently used values of a total size up to `max_size`, and `at_least` so many."""
+
+    def __init__(self, max_size: int, size: Callable[[V], int], at_least: int = 0) -> None:
+        super().__init__()
+        self._max_size, self._size_of, self._at_least = max_size, size, at_least
+        self._size = 0
+
+    def remember(self, key: K, value: V) -> None:
+        if key not in self:
+            self._size += self._size_of(value)
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > self._at_least and self._size > self._max_size:
+            _, oldest = self.popitem(last=False)
+            self._size -= self._size_of(oldest)
 
 
 class Reference:
@@ -67,9 +88,10 @@ class Reference:
         self.part = part
         self.paths: tuple[str, ...] = ()
         """The paths it was opened from, as strings; empty if it was assembled from parts."""
-        self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
-        self._n_located_words = 0
-        self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
+        self._located: _Recent[int, tuple[Document, TextWords]] = _Recent(
+            _LOCATED_WORDS, lambda one: len(one[1].words), at_least=N_LOCATED
+        )
+        self._found: _Recent[tuple[object, ...], Found] = _Recent(_N_FOUND, lambda _: 1)
         self._lock = threading.Lock()
 
     @classmethod
@@ -326,7 +348,7 @@ class Reference:
         if known is None:
             document = self.document(number)
             known = document, self.locate(document.text)
-        self._remember_located(number, known)
+        self._remember(self._located, number, known)
         return known
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
@@ -345,7 +367,8 @@ class Reference:
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
         for number, document in zip(missing, self.part.documents(missing), strict=True):
-            self._remember_located(number, (document, self.locate(document.text)))
+            located = document, self.locate(document.text)
+            self._remember(self._located, number, located)
 
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
@@ -364,22 +387,9 @@ class Reference:
             known |= dict(zip(new, found, strict=True))
         # If all documents were requested, a frequent n-gram names too many to keep.
         for gram in known if limit <= _N_NAMED else ():
-            self._remember_found((gram, *how), known[gram])
+            self._remember(self._found, (gram, *how), known[gram])
         return [known[gram] for gram in asked]
 
-    def _remember_found(self, key: tuple[object, ...], found: Found) -> None:
+    def _remember(self, memory: _Recent[K, V], key: K, value: V) -> None:
         with self._lock:
-            self._found[key] = found
-            self._found.move_to_end(key)
-            if len(self._found) > _N_FOUND:
-                self._found.popitem(last=False)
-
-    def _remember_located(self, number: int, located: tuple[Document, TextWords]) -> None:
-        with self._lock:
-            if number not in self._located:
-                self._n_located_words += len(located[1].words)
-            self._located[number] = located
-            self._located.move_to_end(number)
-            while len(self._located) > N_LOCATED and self._n_located_words > _LOCATED_WORDS:
-                _, (_, oldest) = self._located.popitem(last=False)
-                self._n_located_words -= len(oldest.words)
+            memory.remember(key, value)

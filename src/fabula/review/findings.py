@@ -16,7 +16,6 @@ from fabula.measures.groups import GroupNumbers
 from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
 from fabula.review.found import Review, TextReview
 from fabula.review.group_figures import MIN_SENTENCE_WORDS, SENTENCE_ITEM
-from fabula.text import TextSettings
 
 __all__ = [
     "NOTES_PER_1000",
@@ -36,9 +35,10 @@ NOTES_PER_1000 = 10
 ODD_QUANTILE = 0.97
 """A sentence is unusual if it is more surprising than this share of sentences by people."""
 _N_FIRST = 10
-_AGAIN, _AGAIN_BORROWED = 0.55, {"passage": 0.8, "near": 0.7}
-"""The weight of each further finding of a kind, relative to the one before it: a second borrowed
-passage is of more concern than a third kind of style."""
+_AGAIN = 0.55
+"""The weight of each further finding of a kind, relative to the one before it."""
+_AGAIN_BORROWED = {"passage": 0.8, "near": 0.7}
+"""The same for borrowed passages, since a second one matters more than any point of style."""
 _WEIGHTS = {
     "passage": 1.1,
     "near": 1.05,
@@ -63,7 +63,6 @@ _WEIGHTS = {
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
 answers.
 """
-_EXACT = "Word for word"
 _POINT = 1.15
 _REPETITIONS = ("sentence", "beginning", "pet", "echo")
 _ERRORS = ("spelling", "grammar")
@@ -179,22 +178,23 @@ def _passages(text: TextReview) -> list[Finding]:
     ranked = None if text.originality is None else text.originality.ranked
     found = []
     for number, one in enumerate(() if ranked is None else ranked.passages, 1):
-        place = one.span.start, one.span.end
-        # Words between its runs are not borrowed.
-        n_all = len(TextSettings().raw_words(text.document.text[slice(*place)]))
         kind, title = "near", "Reworded"
         if 2 * one.n_verbatim >= one.n_words:
-            is_whole = one.n_verbatim >= n_all
-            kind, title = "passage", _EXACT if is_whole else "Nearly word for word"
-        found.append(_finding(text, kind, title, place, _where(one, n_all), number))
+            kind, title = "passage", "Word for word" if _is_whole(one) else "Nearly word for word"
+        place = one.span.start, one.span.end
+        found.append(_finding(text, kind, title, place, _where(one), number))
     return found
 
 
-def _where(one: BorrowedPassage, n_all: int) -> str:
-    """n_all: the words from its first to its last, those between its runs included."""
+def _is_whole(one: BorrowedPassage) -> bool:
+    """Whether it is one run in the same words; between runs there may be other words."""
+    return one.n_verbatim == one.n_words and len(one.runs) == 1
+
+
+def _where(one: BorrowedPassage) -> str:
     words = f"{one.n_words} words"
     if one.n_verbatim == one.n_words:
-        words += ", word for word" + (f" in {len(one.runs)} runs" if one.n_words < n_all else "")
+        words += ", word for word" + (f" in {len(one.runs)} runs" if len(one.runs) > 1 else "")
     elif one.n_verbatim:
         words += f", {one.n_verbatim} of them word for word"
     if not one.sources:
@@ -259,7 +259,7 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
         found.append(Said(f"{_count(len(names), 'name')} in two spellings.", "lines", names[0]))
     changed = [one for one in notes if one.kind == "renamed"]
     if changed:
-        sentence = f"{_count(len(changed), 'name')} that may change for one person."
+        sentence = f"{_count(len(changed), 'possible change of name')}."
         found.append(Said(sentence, "lines", changed[0]))
     groups = ((_REPETITIONS, "repetition"), (_ERRORS, "possible error of spelling or grammar"))
     for kinds, what in groups:
@@ -292,8 +292,8 @@ def _originality(text: TextReview) -> Iterator[Said]:
     passages = _passages(text)
     n_exact = sum(one.kind == "passage" for one in passages)
     if passages:
-        wholly = all(one.title == _EXACT for one in passages if one.kind == "passage")
-        exactly = "word for word" if wholly else "word for word or nearly"
+        is_exactly = sum(map(_is_whole, text.originality.ranked.passages)) == n_exact
+        exactly = "word for word" if is_exactly else "word for word or nearly so"
         exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
         if n_exact == len(passages):
             exact = f", {exactly}"

@@ -292,8 +292,9 @@ def _originality(text: TextReview) -> Iterator[Said]:
     passages = _passages(text)
     n_exact = sum(one.kind == "passage" for one in passages)
     if passages:
-        is_exactly = sum(map(_is_whole, text.originality.ranked.passages)) == n_exact
-        exactly = "word for word" if is_exactly else "word for word or nearly so"
+        both = zip(passages, text.originality.ranked.passages, strict=True)
+        is_whole = all(_is_whole(one) for found, one in both if found.kind == "passage")
+        exactly = "word for word" if is_whole else "word for word or nearly so"
         exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
         if n_exact == len(passages):
             exact = f", {exactly}"

@@ -23,9 +23,15 @@ from fabula.studies.units import Unit, read_units
 from fabula.types import Measurement
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-_SHELL = shutil.which("chromium-headless-shell") or shutil.which("chrome-headless-shell")
+_SHELLS = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+)
+_SHELL = next((path for name in _SHELLS if (path := shutil.which(name))), None)
 """The same engine without the browser's own windows, for a third of the processor time. It cannot
-be told to leave scripts out."""
+be told to leave scripts out. Debian's command of that name is a script that waits for the shell:
+the driver would end the script, and leave the shell."""
 Row = dict[str, Any]
 QUESTION = "fieldset.question"
 

@@ -320,6 +320,10 @@ def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(
     browser.get((tmp_path / "one.html").as_uri())
 
     def n_sheets() -> int:
+        # Before a page has been painted, Chromium may say that printing failed.
+        browser.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        )
         sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
         return len(re.findall(rb"/Type\s*/Page\b", sheets))
 

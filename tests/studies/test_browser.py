@@ -21,6 +21,7 @@ from tests.study_browsing import (
     begin,
     check_stories,
     choose,
+    chrome,
     find,
     follow,
     item_of,
@@ -45,6 +46,27 @@ pytestmark = [
         CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
     ),
 ]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are not files here")
+def test_a_browser_ends_with_its_test(tmp_path: Path) -> None:
+    """Those that did not took the processor from all tests after them."""
+
+    def running() -> list[Path]:
+        return [p for p in Path("/proc").glob("[0-9]*/cmdline") if profile in _bytes_of(p)]
+
+    with chrome(tmp_path) as driver:
+        profile = driver.capabilities["chrome"]["userDataDir"].encode()
+        assert running()
+    until(driver, lambda: not running(), 30)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """What a file of a process says, nothing once the process has ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(

@@ -16,6 +16,7 @@ from fabula.measures.cast import cast_of
 from fabula.measures.telling import telling_of
 from fabula.presentation.book_page import chapters_to_fold, folds_of
 from fabula.presentation.marked_text import cut_text
+from fabula.text import count_words
 from fabula.types import Document
 
 SLOW = (
@@ -148,13 +149,26 @@ def test_a_short_text_without_chapters_has_nothing_of_it() -> None:
     assert list(BookInstrument().measure([Document("a", SLOW), Document("b", "")])) == [(), ()]
 
 
-def test_a_long_text_without_headings_is_measured_in_stretches() -> None:
+def test_a_long_text_without_headings_is_measured_in_sections() -> None:
     document = Document("long", "\n\n".join([FAST * 3] * 300))
     (said,) = BookInstrument().measure([document])
     values = {one.item: (one.value, one.missing_reason) for one in said}
     assert values["n_chapters"] == (None, "no_headings")
-    assert said[0].details["book"]["unit"] == "stretch"
+    assert said[0].details["book"]["unit"] == "section"
     assert len(said[0].details["book"]["chapters"]) > 2
+
+
+def test_a_section_is_named_with_its_words() -> None:
+    quick = [FAST * 3] * 260
+    text = "\n\n".join([*quick, *[SLOW * 3] * 60, *quick])
+    found = measure_book(Document("long", text), *pipelines())
+    assert found is not None
+    number, said = found.findings[0]
+    slow = found.chapters[number - 1]
+    assert SLOW in text[slow.start : slow.end]
+    before = count_words(text[: slow.start])
+    words = f"words {before + 1:,} to {before + slow.n_words:,}"
+    assert said.startswith(f"Section {number} ({words}) is slower than the rest: ")
 
 
 def test_what_is_not_english_has_no_sentences_and_no_people() -> None:

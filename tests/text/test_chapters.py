@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabula.text import read_documents
-from fabula.text.chapters import chapters_of, is_heading, stretches_of, without_headings
+from fabula.text.chapters import chapters_of, is_heading, sections_of, without_headings
 from fabula.types import Document
 
 PROSE = (
@@ -188,9 +188,9 @@ def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap
     assert len(found) != 1
 
 
-def test_stretches_are_all_of_a_text() -> None:
+def test_sections_are_all_of_a_text() -> None:
     text = "\n\n".join([PROSE] * 9)
-    found = stretches_of(text, 500)
+    found = sections_of(text, 500)
     assert len(found) > 2
     assert [one.start for one in found] == [0, *(one.end for one in found[:-1])]
     assert found[-1].end == len(text)

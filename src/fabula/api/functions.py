@@ -155,7 +155,7 @@ def profile(
 def book(texts: Texts, *, text: str = "text", id: str = "id", n_people: int = 12) -> Books:
     """Measure books by chapter: length, pace, speech, repetition, people. English only.
 
-    A text without headings is measured in stretches. Raises `ModelError` if the language pipeline
+    A text without headings is measured in sections. Raises `ModelError` if the language pipeline
     is not installed.
     """
     from fabula.jobs.books import BookSettings, measure_books

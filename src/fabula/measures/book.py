@@ -23,7 +23,7 @@ from fabula.measures.cast import CAST_RULES, Person, cast_of
 from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
 from fabula.measures.telling import TELLING_RULES, Telling, telling_of
 from fabula.text import TextSettings, TextWords
-from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, stretches_of
+from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
 from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline, pipeline_parts, sentence_pipeline
 from fabula.text.sentences import paragraph_spans, sentence_spans
@@ -45,7 +45,7 @@ BOOK_RULES = "1"
 BOOK_WORDS = 10_000
 """From this many words on, a text is a book, whatever its headings."""
 _MIN_CHAPTERS = 3
-_STRETCH_CHARS = 18_000
+_SECTION_CHARS = 18_000
 _RUN = 6
 """A run of this many words that occurs in two chapters is a repetition."""
 _MIN_COMPARED = 4
@@ -65,8 +65,8 @@ _PACED = {
 }
 """The components of pace, and how each is described."""
 _TOLD = {
-    "person": "{} {} is told in the {} person, the rest in the {}.",
-    "tense": "{} {} is told in the {} tense, the rest in the {}.",
+    "person": "{} is told in the {} person, the rest in the {}.",
+    "tense": "{} is told in the {} tense, the rest in the {}.",
 }
 _MOST_OTHERS = 0.2
 """Above this share of chapters, a deviation is how the book is told."""
@@ -120,7 +120,7 @@ class Book:
     """A text by chapter."""
 
     unit: str
-    """`chapter`, or `stretch` for a long text without headings."""
+    """`chapter`, or `section` for a long text without headings."""
     n_words: int
     chapters: tuple[BookChapter, ...]
     characters: tuple[Person, ...]
@@ -189,8 +189,16 @@ def _said(book: Book, one: BookChapter) -> str:
         apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
         said.append((apart, form.format(own, fmean(elsewhere))))
     first, second = (text for _, text in sorted(said, reverse=True)[:2])
-    number = f"{book.unit.capitalize()} {one.number}"
-    return f"{number} is {way} than the rest: {first}, {second}."
+    return f"{_label(book, one)} is {way} than the rest: {first}, {second}."
+
+
+def _label(book: Book, one: BookChapter) -> str:
+    """`Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`."""
+    name = f"{book.unit.capitalize()} {one.number}"
+    if book.unit == "chapter":
+        return name
+    before = sum(other.n_words for other in book.chapters[: one.number - 1])
+    return f"{name} (words {before + 1:,} to {before + one.n_words:,})"
 
 
 def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
@@ -205,7 +213,7 @@ def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
             continue
         for one in known:
             if getattr(one, name) == other:
-                yield one.number, form.format(book.unit.capitalize(), one.number, other, usual)
+                yield one.number, form.format(_label(book, one), other, usual)
 
 
 def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
@@ -219,8 +227,8 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
     n_words = len(located.words)
     if not (always or len(chapters) >= _MIN_CHAPTERS or n_words >= BOOK_WORDS) or not n_words:
         return None
-    unit = "chapter" if chapters else "stretch"
-    chapters = chapters or stretches_of(document.text, _STRETCH_CHARS)
+    unit = "chapter" if chapters else "section"
+    chapters = chapters or sections_of(document.text, _SECTION_CHARS)
     ranges = [_words_of(located, one) for one in chapters]
     foreign = not_english(document.text)
     people = [] if foreign else cast_of(document.text, finder)

@@ -32,7 +32,7 @@ __all__ = [
     "Chapter",
     "chapters_of",
     "is_heading",
-    "stretches_of",
+    "sections_of",
     "without_headings",
 ]
 
@@ -553,8 +553,8 @@ def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int)
         yield first, last
 
 
-def stretches_of(text: str, n_chars: int) -> list[Chapter]:
-    """Split a text without chapters into spans of about `n_chars` characters at paragraphs."""
+def sections_of(text: str, n_chars: int) -> list[Chapter]:
+    """Split a text without chapters into sections of about `n_chars` characters at paragraphs."""
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
     starts: list[int] = []
     for start, _ in spans:
@@ -562,6 +562,6 @@ def stretches_of(text: str, n_chars: int) -> list[Chapter]:
             starts.append(start)
     ends = [*starts[1:], len(text)]
     return [
-        Chapter(k, f"Stretch {k}", start, start, end, "", ((start, end),))
+        Chapter(k, f"Section {k}", start, start, end, "", ((start, end),))
         for k, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
     ]

@@ -110,6 +110,20 @@ def test_no_digit_is_cut_on_any_terminal(width: int, values: list[float]) -> Non
         assert render(sheet).count(number(values[0], ",.3f")) == 6
 
 
+def test_long_names_are_split_at_punctuation_where_the_table_is_too_wide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "local/smollm2-135m-instruct.q4_1@747cb1f0"
+    titles = ["kind of fault", "read by", "stories", "noticed", "not noticed"]
+    sheet = Sheet("some", [Column(title) for title in titles], [["original", name, 1, 2, 3]])
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.split() for line in render(sheet).splitlines()[1:]]
+    parts = [lines[0][1], *(line[0] for line in lines[1:])]
+    assert parts == ["local/smollm2-", "135m-instruct.", "q4_1@747cb1f0"]
+    monkeypatch.setenv("COLUMNS", "120")
+    assert name in render(sheet)
+
+
 def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: Path) -> None:
     panel = Sheet("experts", [Column("n", "d")], [[3]])
     files = TableFiles(csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")

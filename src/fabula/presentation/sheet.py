@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ __all__ = [
 _WIDEST = 10_000
 _MAX_ROWS = 40
 _MIN_NAME_CHARS = 12
+_PIECE_CHARS = 18
+"""Where a table is too wide, longer names are split at punctuation into pieces up to this long."""
+_AFTER_MARK = re.compile(r"(?<=[-/.@:])")
 LATEX_BEGIN = "% Fabula"
 """The header of a file of tables."""
 
@@ -256,12 +260,13 @@ def render(*parts: Block) -> str:
 def _terminal_table(sheet: Sheet) -> Table:
     table = Table(box=None, pad_edge=False)
     cells = sheet.shown(_MAX_ROWS if sheet.many else None)
+    rows = _rows_that_fit(sheet, cells)
     # The minimum width of a column: its numbers on one line, its title split at words, and a title
     # that is a file name in several pieces.
     widths = [
         max(
             *(min(len(word), _MIN_NAME_CHARS) for word in title.split() or [""]),
-            *(len(row[k]) for row in cells.rows),
+            *(len(line) for row in rows for line in row[k].split("\n")),
             1,
         )
         for k, title in enumerate(cells.titles)
@@ -276,12 +281,39 @@ def _terminal_table(sheet: Sheet) -> Table:
             )
         else:
             # A name keeps at least a few letters per line, or it is unreadable.
-            table.add_column(
-                Text(title), overflow="fold", min_width=min(_MIN_NAME_CHARS, widths[k])
-            )
-    for row in cells.rows:
+            is_split = any("\n" in row[k] for row in rows)
+            least = min(_PIECE_CHARS if is_split else _MIN_NAME_CHARS, widths[k])
+            table.add_column(Text(title), overflow="fold", min_width=least)
+    for row in rows:
         table.add_row(*map(Text, row))
     return table
+
+
+def _rows_that_fit(sheet: Sheet, cells: Shown) -> Sequence[Sequence[str]]:
+    """The rows; if they are too wide for the terminal, with long names on several lines."""
+    columns = zip(cells.titles, *cells.rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    if sum(2 + n_chars for n_chars in widths) - 2 <= terminal_width():
+        return cells.rows
+    are_names = [not is_number for is_number in cells.are_numbers]
+    are_names[0] &= not sheet.columns[0].cut
+    return [
+        [_split(cell) if is_name else cell for cell, is_name in zip(row, are_names, strict=True)]
+        for row in cells.rows
+    ]
+
+
+def _split(text: str) -> str:
+    """A text whose long words are split after punctuation: `local/smollm2-`, `135m-instruct`."""
+    words = []
+    for word in text.split(" "):
+        pieces = [""]
+        for part in _AFTER_MARK.split(word):
+            if pieces[-1] and len(pieces[-1]) + len(part) > _PIECE_CHARS:
+                pieces.append("")
+            pieces[-1] += part
+        words.append("\n".join(pieces))
+    return " ".join(words)
 
 
 def latex_of(parts: Sequence[Block]) -> str:

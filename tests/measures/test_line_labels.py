@@ -59,7 +59,7 @@ def test_the_manual_has_the_figures_that_the_labels_give(labels: list[dict[str, 
     for line in page.splitlines():
         row = re.match(r"\| ([a-z ]+?)(?: \(off\))? \|(.*)\|$", line)
         kind = row and titles.get(row[1], row[1])
-        if row is None or kind not in LINE_KINDS or row[2].count("|") != 3:
+        if row is None or kind not in LINE_KINDS or row[2].count("|") != 4:
             continue
         for number, cell in enumerate(row[2].split("|"), 1):
             three = [counts[number, kind, label] for label in LABELS]

@@ -52,6 +52,20 @@ _WORD = re.compile(r"\w+")
 _AN = re.compile(r"an\s+[aehiou]", re.IGNORECASE)
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
+_PUBLISHED = word_set(
+    "agone arter babby blest cavil chuse chusing comest darkling draggled dramatis drawed dropt",
+    "forrard gaol hisself leant leathern loike missis natured overset pitchy rayther redly",
+    "reseated sayest shopman stept stopt swart throve trebly uncertainly unlooked unreserve waggon",
+    "wrapt yourn",
+)
+"""Words that are in no dictionary of the checker, and in at least three of 35 published books."""
+_DERIVED = re.compile(
+    r"(?:un|out|over|under)(?P<after>\w{5,})|(?P<before>\w{3,})(?:man|men|kind|less|like)"
+    r"|(?P<quality>\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
+)
+"""Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
+_COINED_ZIPF = 2.0
+"""One word in ten million: misspellings that many people make are more frequent."""
 _OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 
@@ -119,8 +133,9 @@ def _is_misspelling(
     """Whether an unknown word is probably a misspelling, and not rare, coined or a name.
 
     It is if a word of fifty times its frequency is one letter away. Parts of compounds, single
-    letters, Roman numerals, words with an apostrophe, and capitalized words within a sentence are
-    not checked, nor are sentences full of unknown words.
+    letters, Roman numerals, words with an apostrophe, words formed from others, words of several
+    published books, and capitalized words within a sentence are not checked, nor are sentences full
+    of unknown words.
     """
     start, end = (sentence.start + place for place in fault.place)
     around = _around(read, start, end)
@@ -134,7 +149,7 @@ def _is_misspelling(
     if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
         return False
     word = read.text[start:end].lower()
-    if set(word) <= set("ivxlc"):
+    if set(word) <= set("ivxlc") or word in _PUBLISHED:
         return False
     others = [
         read.frequencies.log(one.lower())
@@ -142,7 +157,23 @@ def _is_misspelling(
         if is_misspelt(word, one.lower())
         and (len(word) >= _MIN_MISSPELT or sorted(word) == sorted(one.lower()))
     ]
-    return max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
+    is_likely = max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
+    return is_likely and not _is_derived(read, word)
+
+
+def _is_derived(read: ReadText, word: str) -> bool:
+    """Whether a rare word is a known one with a prefix or suffix."""
+    parts = _DERIVED.fullmatch(word)
+    if parts is None or _zipf(read, word) >= _COINED_ZIPF:
+        return False
+    # "Slighty" lacks a letter.
+    is_adverb = parts["noun"] is not None and read.is_word(f"{parts['noun']}ly")
+    return not is_adverb and read.is_word(str(parts[parts.lastgroup or 0]))
+
+
+def _zipf(read: ReadText, word: str) -> float:
+    """The frequency of a word, as a power of ten in a billion words."""
+    return 9 + read.frequencies.log(word) / math.log(10)
 
 
 def _around(read: ReadText, start: int, end: int) -> str:
@@ -198,7 +229,7 @@ def _plainness(
     if not sentence.is_narration:
         return 0.0
     likely = [one.lower() for one in corrections]
-    zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
+    zipf = max(_zipf(read, one) for one in likely)
     plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
     return plainness / 2 if any(map(word.lower().startswith, likely)) else plainness
 

@@ -65,7 +65,7 @@ __all__ = [
     "line_of",
 ]
 
-LINE_RULES = "4"
+LINE_RULES = "5"
 """Version: changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from fabula.reference import Reference, checksums
 from fabula.reference.checksums import check_files, check_seal, parse_row, seal
 from fabula.reference.passages import build_passages
 from fabula.reference.tombstones import remove_documents
+from fabula.reference.vocabulary import map_array
 from fabula.store import checksum
 
 
@@ -171,3 +173,34 @@ def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path) -> None:
     for broken in (b"", b"\xff", b"[1]", b"{", b"[" * 100_000):
         with pytest.raises(CorpusError, match=r"^row\.json: damaged"):
             parse_row(broken, "row.json")
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.int64])
+@pytest.mark.parametrize("shape", [(0,), (1,), (12_345,), (3, 2), (0, 4)])
+def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
+    tmp_path: Path, kind: Any, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython 3.11 may fail where several threads parse code."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(np.prod(shape), dtype=kind).reshape(shape))
+    expected = np.load(path)
+
+    def parse(*_: object, **__: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr("ast.parse", parse)
+    found = map_array(path, kind, (None,) * len(shape))
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
+    with pytest.raises(CorpusError, match="do not match"):
+        map_array(path, kind, (*shape, 1))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"words", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\x10\x00__import__('os')\n"],
+)
+def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(damaged)
+    with pytest.raises(CorpusError, match=r"a\.npy: missing or damaged \(not an array"):
+        map_array(tmp_path / "a.npy", np.int64, (None,))

@@ -14,6 +14,7 @@ from pathlib import Path
 import docx
 import pytest
 
+from fabula.child import Child, connections
 from fabula.errors import InputError
 from fabula.text import find_files, isolation, read_documents, sources
 
@@ -151,6 +152,23 @@ def test_a_helper_that_has_ended_is_replaced(tmp_path: Path) -> None:
     helper = isolation._idle[0]._child.process
     helper.kill()
     helper.wait()
+    assert read(book) == ["One."]
+
+
+def leave(requests_fd: int, answers_fd: int) -> None:
+    """A helper that exits for want of work just as a request comes."""
+    requests, _ = connections(requests_fd, answers_fd)
+    requests.poll(60)
+
+
+def test_a_helper_that_exits_as_a_file_comes_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    book = write_epub(tmp_path / "b.epub", ["One."], [0])
+    assert read(book) == ["One."]
+    isolation._idle[0]._child.close()
+    isolation._idle[0]._child = Child("tests.text.test_isolation", "leave")
     assert read(book) == ["One."]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,11 @@ from fabula.errors import CorpusError
 from fabula.kernels.strings import find_strings
 
 __all__ = ["Strings", "Vocabulary", "map_array", "map_bytes", "plain_array"]
+
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<|][biuf][0-9])', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +99,8 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
     Raises `CorpusError` that names the file if it is missing, or contains anything else.
     """
     try:
-        mapped = np.lib.format.open_memmap(path, mode="r")
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        SyntaxError,
-        TypeError,
-        KeyError,
-        OverflowError,
-        MemoryError,
-        TokenError,
-    ) as error:
+        mapped = _mapped(path)
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise CorpusError(
             f"{path}: missing or damaged ({error}); run `fabula reference verify`"
         ) from error
@@ -118,6 +113,23 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
             "`fabula reference verify`"
         )
     return plain_array(mapped)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """Map an array that `np.save` wrote.
+
+    NumPy parses the header as Python code. Where threads do so at the same time, CPython 3.11 can
+    fail with a `SystemError` (python/cpython#106905).
+    """
+    with path.open("rb") as file:
+        begin = file.read(len(_MAGIC) + 2)
+        header = file.read(int.from_bytes(begin[len(_MAGIC) :], "little"))
+        place = file.tell()
+    found = _HEADER.fullmatch(header)
+    if not begin.startswith(_MAGIC) or found is None:
+        raise ValueError("not an array of NumPy")
+    shape = tuple(int(one) for one in found[2].split(b",") if one.strip())
+    return np.memmap(path, found[1].decode(), "r", place, shape)
 
 
 def map_bytes(path: Path) -> NDArray[np.uint8]:

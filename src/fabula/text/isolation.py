@@ -35,6 +35,9 @@ __all__ = ["Limits", "read_isolated", "serve"]
 Read = Callable[[Callable[[int], None]], Iterator[Document]]
 """Reads a file, and reports the number of bytes read to its argument; must be picklable."""
 
+_Message = tuple[str, int, list[Document], str]
+"""Its kind, the bytes read, documents, and an error message."""
+
 _IDLE_S = 30
 _BATCH_CHARS = 1 << 16
 _BATCH_DOCUMENTS = 256
@@ -58,7 +61,10 @@ def read_isolated(
     helper = _Helper.take()
     is_whole = False
     try:
-        helper = helper.ask(read, name, limits)
+        if not helper.ask(read, name, limits):
+            helper.end()
+            helper = _Helper()
+            helper.ask(read, name, limits)
         while True:
             kind, n_read, documents, sentence = helper.answer(name, limits)
             meter(n_read)
@@ -85,6 +91,8 @@ class _Helper:
 
     def __init__(self) -> None:
         self._owner = os.getpid()
+        self._was_idle = False
+        self._first: _Message | None = None
         self._child = Child("fabula.text.isolation", "serve")
 
     @classmethod
@@ -97,27 +105,35 @@ class _Helper:
             _idle.extend(mine[1:])
         return mine[0] if mine else cls()
 
-    def ask(self, read: Read, name: str, limits: Limits) -> _Helper:
-        """Have it read a file, or start a new one if it has exited."""
+    def ask(self, read: Read, name: str, limits: Limits) -> bool:
+        """Have it read a file, and wait for the first answer; False if it exits for want of work.
+
+        That may happen just as the request comes. Raises `InputError` if it ended otherwise.
+        """
         try:
             self._child.requests.send((read, name, limits))
-        except BrokenPipeError:
-            self.end()
-            fresh = _Helper()
-            fresh._child.requests.send((read, name, limits))
-            return fresh
-        return self
+            self._first = self._child.answers.recv()
+        except (BrokenPipeError, EOFError, ConnectionResetError) as error:
+            code = self._child.process.wait()
+            if self._was_idle and (isinstance(error, BrokenPipeError) or code == 0):
+                return False
+            raise InputError(_ended(name, code, limits)) from error
+        return True
 
-    def answer(self, name: str, limits: Limits) -> tuple[str, int, list[Document], str]:
-        """Its next message: kind, bytes read, documents, error message."""
+    def answer(self, name: str, limits: Limits) -> _Message:
+        """Its next message. Raises `InputError` if it ended instead."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         try:
-            message: tuple[str, int, list[Document], str] = self._child.answers.recv()
+            message: _Message = self._child.answers.recv()
         except (EOFError, ConnectionResetError) as error:
             raise InputError(_ended(name, self._child.process.wait(), limits)) from error
         return message
 
     def keep(self) -> None:
         """Keep it for the next file."""
+        self._was_idle = True
         with _idle_lock:
             _idle.append(self)
 

@@ -166,13 +166,14 @@ def _is_derived(read: ReadText, word: str) -> bool:
     parts = _DERIVED.fullmatch(word)
     if parts is None or _zipf(read, word) >= _COINED_ZIPF:
         return False
-    # "Slighty" lacks a letter.
-    is_adverb = parts["noun"] is not None and read.is_word(f"{parts['noun']}ly")
-    return not is_adverb and read.is_word(str(parts[parts.lastgroup or 0]))
+    # "Slighty" lacks an l.
+    if parts["noun"] and read.is_word(f"{parts['noun']}ly"):
+        return False
+    return read.is_word(next(filter(None, parts.groups())))
 
 
 def _zipf(read: ReadText, word: str) -> float:
-    """The frequency of a word, as a power of ten in a billion words."""
+    """The Zipf frequency of a word: the logarithm to base 10 of its count in a billion words."""
     return 9 + read.frequencies.log(word) / math.log(10)
 
 

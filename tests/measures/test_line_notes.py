@@ -243,6 +243,15 @@ def test_plain_slips_come_before_what_somebody_says_and_before_rare_words() -> N
     assert places == ["seperate", "thriven", "fowld"]
 
 
+def test_a_capitalized_noun_has_one_spelling() -> None:
+    text = (
+        "We serve our Nation, and the Nation is strong. " * 3 + "They defend our Naiton with care."
+    )
+    (note,) = [one for one in reader().read(Document("d", text)).notes if one.kind == "name"]
+    assert text[note.start : note.end] == "Naiton"
+    assert note.why == "“Naiton” here, but “Nation” 6 times in this text."
+
+
 def test_words_made_of_others_and_words_of_published_books_are_not_misspellings() -> None:
     meant = ("foemen", "leant", "fadeless", "unbrimmed", "gaol", "kelpy")
     slips = ("slighty", "prefered", "untill", "pryed", "truely")

@@ -25,31 +25,38 @@ _MAX_RATIO = 5.0
 
 def names(read: ReadText) -> Iterator[LineNote]:
     """Names in two spellings, and those that change."""
-    places, lower = _capitalized(read)
-    yield from _spelt_twice(read, places, lower)
+    places, nouns, lower = _capitalized(read)
+    yield from _spelt_twice(read, places, nouns, lower)
     yield from _taken_over(read, places, lower)
 
 
 def _spelt_twice(
-    read: ReadText, places: Mapping[str, Sequence[Place]], lower: Counter[str]
+    read: ReadText,
+    places: Mapping[str, Sequence[Place]],
+    nouns: Mapping[str, Sequence[Place]],
+    lower: Counter[str],
 ) -> Iterator[LineNote]:
-    """A name that is one letter from another at least three times as frequent.
+    """A name that is one letter from another name, or from a capitalized noun ("our Nation"), at
+    least three times as frequent.
 
     Two capitalized words of the language, such as Count and Court, are not compared.
     """
-    often = [name for name in _by_frequency(places) if len(name) >= _MIN_NAME]
+    found = {
+        name: sorted([*places.get(name, ()), *nouns.get(name, ())]) for name in {**places, **nouns}
+    }
+    often = [name for name in _by_frequency(found) if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
-            is_rarer = 3 * len(places[other]) <= len(places[name])
+            is_rarer = other in places and 3 * len(found[other]) <= len(found[name])
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
             if _is_derived(name, other):
                 continue
             if read.is_word(other) and read.is_word(name):
                 continue
-            for place in places[other]:
-                why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
-                yield note_of("name", place, why, also=places[name][:1])
+            for place in found[other]:
+                why = f"“{other}” here, but “{name}” {len(found[name])} times in this text."
+                yield note_of("name", place, why, also=found[name][:1])
 
 
 def _is_derived(name: str, other: str) -> bool:
@@ -117,15 +124,21 @@ def _by_frequency(places: Mapping[str, Sequence[Place]]) -> list[str]:
     return sorted(places, key=lambda name: (-len(places[name]), name))
 
 
-def _capitalized(read: ReadText) -> tuple[dict[str, list[Place]], Counter[str]]:
-    """The places of each name, and how often each word is in lower case within a sentence."""
+def _capitalized(
+    read: ReadText,
+) -> tuple[dict[str, list[Place]], dict[str, list[Place]], Counter[str]]:
+    """The places of each name and of each noun that is capitalized within a sentence, and how often
+    each word is in lower case there."""
     places: dict[str, list[Place]] = defaultdict(list)
+    nouns: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     for sentence in read.sentences:
         for k, token in enumerate(sentence.tokens):
-            is_name = token.text[:1].isupper() and token.text[1:].islower() and token.pos == "PROPN"
-            if is_name and token.text.isalpha():
+            is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
+            if is_capitalized and token.text.isalpha() and token.pos == "PROPN":
                 places[token.text].append(sentence.at(token))
+            elif is_capitalized and token.text.isalpha() and token.pos == "NOUN" and k:
+                nouns[token.text].append(sentence.at(token))
             elif token.is_word and k and token.text.islower():
                 lower[token.text] += 1
-    return places, lower
+    return places, nouns, lower

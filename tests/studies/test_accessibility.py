@@ -46,6 +46,8 @@ def every_page(driver: Any, ttcw: Served, feedback: Served) -> Iterator[str]:
     find(driver, f"{QUESTION} input").click()
     find(driver, "summary").click()
     yield "story"
+    # While an answer is being saved, the browser asks before it leaves the page.
+    saved(driver)
     for number in (2, 3, 4):
         driver.get(f"{ttcw.url}/page/story-{number}")
     driver.get(f"{ttcw.url}/page/group")

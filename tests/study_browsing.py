@@ -139,6 +139,7 @@ def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterato
 @contextmanager
 def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> Iterator[Any]:
     from selenium import webdriver
+    from selenium.common.exceptions import TimeoutException
 
     options = webdriver.ChromeOptions()
     options.binary_location = str((with_script and _SHELL) or CHROMIUM)
@@ -155,6 +156,17 @@ def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> I
     options.set_capability("unhandledPromptBehavior", "ignore")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER))) as driver:
+        driver.set_page_load_timeout(15)
+        get = driver.get
+
+        def get_surely(url: str) -> None:
+            # On a busy machine Chromium sometimes never sends the request for a page.
+            try:
+                get(url)
+            except TimeoutException:
+                get(url)
+
+        driver.get = get_surely
         yield driver
 
 
@@ -183,6 +195,11 @@ def loaded(driver: Any, before: Any) -> bool:
     """Whether another page than the one before is there, to its end."""
     ready = driver.execute_script("return document.readyState") == "complete"
     return ready and find(driver, "html") != before
+
+
+def painted(driver: Any) -> None:
+    """Wait until the page has been painted: before, Chromium may fail to print it."""
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
 def follow(driver: Any, element: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.barriers import axe, barriers
-from tests.study_browsing import CHROMIUM, DRIVER, chrome
+from tests.study_browsing import CHROMIUM, DRIVER, chrome, painted
 
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
@@ -320,10 +320,7 @@ def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(
     browser.get((tmp_path / "one.html").as_uri())
 
     def n_sheets() -> int:
-        # Before a page has been painted, Chromium may say that printing failed.
-        browser.execute_async_script(
-            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
-        )
+        painted(browser)
         sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
         return len(re.findall(rb"/Type\s*/Page\b", sheets))
 

@@ -156,15 +156,17 @@ def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> I
     options.set_capability("unhandledPromptBehavior", "ignore")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER))) as driver:
-        driver.set_page_load_timeout(15)
         get = driver.get
 
         def get_surely(url: str) -> None:
             # On a busy machine Chromium sometimes never sends the request for a page.
+            driver.set_page_load_timeout(15)
             try:
                 get(url)
             except TimeoutException:
+                driver.set_page_load_timeout(100)
                 get(url)
+            driver.set_page_load_timeout(300)
 
         driver.get = get_surely
         yield driver

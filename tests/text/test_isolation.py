@@ -156,7 +156,7 @@ def test_a_helper_that_has_ended_is_replaced(tmp_path: Path) -> None:
 
 
 def leave(requests_fd: int, answers_fd: int) -> None:
-    """A helper that exits for want of work just as a request comes."""
+    """A helper that exits because it was idle, just as a request comes."""
     requests, _ = connections(requests_fd, answers_fd)
     requests.poll(60)
 

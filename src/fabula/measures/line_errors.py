@@ -60,8 +60,8 @@ _PUBLISHED = word_set(
 )
 """Words that are in no dictionary of the checker, and in at least three of 35 published books."""
 _DERIVED = re.compile(
-    r"(?:un|out|over|under)(?P<after>\w{5,})|(?P<before>\w{3,})(?:man|men|kind|less|like)"
-    r"|(?P<quality>\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
+    r"(?:un|out|over|under)(\w{5,})|(\w{3,})(?:man|men|kind|less|like)"
+    r"|(\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
 )
 """Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
 _COINED_ZIPF = 2.0

@@ -266,11 +266,11 @@ class LineReader:
         n_words = sum(len(one.words) for one in sentences)
         return ReadText(text, tuple(sentences), self._frequencies, n_words, self._is_word)
 
-    def _is_word(self, name: str) -> bool:
+    def _is_word(self, word: str) -> bool:
         """Whether the checker accepts it in lower case, as it does not accept names."""
         if self._checker is None:
             return False
-        return not any(one.is_spelling for one in self._checker.faults(f"the {name.lower()}"))
+        return not any(one.is_spelling for one in self._checker.faults(f"the {word.lower()}"))
 
     def _faults(self, parsed: Sequence[Parsed]) -> Iterable[tuple[Fault, ...]]:
         return [()] * len(parsed) if self._checker is None else faults_each(self._checker, parsed)

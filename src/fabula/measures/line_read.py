@@ -108,7 +108,7 @@ class ReadText:
     frequencies: Frequencies
     n_words: int
     is_word: Callable[[str], bool]
-    """Whether a name is also an ordinary word; False if there is no checker."""
+    """Whether the checker accepts a word in lower case; False without a checker."""
 
     def narrated(self) -> Iterator[tuple[int, ReadSentence, Token]]:
         """The words outside speech, numbered over the whole text including speech."""

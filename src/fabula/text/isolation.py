@@ -106,7 +106,7 @@ class _Helper:
         return mine[0] if mine else cls()
 
     def ask(self, read: Read, name: str, limits: Limits) -> bool:
-        """Have it read a file, and wait for the first answer; False if it exits for want of work.
+        """Have it read a file, and wait for the first answer; False if it exits after idling.
 
         That may happen just as the request comes. Raises `InputError` if it ended otherwise.
         """

@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -76,6 +77,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if path := config.getoption("timings"):
         write_timings(path, [r for some in terminalreporter.stats.values() for r in some])
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    )
+    if reasons:
+        told = "; ".join(f"{n} because {reason}" for reason, n in reasons.most_common())
+        terminalreporter.write_line(
+            f"not run: {told}. CONTRIBUTING.md says how to have what is missing.", yellow=True
+        )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -74,20 +74,3 @@ def test_imports_go_down(room: str) -> None:
         and FLOORS[other] >= FLOORS[room]
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_modules_stay_small() -> None:
-    files = [file for room in ROOMS.values() for file in room]
-    large = [f for f in files if len(f.read_text(encoding="utf-8").splitlines()) > 600]
-    assert not large
-
-
-def test_no_name_of_a_module_is_used_twice() -> None:
-    """Whoever searches for a module finds one; commands are named as they are typed."""
-    named_elsewhere = {"__init__", "app"}
-    found = [
-        file.stem
-        for file in SOURCE.rglob("*.py")
-        if file.stem not in named_elsewhere and "commands" not in file.parts
-    ]
-    assert not {name for name in found if found.count(name) > 1}

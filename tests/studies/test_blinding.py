@@ -16,6 +16,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+import fabula
 from fabula.studies.app import create_app
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -23,6 +24,7 @@ from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 
+OWN = str(Path(fabula.__file__).parent)
 Row = dict[str, Any]
 STORY = "The old man swept the steps. He sat down and waited. Then he swept them again."
 ADVICE = {
@@ -223,7 +225,7 @@ class Steps:
 
     def _called(self, frame: FrameType, _event: str, _arg: object) -> Any:
         file = frame.f_code.co_filename
-        return self._executed if "/fabula/" in file or file.endswith(".j2") else None
+        return self._executed if file.startswith(OWN) or file.endswith(".j2") else None
 
     def _executed(self, _frame: FrameType, event: str, _arg: object) -> Any:
         self.n += event == "line"

@@ -58,7 +58,7 @@ class CorruptSettings(Settings):
     methods: str = setting(
         "original,backtranslate,swap,delete",
         help="Corruptions to apply to each story, separated by commas; beyond the paper, for "
-        "longer stories: name, fact, tense, thread, motive.",
+        "longer stories: name, and with `writer` fact, thread, motive.",
         unit="LIST",
         check=_are_methods,
     )
@@ -79,9 +79,8 @@ class CorruptSettings(Settings):
     writer: str | None = setting(
         None,
         help="Language model, as for `feedback elicit`, that writes the faults of fact, thread and "
-        "motive itself; what is written is checked, and put in at recorded places only.",
+        "motive; what it writes is checked, and inserted at recorded places only.",
         unit="NAME",
-        default_text="sentences that ship",
     )
     rounds: int = setting(
         10, help="Number of times a story is translated and back.", check=Between(1)
@@ -201,7 +200,7 @@ def _corrupt(
         nlp = load_pipeline(corrupting.parts_needed(plan.methods))
         writer = None
         if writing is not None:
-            writer = stack.enter_context(FaultWriter(writing, nlp, plan.seed))
+            writer = stack.enter_context(FaultWriter(writing, plan.seed))
         progress.begin("corrupting", len(documents))
         for rows, failed in corrupting.corrupt_stories(documents, plan, nlp, model, kept, writer):
             n.update(row["method"] for row in rows)
@@ -226,8 +225,13 @@ def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None
     from fabula.models import open_model
     from fabula.tasks.feedback.written_faults import WRITABLE
 
-    if settings.writer is None or not set(plan.methods) & set(WRITABLE):
+    wanted = [method for method in plan.methods if method in WRITABLE]
+    if not wanted:
         return None
+    if settings.writer is None:
+        raise SettingsError(
+            "writer", f"must name a language model, which writes {', '.join(wanted)}"
+        )
     return open_model(settings.writer, settings.spending.options())
 
 

@@ -40,7 +40,7 @@ class FindSettings(Settings):
     match: Literal["exact", "near"] = setting(
         "near",
         help="exact: quoted words occur in the changed place; near: also four consecutive words "
-        "of it, its sentence by number, or both words of a changed name or fact.",
+        "of it, its sentence by number, or both names of a renamed character.",
     )
     details: Path | None = setting(
         None,

@@ -56,10 +56,9 @@ def corrupt(
     positions in both. Stories that cannot be corrupted are left out and reported. Source: Rashkin
     et al. 2025, section 4.
 
-    Beyond the paper, and only if named in --methods: a character's name changes midway (name), a
-    stated fact changes (fact), a few sentences switch to the present tense (tense), an object is
-    introduced and never mentioned again (thread), or somebody wants one thing and later the
-    opposite (motive). With --writer a language model writes the last two, and facts.
+    Beyond the paper, and only if named in --methods: a character's name changes midway (name), or
+    the model of --writer adds two sentences that contradict each other (fact), an object that is
+    never mentioned again (thread), or a motive and later its opposite (motive).
     """
     from fabula.jobs.feedback import corrupt_stories
 

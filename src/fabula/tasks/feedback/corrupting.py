@@ -3,9 +3,9 @@
 Rashkin et al. 2025, section 4: two consecutive sentences are swapped (swap), a sentence is deleted
 (delete), or the story is translated and back again ten times (backtranslate); and the story as it
 is (original), for comparison. Each corrupted story has a record of the exact changes. Beyond the
-paper, and only on request: the faults of `faults`, some of which a model can write instead. Swaps
-and deletions keep the two marks of every quotation together if the story has such a place; if not,
-`cuts_quotation` says so.
+paper, and only on request: a character is renamed midway (`names`), or a model writes a fault of
+fact, thread or motive (`written_faults`). Swaps and deletions keep the two marks of every quotation
+together if the story has such a place; if not, `cuts_quotation` says so.
 
 A story that is too short for a method, or that the method leaves unchanged, is never passed off as
 corrupted: it is left out, with the reason.
@@ -24,11 +24,11 @@ import numpy as np
 from fabula import __version__
 from fabula.resume import KeptRows, RowKind
 from fabula.tasks.feedback.english import vocabulary_name
-from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, RULES, plant_fault
-from fabula.tasks.feedback.narration import Narration, read_narration
-from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between
+from fabula.tasks.feedback.names import RULES, plant_rename
+from fabula.tasks.feedback.narration import NARRATION_PARTS, Narration, read_narration
+from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, edits_between
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
-from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, WrittenFault
+from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
@@ -52,14 +52,12 @@ __all__ = [
 
 CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
 
-Method = Literal[
-    "original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread", "motive"
-]
+Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "thread", "motive"]
 Span = tuple[int, int]
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """The methods of the paper."""
-ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread", "motive")
+ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "thread", "motive")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = (
     "first",
@@ -214,7 +212,7 @@ def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
 
 def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
     """The components of the English pipeline that the methods need."""
-    return NARRATION_PARTS if FAULTS.keys() & set(methods) else ("tok2vec", "parser")
+    return NARRATION_PARTS if "name" in methods else ("tok2vec", "parser")
 
 
 _RULES = {"swap": swap_sentences, "delete": delete_sentence}
@@ -230,9 +228,9 @@ def corrupt_stories(
 ) -> Iterator[tuple[list[dict[str, Any]], list[LeftOut]]]:
     """Yield the rows of one story after another, and why others are missing.
 
-    Rows from an earlier run are reused, and new ones are kept. `writer` writes the faults that a
-    model can write, in place of the rules. Raises `InputError` if a kept row was made from another
-    text or in another way, `ModelError` if the translator or writer fails.
+    Rows from an earlier run are reused, and new ones are kept. `writer` writes faults of
+    fact, thread and motive. Raises `InputError` if a kept row was made from another text or in
+    another way, `ModelError` if the translator or writer fails.
     """
     stories = list(check_documents(stories))
     kept = KeptRows(CORRUPTED) if kept is None else kept
@@ -292,7 +290,7 @@ class _Makers:
     writer: FaultWriter | None
     rounds: dict[str, Rounds]
     """By story."""
-    written: dict[str, WrittenFault | str]
+    written: dict[str, Fault | str]
     """By row."""
 
 
@@ -324,13 +322,17 @@ def _faulty(
     story: Document, method: str, plan: CorruptPlan, told: Narration, makers: _Makers
 ) -> tuple[str, dict[str, Any]] | str:
     """The changed story and the record of it, or why there is none."""
-    if makers.writer is not None and method in WRITABLE:
-        written = makers.written[f"{story.id}_{method}"]
-        return written if isinstance(written, str) else (written.text, written.change)
-    rng = story_rng(plan.seed, story.id, method)
-    if method in FAULTS:
-        return plant_fault(method, told, makers.nlp, rng)
-    return _cut_up(method, told, rng)
+    if method in WRITABLE:
+        fault = makers.written.get(f"{story.id}_{method}", "no model was set to write it")
+    else:
+        rng = story_rng(plan.seed, story.id, method)
+        if method in _RULES:
+            return _cut_up(method, told, rng)
+        fault = plant_rename(told, rng)
+    if isinstance(fault, str):
+        return fault
+    text, edits = apply_edits(story.text, fault.edits)
+    return text, {"edits": edits, **fault.details, "what": fault.what}
 
 
 def _cut_up(
@@ -412,12 +414,11 @@ def _signature(method: Method, plan: CorruptPlan, makers: _Makers) -> str:
     parts = {"method": str(method)}
     if method != "original":
         parts["lang"] = language_gate()
-    if method in _RULES or method in FAULTS:
+    if method in _RULES or method == "name" or method in WRITABLE:
         parts |= {"seed": str(plan.seed), **pipeline_parts(makers.nlp), "speech": READER}
     if method in _RULES:
         parts["places"] = "speech-whole" if method == "swap" else "quotations-whole"
-    if method in FAULTS:
-        parts["beyond_paper"] = "yes"
+    if method == "name":
         parts["rules"] = RULES
     if makers.writer is not None and method in WRITABLE:
         parts["written"] = makers.writer.name

@@ -9,7 +9,7 @@ point, nor is a line that only repeats the story. A point is at the places of th
 
 It finds the fault if one of these places overlaps the recorded place of the change: the text that
 is there now, or, where something was removed, the sentences on both sides of the gap. A changed
-name or fact is also found by a point that names both words, and a planted thing by one that names
+name is also found by a point that names both names, and a planted thing by one that names
 it (`near`), since the records guarantee that these words occur nowhere else.
 
 A place does not show what is said about it. So each answer also has its *chance*: the probability

@@ -1,4 +1,9 @@
-"""A continuity fault: a character's name changes from the middle of the story on."""
+"""A continuity fault: a character's name changes from the middle of the story on.
+
+It goes beyond Rashkin et al. 2025, whose corruptions are visible within a few sentences. The rule
+looks for a name that certainly is one, and the changed story is checked; a story without such a
+name is left out, with the reason.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,27 @@ from fabula.tasks.feedback.characters import (
     mentions_of,
 )
 from fabula.tasks.feedback.narration import Narration, excerpt
-from fabula.tasks.feedback.story_edits import Edit, Fault
+from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits
 
-__all__ = ["check_name", "rename_character"]
+__all__ = ["RULES", "check_name", "plant_rename", "rename_character"]
 
+RULES = "4"
+"""The version of the rules, for signatures."""
+_MAX_TRIES = 10
 _MIN_MENTIONS = 2
+
+
+def plant_rename(story: Narration, rng: np.random.Generator) -> Fault | str:
+    """Rename a character so that the changed story has the fault, or say why that is impossible."""
+    why_not: str | None = None
+    for _ in range(_MAX_TRIES):
+        fault = rename_character(story, rng)
+        if isinstance(fault, str):
+            return fault
+        why_not = check_name(story, fault)
+        if why_not is None:
+            return fault
+    return f"no change passed the check ({why_not})"
 
 
 def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
@@ -58,10 +79,9 @@ def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:
     shown = excerpt(story.text, sentence, edits)
     the = "" if name[0].isupper() else "the "
     return Fault(
-        "continuity",
         tuple(edits),
         f"From the sentence '{shown}' on, {the}{name} is called {the}{new}.",
-        {"old": name, "new": new, "place": place},
+        {"old": name, "new": new},
     )
 
 
@@ -73,15 +93,15 @@ def _mentions(name: str, text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
-def check_name(story: Narration, fault: Fault, changed: Narration) -> str | None:
+def check_name(story: Narration, fault: Fault) -> str | None:
     """Why a story does not have the fault; None if it has."""
-    old, new, place = (fault.details[key] for key in ("old", "new", "place"))
-    if changed.text[:place] != story.text[:place]:
-        return "the text before the place changed"
+    old, new = (fault.details[key] for key in ("old", "new"))
+    place = fault.edits[0].start
+    changed, _ = apply_edits(story.text, fault.edits)
     if re.search(rf"(?<!\w){re.escape(new)}(?!\w)", story.text, re.IGNORECASE):
         return "the new name already occurred before"
-    if re.search(rf"(?<!\w){re.escape(old)}(?!\w)", changed.text[place:], re.IGNORECASE):
+    if re.search(rf"(?<!\w){re.escape(old)}(?!\w)", changed[place:], re.IGNORECASE):
         return "the old name still occurs after the place"
-    if len(_mentions(old, changed.text[:place])) < _MIN_MENTIONS:
+    if len(_mentions(old, changed[:place])) < _MIN_MENTIONS:
         return "the old name does not occur before the place"
-    return None if _mentions(new, changed.text[place:]) else "the new name is not in its place"
+    return None if _mentions(new, changed[place:]) else "the new name is not in its place"

@@ -12,10 +12,11 @@ from fabula.tasks.feedback.story_edits import Edit, apply_edits
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.text.speech import Quotation, quotations_of
 
-__all__ = ["Narration", "excerpt", "read_narration", "word_set"]
+__all__ = ["NARRATION_PARTS", "Narration", "excerpt", "read_narration", "word_set"]
 
-_PAST, _PRESENT = frozenset({"VBD"}), frozenset({"VBZ", "VBP"})
-_MIN_VERBS = 5
+NARRATION_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
+"""The components of the English pipeline that finding characters needs; the rest needs a parser."""
+
 _EXCERPT_WORDS = 7
 
 
@@ -63,30 +64,9 @@ class Narration:
         begin, doc = self.docs[max(bisect_right(begins, place) - 1, 0)]
         return begin, begin + len(doc.text)
 
-    @cached_property
-    def tense(self) -> str:
-        """The tense of the narration: past, present, or neither clearly."""
-        return self._tense(0.8)
-
-    @cached_property
-    def main_tense(self) -> str:
-        """The majority tense, for sentences to be added."""
-        return self._tense(0.6)
-
-    def _tense(self, min_share: float) -> str:
-        n_past = n_present = 0
-        for start, token in self.words():
-            if token.tag_ in _PAST | _PRESENT and not self.is_quoted(start, start + 1):
-                n_past += token.tag_ in _PAST
-                n_present += token.tag_ in _PRESENT
-        if n_past + n_present < _MIN_VERBS:
-            return "unclear"
-        share = n_past / (n_past + n_present)
-        return "past" if share >= min_share else "present" if share <= 1 - min_share else "unclear"
-
 
 def read_narration(text: str, nlp: Any) -> Narration:
-    """Parse a story; `nlp` has a tagger, a parser, a lemmatizer and an entity recogniser."""
+    """Parse a story; `nlp` has a parser, and for characters all of `NARRATION_PARTS`."""
     docs = tuple(paragraph_docs(text, nlp))
     return Narration(text, docs, tuple(spans_of_docs(docs)))
 

@@ -24,11 +24,10 @@ class Edit:
 class Fault:
     """Edits that give a story a fault, and a one-sentence description of the fault for raters."""
 
-    kind: str
     edits: tuple[Edit, ...]
     what: str
     details: Mapping[str, Any]
-    """What the fault consists of, for the record: words, and places in both versions."""
+    """What the fault consists of, for the record: names, or the planted thing."""
 
 
 def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[str, Any]]]:

@@ -7,7 +7,7 @@ undo it. An answer that cannot be parsed, names places where nothing can be plan
 story, or introduces something the story already has, is not a fault; the reason is reported, and
 the model is asked again, up to three times.
 
-This does not show whether readers notice such a fault: `noticing` records that.
+The checks do not show whether readers notice such a fault.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -25,15 +24,12 @@ from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.models.prompting import fence
 from fabula.reasons import explain
-from fabula.tasks.feedback.faults import FAULTS
-from fabula.tasks.feedback.narration import Narration, read_narration
-from fabula.tasks.feedback.planting import ends_of, places_of
-from fabula.tasks.feedback.statements import pair_fault
-from fabula.tasks.feedback.story_edits import Fault, apply_edits
-from fabula.tasks.feedback.threads import thread_fault
+from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.tasks.model_texts import why_no_text
+from fabula.text.speech import quotations_of
 
-__all__ = ["WRITABLE", "FaultWriter", "WrittenFault", "estimate_faults", "fault_prompt"]
+__all__ = ["WRITABLE", "FaultWriter", "estimate_faults", "fault_prompt"]
 
 WRITABLE = ("fact", "thread", "motive")
 """The methods whose faults a model can write."""
@@ -81,24 +77,18 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _AROUND = ' \t"“”*`'
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFault:
-    """A changed story, and the record of the change."""
-
-    text: str
-    change: dict[str, Any]
+# A sentence that begins like this depends on the one before it.
+_LEANING = word_set(
+    "he she it they him her his its their them this that these those there then so but and or yet "
+    "both another one which who such instead still however otherwise neither nor too"
+)
 
 
 class FaultWriter:
-    """A language model that writes faults; use it as a context manager.
+    """A language model that writes faults; use it as a context manager."""
 
-    nlp: the English pipeline, used to parse and check what was written.
-    """
-
-    def __init__(self, model: Model, nlp: Any, seed: int = 0) -> None:
-        self._model, self._nlp, self._seed = model, nlp, seed
+    def __init__(self, model: Model, seed: int = 0) -> None:
+        self._model, self._seed = model, seed
         self._held = HeldOpen(model)
 
     @property
@@ -116,7 +106,7 @@ class FaultWriter:
     def __exit__(self, *error: object) -> None:
         self._held.__exit__(*error)
 
-    def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[WrittenFault | str]:
+    def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[Fault | str]:
         """For each method and story, the fault or why there is none. Raises `ModelError`."""
         calls = [partial(self._one, method, story) for method, story in wanted]
         try:
@@ -127,7 +117,7 @@ class FaultWriter:
                 "again to resume"
             ) from error
 
-    async def _one(self, method: str, story: Narration) -> WrittenFault | str:
+    async def _one(self, method: str, story: Narration) -> Fault | str:
         prompt = fault_prompt(method, story)
         if prompt is None:
             return "no sentence in each half of it allows another to follow"
@@ -140,29 +130,16 @@ class FaultWriter:
             if reason is not None:
                 why_not = explain(reason)
                 continue
-            found = _fault_of(method, story, answer.text)
-            if isinstance(found, str):
-                why_not = found
-                continue
-            text, edits = apply_edits(story.text, found.edits)
-            failed = FAULTS[method][1](story, found, read_narration(text, self._nlp))
-            if failed is None:
-                record = {
-                    "edits": edits,
-                    "kind": found.kind,
-                    "beyond_paper": True,
-                    **found.details,
-                    "written_by": self._model.name,
-                    "what": found.what,
-                }
-                return WrittenFault(text, record)
-            why_not = failed
+            found = _fault_of(method, story, answer.text, self._model.name)
+            if isinstance(found, Fault):
+                return found
+            why_not = found
         return f"the model wrote no fault that can be planted ({why_not})"
 
 
 def fault_prompt(method: str, story: Narration) -> Prompt | None:
     """The prompt for a story; None if nothing can be planted in it."""
-    early, late = ends_of(story, 0), ends_of(story, 0, late=True)
+    early, late = _ends_of(story), _ends_of(story, late=True)
     if not early or (method != "thread" and not late):
         return None
     form = _ONE + (_THING if method == "thread" else _TWO + _THING)
@@ -190,35 +167,104 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
     return Estimate(n_calls, usage, None if price is None else price.of(usage), is_most=True)
 
 
-def _fault_of(method: str, story: Narration, answer: str) -> Fault | str:
+def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault | str:
     """The fault that an answer describes, or what is wrong with it."""
     said = _fields(answer)
-    thing, person = said.get("THING", "").rstrip("."), said.get("PERSON", "").rstrip(".") or None
+    thing = said.get("THING", "").rstrip(".")
     if len(thing.split()) != 1 or not thing.isalpha():
         return "its answer does not name the thing in one word"
-    if method == "motive" and person is None:
-        return "its answer does not name a person"
     numbered = [("AFTER", "SENTENCE")]
     if method != "thread":
         numbered.append(("SECOND AFTER", "SECOND SENTENCE"))
     after, planted = [], []
     for late, (where, what) in enumerate(numbered):
         k, sentence = _number(said.get(where, "")), said.get(what, "")
-        if k not in ends_of(story, 0, late=bool(late)):
+        if k not in _ends_of(story, late=bool(late)):
             return "its answer does not name a sentence that another can follow"
         if (wrong := _wrong_with(sentence, story.text)) is not None:
             return wrong
-        if not places_of(thing, sentence):
-            return "its sentence does not name the thing"
+        n_named = _n_named(thing, sentence)
+        if not n_named or (method == "thread" and n_named > 1):
+            return "its sentence does not name the thing once"
         after.append(k)
         planted.append(sentence)
-    if method == "thread":
-        return thread_fault(story, after[0], planted[0], f"the {thing.lower()}", person)
-    if planted[0].casefold() == planted[1].casefold():
+    if len(set(map(str.casefold, planted))) < len(planted):
         return "its two sentences are the same"
-    kind = "motives" if method == "motive" else "facts"
-    places, both = (after[0], after[1]), (planted[0], planted[1])
-    return pair_fault(story, kind, places, both, thing, person, {})
+    if _n_named(thing, story.text):
+        return "the story already mentions the thing"
+    details: dict[str, Any] = {"thing": thing.lower(), "written_by": model}
+    if method == "motive":
+        person = said.get("PERSON", "").rstrip(".")
+        if not person:
+            return "its answer does not name a person"
+        if not _is_named(person, story.text[: story.sentences[after[0]][1]]):
+            return "the person is not named earlier"
+        details["person"] = person
+    ends = [story.sentences[k][1] for k in after]
+    edits = tuple(Edit(end, end, f" {one}") for end, one in zip(ends, planted, strict=True))
+    return Fault(edits, _what(method, story, after[0], planted, thing.lower()), details)
+
+
+def _what(method: str, story: Narration, after: int, planted: Sequence[str], thing: str) -> str:
+    if method == "thread":
+        return (
+            f"After the sentence '{excerpt(story.text, story.sentences[after])}', the {thing} is "
+            f"brought in ('{planted[0]}') that is never mentioned again."
+        )
+    why = (
+        "which give opposite motives, and nothing explains the change."
+        if method == "motive"
+        else "which contradict each other."
+    )
+    return f"Two sentences were planted, '{planted[0]}' and later '{planted[1]}', {why}"
+
+
+def _n_named(thing: str, text: str) -> int:
+    """How often a thing is named, also as a part of a word: keys, keyhole."""
+    return len(re.findall(rf"(?<!\w){re.escape(thing)}", text, re.IGNORECASE))
+
+
+def _is_named(who: str, text: str) -> bool:
+    """Whether a person is mentioned in a text: the first `the fox` may be a fox."""
+    word = who.removeprefix("the ")
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _ends_of(story: Narration, *, late: bool = False) -> list[int]:
+    """The best sentences of the first half, or of the second, to plant another one after.
+
+    Best is the end of a paragraph of narration, after which nobody is called he or she before being
+    named.
+    """
+    text, spans = story.text, story.sentences
+    found: list[tuple[int, int]] = []
+    middle = len(spans) // 2
+    begin, stop = (middle, len(spans) - 1) if late else (0, middle)
+    for k in range(begin, stop):
+        start, end = spans[k]
+        following = text[end : spans[k + 1][0]]
+        is_end = re.search(r"\n\s*\n", following) is not None
+        # Verse, and lines with manual breaks, are not split.
+        fits = is_end or "\n" not in following
+        if story.is_quoted(start, end + 1) or text[end - 1] not in ".!?" or not fits:
+            continue
+        if following.strip() or "\n" in text[start:end] or re.search(r"\n[ \t]", following):
+            continue
+        after = text[slice(*spans[k + 1])]
+        first = re.search(r"[\w’']+", after)
+        if first is None or first[0].lower() not in _LEANING:
+            found.append((k, (0 if is_end else 1) + (2 if _calls_back(after) else 0)))
+    best = min((rank for _, rank in found), default=0)
+    return [k for k, rank in found if rank == best]
+
+
+def _calls_back(sentence: str) -> bool:
+    """Whether the narration uses he or she before it names anybody."""
+    plain = sentence
+    for one in reversed(quotations_of(sentence)):
+        plain = f"{plain[: one.start]} {plain[one.end :]}"
+    pronoun = re.search(r"\b(?:he|she|his|her|him|they|their)\b", plain, re.IGNORECASE)
+    return pronoun is not None and not re.search(r"\b[A-Z]\w+", plain[1 : pronoun.start()])
 
 
 def _fields(answer: str) -> dict[str, str]:

@@ -126,7 +126,6 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("feedback label", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("feedback rate", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("judge calibrate", "--model"): lambda f: ["--out", f / "o"],
-    ("judge probe", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("judge stories", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("originality", "--exclude-model"): doubtful,
     ("reference write", "--model"): lambda f: ["--beginnings", stories(f), "--out", f / "o"],

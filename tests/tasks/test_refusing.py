@@ -153,7 +153,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
 
 def test_every_command_that_writes_with_a_model_is_tried() -> None:
     judging = {
-        "judge calibrate", "judge probe", "judge stories", "feedback find", "feedback label",
+        "judge calibrate", "judge stories", "feedback find", "feedback label",
         "feedback rate", "report", "originality", "spans score",
     }  # fmt: skip
     tried = {*WRITING, "themes", "rubric draft", "feedback corrupt", "feedback for"}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from fabula.judging.judging_plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
 from fabula.text import check_documents
-from fabula.text.addressing import speaks_to_judge
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["own_story", "to_measurements"]
@@ -86,7 +85,6 @@ def to_measurements(
     signature = str(plan.signature(model, judged))
     documents = list(check_documents(documents))
     authors = {document.id: document.author for document in documents}
-    flags = {document.id: _flags(document, plan) for document in documents}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):
@@ -98,7 +96,6 @@ def to_measurements(
             model,
             plan,
             signature,
-            flags[document_id],
         )
 
 
@@ -110,7 +107,6 @@ def _measurement(
     model: str,
     plan: JudgePlan,
     signature: str,
-    flags: Mapping[str, Any],
 ) -> Measurement:
     values = [one.verdict.value for one in answers if one.verdict.value is not None]
     missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
@@ -143,7 +139,8 @@ def _measurement(
         details["own_story"] = own
     if author is not None:
         details["author"] = author
-    details |= flags
+    if not plan.template.is_fenced:
+        details["unfenced"] = True
     if document_id.endswith(RETEST):
         details["control"] = "retest"
     return Measurement(
@@ -168,13 +165,6 @@ def _by_wording(answers: list[Judged], item: Item) -> list[float | str | None]:
         if one.verdict.value is not None:
             of_wording.append(one.verdict.value)
     return [item.scale.combine(values[k]) if values[k] else None for k in sorted(values)]
-
-
-def _flags(document: Document, plan: JudgePlan) -> dict[str, Any]:
-    """What a reader of the verdicts should know about the story and how it was shown."""
-    found = speaks_to_judge(document.text)
-    flags: dict[str, Any] = {"speaks_to_judge": list(found)} if found else {}
-    return flags if plan.template.is_fenced else flags | {"unfenced": True}
 
 
 def _p_yes(judged: Judged) -> float | None:

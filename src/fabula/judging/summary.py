@@ -79,8 +79,6 @@ class JudgeSummary:
     """Spearman's rho of the aggregate with the number of words."""
     own_stories: Mapping[str, int]
     overall_trust: Trust | None
-    speaking: tuple[str, ...] = ()
-    """Stories containing words addressed to the judge."""
     is_unfenced: bool = False
     """The story was placed in a user's template, without a fence."""
     wordings: WordingSpread | None = None
@@ -167,11 +165,6 @@ def _summary(
         length_rho=_length_correlation(scores, documents),
         own_stories=dict(sorted(own.items())),
         overall_trust=trust.get("all"),
-        speaking=tuple(
-            story
-            for story, of_story in _by_story(first).items()
-            if any("speaks_to_judge" in one.details for one in of_story)
-        ),
         is_unfenced=any("unfenced" in one.details for one in first),
         wordings=_wordings(first, rubric),
     )

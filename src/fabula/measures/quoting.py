@@ -15,7 +15,6 @@ from fabula.errors import CallFailed, LookupFailed
 from fabula.models import Choice, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.models.prompting import fenced_if_needed
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
 
@@ -152,9 +151,7 @@ class QuoteJudge:
 
         Raises `CallFailed`.
         """
-        question = (
-            f"Paragraph A: {fenced_if_needed(a)}\nParagraph B: {fenced_if_needed(b)}\nAnswer:"
-        )
+        question = f"Paragraph A: {a}\nParagraph B: {b}\nAnswer:"
         answer = self._held.run(
             self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
         )

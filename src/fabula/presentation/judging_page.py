@@ -164,28 +164,8 @@ def _story(
             for item in rubric.items
             if item.id in verdicts
         ],
-        notice=" ".join(filter(None, (_own_notice(own), _speaking_notice(verdicts)))),
+        notice=f"Written by the {own} as the judge; judges prefer their own." if own else "",
     )
-
-
-def _own_notice(own: object) -> str:
-    return f"Written by the {own} as the judge; judges prefer their own." if own else ""
-
-
-def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
-    """The words in which the story addresses its judge, if any."""
-    words = next(
-        (
-            one.details["speaks_to_judge"]
-            for one in verdicts.values()
-            if "speaks_to_judge" in one.details
-        ),
-        (),
-    )
-    if not words:
-        return ""
-    quoted = ", ".join(f"“{visible(str(one))}”" for one in words)
-    return f"Addresses its judge ({quoted}); read these verdicts with care."
 
 
 def _score(

@@ -25,7 +25,6 @@ from fabula.presentation.sheet import (
 from fabula.reasons import explain
 from fabula.stats.ranking import Ranking
 from fabula.types import Measurement, Rubric
-from fabula.web import visible
 
 __all__ = [
     "agreement_tables",
@@ -33,11 +32,9 @@ __all__ = [
     "judge_tables",
     "pair_table",
     "ranking_tables",
-    "speaking_remarks",
     "spent_lines",
 ]
 
-_MAX_NAMED = 3
 _NO_MEAN = "no mean: the items' numbers have different ranges"
 _DIMENSION = Column("", name="dimension", once=True)
 _TEST = Column("test")
@@ -161,29 +158,15 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
             f"length: Spearman {summary.length_rho:+.2f} of {rubric.aggregate.title or 'score'} "
             f"with the number of words"
         )
-    remarks += speaking_remarks(summary)
+    if summary.is_unfenced:
+        remarks.append(
+            "no fence: the template has no [FENCE] around [STORY], so a story can pretend to end "
+            "early"
+        )
     remarks += [
         f"own stories: {n} written by the {kind}; judges prefer their own"
         for kind, n in summary.own_stories.items()
     ]
-    return remarks
-
-
-def speaking_remarks(summary: JudgeSummary) -> list[str]:
-    """Stories that may have influenced their judge by addressing it."""
-    n, remarks = len(summary.speaking), []
-    if n:
-        first = ", ".join(visible(story) for story in summary.speaking[:_MAX_NAMED])
-        more = f" and {n - _MAX_NAMED:,} more" if n > _MAX_NAMED else ""
-        remarks.append(
-            f"addresses its judge: {n:,} of {len(summary.scores):,} stories contain words "
-            f"addressed to whoever judges ({first}{more}); read these verdicts with care"
-        )
-        if summary.is_unfenced:
-            remarks.append(
-                "no fence: the template has no [FENCE] around [STORY], so a story can pretend to "
-                "end early"
-            )
     return remarks
 
 

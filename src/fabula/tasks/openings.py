@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import product, starmap
 
 from fabula.models import Model, Prompt, Sampling
-from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import check_documents
@@ -52,8 +51,7 @@ FORMATS = {
 def opening_prompt(beginning: str, kind: str, format_: str) -> Prompt:
     """The prompt for one beginning."""
     what, called = KINDS[kind]
-    shown = fenced_if_needed(beginning.strip())
-    return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {shown}\n")
+    return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {beginning.strip()}\n")
 
 
 async def write_openings(

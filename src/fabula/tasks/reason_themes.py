@@ -19,7 +19,7 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.models import ModelOptions, open_model
 from fabula.models.encoder import Encoder
-from fabula.models.prompting import fenced_if_needed, one_line
+from fabula.models.prompting import one_line
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import read_rows
 from fabula.tasks.naming import names_by_words
@@ -133,7 +133,7 @@ def _themes_of(
 
 def naming_prompt(theme: Theme, question: str) -> str:
     """The prompt that asks a model what the reasons of a theme have in common."""
-    listed = fenced_if_needed("\n".join(f"- {reason['text']}" for reason in theme.reasons[:10]))
+    listed = "\n".join(f"- {reason['text']}" for reason in theme.reasons[:10])
     return (
         f"Readers were asked about a story: {question}\nThese are reasons why "
         f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "

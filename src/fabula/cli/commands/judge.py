@@ -20,7 +20,6 @@ from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.calibration import CalibrateSettings
 from fabula.jobs.judging import StoriesSettings
-from fabula.jobs.probing import ProbeSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -130,38 +129,6 @@ def calibrate(
     written = print_tables_or_rows(found.tables(), found.trusts(), files, as_json)
     print_end(found.judged.spent, [found.book_path, settings.html, *written], quiet=bool(as_json))
     exit_where_calls_failed(found.judged.measurements)
-
-
-@judge.command(short_help="Measure how far text in a story can sway a judge.")
-@click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
-@settings_options(ProbeSettings)
-@settings_options(TableFiles, "files")
-@yes_option
-@rows_option
-@settings_options(Reading, "how_to_read")
-def probe(
-    stories: tuple[str, ...],
-    settings: ProbeSettings,
-    how_to_read: Reading,
-    files: TableFiles,
-    yes: bool,
-    as_json: str | None,
-) -> None:
-    """Insert known injections into stories, and count the verdicts that they change.
-
-    Each story is judged unchanged, with a harmless sentence inserted, and with an injection of each
-    kind (a command, a verdict line, a false end of the story, a role, JSON, another
-    language, a dialogue, an authority) at the same place. Only yes-no items are asked.
-    """
-    from fabula.jobs.probing import probe_judges
-
-    check_outputs([], [], files)
-    documents = read_stories(stories, how_to_read)
-    with progress_bar("asking", None) as bar:
-        done = probe_judges(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
-    written = print_tables_or_rows(done.tables(), done.records(), files, as_json)
-    print_end(done.spent, [settings.measurements_path, *written], quiet=bool(as_json))
-    exit_where_calls_failed(done.measurements)
 
 
 judge.add_command(correct)

@@ -7,7 +7,6 @@ from typing import Any
 
 from fabula.measures.linguistic.system_scores import Story
 from fabula.models import Answer, Model, Prompt, Sampling
-from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row
 from fabula.tasks.continuation.generating import context_digest
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
@@ -40,7 +39,7 @@ async def ask_continuations(
         made_of = {"context_digest": context_digest(story), "signature": signature}
 
         async def make() -> Row:
-            prompt = Prompt(fenced_if_needed(" ".join(story.context)) + "\n\n", PROMPT)
+            prompt = Prompt(" ".join(story.context) + "\n\n", PROMPT)
             return _row(story, model, await model.ask(prompt, sampling), made_of, nlp)
 
         return Wanted({"id": story.id, "system": model.name, **made_of}, make)

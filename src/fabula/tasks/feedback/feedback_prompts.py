@@ -18,7 +18,6 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Prompt
-from fabula.models.prompting import fenced_if_needed
 
 __all__ = [
     "PERFECT",
@@ -134,9 +133,7 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
         f"{_filled(template, example)} {dash}{answer.replace('{perfect}', PERFECT)}\n\n"
         for example, answer in prompts.examples[:n_shots]
     ]
-    # Prompts from a file are sent unchanged.
-    shown = fenced_if_needed(story.strip()) if prompts is PROMPTS else story
-    return Prompt("".join(parts), _filled(template, shown))
+    return Prompt("".join(parts), _filled(template, story))
 
 
 def _filled(template: str, story: str) -> str:

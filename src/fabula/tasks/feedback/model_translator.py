@@ -16,7 +16,6 @@ from fabula.errors import CallFailed, ModelError
 from fabula.models import Answer, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.models.prompting import fenced_if_needed
 from fabula.reasons import explain
 from fabula.tasks.feedback.translating import NoTranslation
 from fabula.tasks.model_texts import why_no_text
@@ -89,7 +88,7 @@ class ModelTranslator:
         if reason is not None:
             return NoTranslation(f"into {target}: {reason}")
         # The story may begin with a title of its own.
-        translation = unframed(_without_fence(answer.text), has_title=True).text
+        translation = unframed(answer.text, has_title=True).text
         # Whitespace around a text is kept, whatever the model returns.
         before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
         return "".join([before[0] if before else "", translation, after[0] if after else ""])
@@ -98,13 +97,7 @@ class ModelTranslator:
 def translation_prompt(text: str, source: str, target: str) -> Prompt:
     """The prompt for one text in one direction."""
     names = {"source": source, "target": target}
-    shown = fenced_if_needed(text.strip())
-    return Prompt(_INSTRUCTION.format(**names), shown + _END.format(**names))
-
-
-def _without_fence(text: str) -> str:
-    """A translation without the delimiter lines of the prompt, if it repeats them."""
-    return re.sub(r"\A\s*={10,}\s*\n|\n\s*={10,}\s*\Z", "", text)
+    return Prompt(_INSTRUCTION.format(**names), text.strip() + _END.format(**names))
 
 
 def _most_tokens(text: str) -> int:

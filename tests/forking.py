@@ -198,13 +198,17 @@ def _import_all() -> None:
         except ImportError as error:
             if (error.name or "").startswith("fabula"):
                 raise  # what others make may be missing; of our own, the name is wrong
+    import click
     import tqdm
 
+    from fabula.cli.main import cli
     from fabula.errors import FabulaError
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.presentation.page_file import page_templates
     from fabula.types import Document
 
+    for name in cli.commands:
+        cli.get_command(click.Context(cli), name)
     with contextlib.suppress(FabulaError):
         # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
         list(profile_texts([Document("a", "The lamp went round.")]))

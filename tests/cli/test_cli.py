@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
+import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
+
+from fabula.cli.main import _COMMANDS
 
 HEAVY = [
     "numba",
@@ -70,6 +76,38 @@ def test_help_needs_no_heavy_import(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Usage: " in done.stdout
+
+
+def test_the_table_of_commands_has_each_with_its_own_short_help() -> None:
+    folder = importlib.import_module("fabula.cli.commands").__path__
+    modules = {
+        one.name: importlib.import_module(f"fabula.cli.commands.{one.name}")
+        for one in pkgutil.iter_modules(folder)
+    }
+    own = {
+        name: getattr(module, name).short_help
+        for name, module in modules.items()
+        if isinstance(getattr(module, name, None), click.Command)
+    }
+    assert own == _COMMANDS
+
+
+def test_help_and_completion_import_no_command() -> None:
+    code = (
+        "import sys\nfrom fabula.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
+        "assert not [one for one in sys.modules if one.startswith('fabula.cli.commands')]\n"
+        "assert not {'asyncio', 'importlib.metadata', 'sqlite3', 'ssl'} & set(sys.modules)\n"
+    )
+    completing = {"_FABULA_COMPLETE": "bash_complete", "COMP_WORDS": "fabula re", "COMP_CWORD": "1"}
+    for more, shown in ((["--help"], _COMMANDS["report"]), ([], "plain,report")):
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys\nsys.argv = {['fabula', *more]!r}\n{code}"],
+            env=os.environ | (completing if not more else {}),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout
 
 
 def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path) -> None:

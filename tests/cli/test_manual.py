@@ -23,7 +23,10 @@ def test_every_command_and_option_is_in_it() -> None:
     def look(command: click.Command, path: str) -> None:
         nonlocal n
         if isinstance(command, click.Group):
-            for name, inner in command.commands.items():
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None
                 look(inner, f"{path} {name}")
             return
         n += 1

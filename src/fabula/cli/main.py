@@ -5,37 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from importlib import import_module
+from typing import cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from fabula import __version__
-from fabula.cli.commands.agreement import agreement
-from fabula.cli.commands.book import book
-from fabula.cli.commands.compare import compare
-from fabula.cli.commands.continuation import continuation
-from fabula.cli.commands.desk import desk
-from fabula.cli.commands.detect import detect
-from fabula.cli.commands.diversity import diversity
-from fabula.cli.commands.feedback import feedback
-from fabula.cli.commands.groups import groups
-from fabula.cli.commands.judge import judge
-from fabula.cli.commands.lines import lines
-from fabula.cli.commands.models import models
-from fabula.cli.commands.originality import originality
-from fabula.cli.commands.plan import plan
-from fabula.cli.commands.profile import profile
-from fabula.cli.commands.reference import reference
-from fabula.cli.commands.replicate import replicate
-from fabula.cli.commands.report import report
-from fabula.cli.commands.rerun import rerun
-from fabula.cli.commands.rubric import rubric
-from fabula.cli.commands.setup import setup
-from fabula.cli.commands.spans import spans
-from fabula.cli.commands.stories import stories
-from fabula.cli.commands.study import study
-from fabula.cli.commands.themes import themes
-from fabula.cli.derived import Group
-from fabula.cli.inputs import end_of_command
 from fabula.cli.interrupting import interrupted_by_signals
 from fabula.control_characters import without_controls
 from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
@@ -50,9 +26,60 @@ _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (Fa
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_COMMANDS = {
+    "agreement": "Measure how far judges agree with experts.",
+    "book": "Measure a book by chapter: length, pace, people.",
+    "compare": "Compare groups of texts by originality or diversity.",
+    "continuation": "Generate and score continuations of stories.",
+    "desk": "Open a local page to drop drafts on and read reports.",
+    "detect": "Distinguish human from machine text, with known error rates.",
+    "diversity": "Measure how alike texts are that should differ.",
+    "feedback": "Corrupt stories, ask for feedback, and measure it.",
+    "groups": "Measure and show reference groups of texts.",
+    "judge": "Have language models answer a rubric.",
+    "lines": "List places in a draft to look at, line by line.",
+    "models": "List the language models that can judge here.",
+    "originality": "Score texts against a reference corpus.",
+    "plan": "Plan how large a study must be.",
+    "profile": "Measure rhythm, dialogue, word rarity and more.",
+    "reference": "Build, search and serve reference corpora.",
+    "replicate": "Recompute a paper's tables from its released data.",
+    "report": "Run every instrument and write one page.",
+    "rerun": "Make a result again, and check that it is the same.",
+    "rubric": "Show, check, import and draft rubrics.",
+    "setup": "Fetch the model files that instruments need.",
+    "spans": "Label borrowed spans: quotation, idiom or chance.",
+    "stories": "Draw the stories of a study, or have models write them.",
+    "study": "Run a blinded study with human participants.",
+    "themes": "Group raters' reasons into themes.",
+}
+"""Short helps. Each command is in the module of its name, which is imported when it runs."""
 
 
-@click.group(cls=Group, context_settings=_CONTEXT)
+class _Commands(click.Group):
+    """The commands: `commands` has their names only, so that help and completion import none."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(import_module(f"fabula.cli.commands.{cmd_name}"), cmd_name)
+        return cast(click.Command, command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=_COMMANDS[name]) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=_Commands,
+    commands={name: click.Command(name) for name in _COMMANDS},
+    context_settings=_CONTEXT,
+)
 @click.version_option(__version__, prog_name="fabula")
 def cli() -> None:
     """Measure creative writing, by people and by language models.
@@ -66,15 +93,9 @@ def cli() -> None:
 
 @cli.result_callback()
 def _end(_result: object) -> None:
+    from fabula.cli.inputs import end_of_command
+
     end_of_command()
-
-
-_WHOLE = setup, report, desk, groups, rerun
-_ORIGINALITY = reference, originality, spans, compare, detect, diversity
-_STORIES = lines, book, stories, profile, continuation, feedback
-_RUBRICS = rubric, models, judge, agreement, themes, plan, study, replicate
-for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
-    cli.add_command(command)
 
 
 def main() -> None:

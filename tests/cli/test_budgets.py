@@ -103,19 +103,6 @@ def passages(folder: Path) -> Path:
                                             for k in range(6)])  # fmt: skip
 
 
-def labelled_spans(folder: Path) -> Path:
-    """Spans that a text shares with a reference, and what a person calls them."""
-    ids = [f"t:{k}-{k + 9}" for k in range(6)]
-    named = "".join(f"{id_},ann,idiom\n" for id_ in ids)
-    (folder / "labels.csv").write_text(f"id,rater,kind\n{named}")
-    return rows(folder / "spans.jsonl", [{
-        "id": id_, "document": "t", "start": 0, "end": 9, "words": "some words", "source": "d",
-        "source_title": None, "text": "x", "here": f"Here {id_}.", "there": "There.", "n_words": 5,
-        "bits": 50.0, "over_chance": 20.0, "count": 3, "n_documents": 2, "is_passage": False,
-        "n_stratum": 9, "signature": "s",
-    } for id_ in ids])  # fmt: skip
-
-
 CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("continuation generate", "--model"): lambda f: ["--contexts", passages(f), "--out", f / "o"],
     ("feedback corrupt", "--translator"): lambda f: [
@@ -133,7 +120,6 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
         stories(f, 1), "--without", "profile", "--without", "fluency", "--out", f / "o.html"],
     ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
     ("rubric expand", "--model"): lambda f: [bare_rubric(f), "--out", f / "o.toml"],
-    ("spans score", "--model"): lambda f: [labelled_spans(f), "--labels", f / "labels.csv"],
     ("stories openings", "--model"): lambda f: [
         stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
     ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],

@@ -149,18 +149,6 @@ def _paper(path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _edits(path: Path) -> None:
-    """What an editor changed in the stories that feedback was asked on, in LAMP's layout."""
-    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = sorted({json.loads(line)["story"] for line in written})
-    rows = [
-        {"id": f"W1_{k}", "preedit": text, "fine_grained_edits": [
-            {"originalText": text[20:60], "editedText": "", "categorization": "Cliche"}]}
-        for k, text in enumerate(texts)
-    ]  # fmt: skip
-    path.write_text(json.dumps(rows), encoding="utf-8")
-
-
 def _annotations(path: Path) -> None:
     """Three experts' verdicts on every story, in the released file's form."""
     rows = [
@@ -263,7 +251,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "first-lines.txt": _plain(*_SENTENCES[:2]),
     "yours.jsonl": _yours,
     "gold.jsonl": _gold,
-    "edits.json": _edits,
     "found-by-people.csv": _found_by_people,
     "noticed-by-people.csv": _noticed_by_people,
     "paper.txt": _paper,

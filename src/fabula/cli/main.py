@@ -48,7 +48,6 @@ _COMMANDS = {
     "rerun": "Make a result again, and check that it is the same.",
     "rubric": "Show, check, import and draft rubrics.",
     "setup": "Fetch the model files that instruments need.",
-    "spans": "Label borrowed spans: quotation, idiom or chance.",
     "stories": "Draw the stories of a study, or have models write them.",
     "study": "Run a blinded study with human participants.",
     "themes": "Group raters' reasons into themes.",

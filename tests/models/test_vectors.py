@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -55,21 +54,6 @@ def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path) -> None:
     check(tmp_path / "glove.txt")
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_what_gensim_writes(tmp_path: Path, large: bool) -> None:
-    from gensim.models import KeyedVectors
-
-    written = KeyedVectors(4)
-    written.add_vectors(WORDS, VECTORS)
-    # A small limit has gensim put the array beside the file, as it does with large ones.
-    written.save(str(tmp_path / "own.kv"), sep_limit=0 if large else 1 << 30)
-    assert (tmp_path / "own.kv.vectors.npy").exists() == large
-    check(tmp_path / "own.kv")
-    ours = open_vectors(str(tmp_path / "own.kv"))
-    unit = ours.unit(ours.rows(["whale", "ship"]))
-    assert unit[0] @ unit[1] == pytest.approx(written.similarity("whale", "ship"), abs=1e-4)
-
-
 def test_the_name_says_which_word_owns_which_vector(tmp_path: Path) -> None:
     names = []
     for words in (WORDS, WORDS[::-1]):
@@ -78,40 +62,6 @@ def test_the_name_says_which_word_owns_which_vector(tmp_path: Path) -> None:
         path.write_text("5 4\n" + "".join(f"{word} {' '.join(map(str, v))}\n" for word, v in lines))
         names.append(open_vectors(str(path)).name)
     assert names[0] != names[1]
-
-
-class Evil:
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (Path("evil"),)
-
-
-def test_a_pickle_that_runs_code_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("evil.kv").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(InputError, match="does not belong to word vectors"):
-        open_vectors("evil.kv")
-    assert not Path("evil").exists()
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        # numpy.ndarray((1, 2), dtype('O'), bytes): pointers of the writer's choice.
-        b"cnumpy\nndarray\n((I1\nI2\ntcnumpy\ndtype\n(S'O'\ntRS'AAAAAAAAAAAAAAAA'\ntR.",
-        # Importing this module would run a program.
-        b"cnumpy.f2py.__main__\ndtype\n(tR.",
-        b"cgensim.models.keyedvectors\nKeyedVectors\n(tR(dS'vectors'\nI3\nsb.",
-        b"cgensim.models.keyedvectors\nKeyedVectors\n)R}(S'index_to_key'\n(lS'a'\naS'vectors'\n"
-        b"cnumpy.core.multiarray\n_reconstruct\n(tR(I1\n(I1\nI99999\ntcnumpy\ndtype\n"
-        b"(S'f4'\ntRI00\nS'short'\ntbsb.",
-    ],
-)
-def test_a_pickle_of_anything_but_numbers_is_refused(tmp_path: Path, program: bytes) -> None:
-    (tmp_path / "odd.kv").write_bytes(program)
-    with pytest.raises(InputError, match=r"odd\.kv: "):
-        open_vectors(str(tmp_path / "odd.kv"))
 
 
 def model_folder(folder: Path, kind: str) -> Path:
@@ -174,7 +124,6 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
         ("a.vec", b"3 3\nwhale 1 2 3\n", "should contain 3 words but contains 1"),
         ("a.txt.gz", b"no gzip", "cannot read word vectors"),
         ("a.kv", b"\x80\x04", "cannot read word vectors"),
-        ("a.kv", pickle.dumps({"index_to_key": 3}), "cannot read word vectors"),
     ],
 )
 def test_a_file_that_holds_no_vectors_is_refused_by_name(

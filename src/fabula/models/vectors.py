@@ -1,4 +1,4 @@
-"""Word vectors: a language model's input layer, files of GloVe, word2vec and gensim, or spaCy's.
+"""Word vectors: a language model's input layer, text files such as GloVe's, or spaCy's.
 
 Vectors are stored as unit vectors in 16-bit integers: cosines are then within 0.0001 of the exact
 ones, and the same on every machine.
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.models.gensim_vectors import read_gensim
 from fabula.models.input_layer import InputLayer
 
 __all__ = ["Quantised", "WordVectors", "open_vectors", "quantise"]
@@ -128,10 +127,10 @@ def open_vectors(spec: str = "") -> WordVectors:
     """Open the vectors that a user names: by default the sentence encoder's input layer, `spacy`
     for the English pipeline's, or a path.
 
-    A path is a gensim `.kv`, a text file of word2vec, fastText or GloVe (`.vec`, `.txt`, also
-    `.gz`), or the folder of a Hugging Face model, whose input layer is read: the vector of a word
-    is the mean of its tokens'. Raises `InputError` if it cannot be read, `ModelError` if something
-    is not installed.
+    A path is a text file of word2vec, fastText or GloVe (`.vec`, `.txt`, also `.gz`; gensim writes
+    one by `save_word2vec_format`), or the folder of a Hugging Face model, whose input layer is
+    read: the vector of a word is the mean of its tokens'. Raises `InputError` if it cannot be read,
+    `ModelError` if something is not installed.
     """
     if not spec:
         return _LayerVectors(InputLayer.packaged())
@@ -142,8 +141,7 @@ def open_vectors(spec: str = "") -> WordVectors:
         raise InputError(f"`vectors` {spec}: no such file or folder")
     if path.is_dir():
         return _LayerVectors(InputLayer.of_folder(path))
-    words, vectors = read_gensim(path) if path.suffix == ".kv" else _read_text(path)
-    found = vectors if isinstance(vectors, Quantised) else quantise(vectors)
+    words, found = _read_text(path)
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)

@@ -8,7 +8,7 @@ reference. Each gets four paragraphs: a sentence of the reference, a paraphrase 
 a repeated sentence. Two letters of a word are transposed, and two of a name that occurs five times
 or more; in the novel, a character gets another name halfway through the mentions. The novel is used
 `--books` times, with faults elsewhere each time. A fault counts if a finding of its kind is at its
-place among the first ten of `fabula report --match near`; `--show` prints these.
+place among the first ten of `fabula report --match near --with echo`; `--show` prints these.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "library.ref"
         Reference.build(library, path).close()
-        plan = ReportSettings(references=(str(path),), without=("fluency",), match="near")
+        plan = ReportSettings(
+            references=(str(path),), without=("fluency",), with_=("echo",), match="near"
+        )
         with Reviewer(plan) as reviewer:
             for k, text in enumerate(texts):
                 draft = planted(text, library, random.Random(k), is_book=is_book)

@@ -31,10 +31,7 @@ SEA = " ".join(
     f"The {one} turned at noon. She counted every {one} again. Nobody came to the {one}."
     for one in ("tide", "wind", "boat", "net", "rope", "lamp", "stove")
 )
-"""Twenty-one sentences that are told in the past, by nobody."""
-MINDS = " ".join(
-    (SEA, *(f"Anna knew the {one}." for one in ("reef", "coast", "bay", "cape", "fjord")))
-)
+"""Twenty-one sentences that name nobody."""
 
 
 def told_of(*names: str) -> str:
@@ -72,11 +69,6 @@ DIALECT = (
         "“Looky here, sumfn's wrong wid dey boat,” the old man said at last.",
         "The dog warn't there when they came home from the harbour.",
         DIALECT,
-        # News, thoughts, states and what somebody says are no senses that stand between.
-        "Emma heard that the letter was late.",
-        "She felt that nothing could be done about it.",
-        "“They would not have much to lose,” I observed.",
-        "She could see how seldom they spoke.",
         "[Footnote 1: A book.] [Footnote 2: A map.] [Footnote 3: A bell.] [Footnote 4: A lamp.]",
         # Who is from a place is no misspelling of it.
         "They went to Kjoge by boat. Kjoge was small. She liked Kjoge. A Kjoger hen sat there.",
@@ -84,12 +76,10 @@ DIALECT = (
 )  # fmt: skip
 def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str) -> None:
     kinds = {kind for kind, _ in found(text)}
-    assert not kinds & {"spelling", "grammar", "filter", "beginning", "name"}
+    assert not kinds & {"spelling", "grammar", "beginning", "name"}
 
 
-def test_what_is_sensed_is_still_noted() -> None:
-    assert ("filter", "he felt") in found("The door fell shut, and he felt his heart beat.")
-    assert ("filter", "She heard") in found("She heard the rain begin.")
+def test_what_is_wrong_is_still_noted() -> None:
     assert ("spelling", "recieve") in found("“They did not recieve the letter,” said the clerk.")
     assert ("grammar", "was") in found("They was late for the boat, and nobody came.")
 
@@ -107,19 +97,8 @@ def test_a_plain_text_has_nothing_to_note() -> None:
         ("stock", "Butterflies in her stomach", "Butterflies in her stomach, Anna rang the bell."),
         ("stock", "at the end\nof the day", "It was, at the end\nof the day, a question of bread."),
         ("tag", "smiled", "“I never saw him,” she smiled."),
-        ("adverb", "angrily", "“Get out of my kitchen,” he said angrily."),
-        ("filter", "She saw", "She saw that the gate was open and the dog was gone."),
-        ("passive", "was opened by", "The letter was opened by the wrong sister in the hall."),
         ("beginning", "It was", "It was cold. It was a Monday. It was far to go."),
-        ("tense", "walks", f"{SEA} She walks to the window. {SEA}"),
-        ("tense", "runs", f"{SEA} She rose early and runs to the shore. {SEA}"),
         ("renamed", "Victor", told_of("Henry", "Victor")),
-        ("viewpoint", "my", f"{SEA} It was my own boat that sank. {SEA}"),
-        ("viewpoint", "Ben wondered", f"{MINDS} Ben wondered at this. {SEA}"),
-        ("adverb", "loudly", "The dog was gone, and somebody shouted loudly across the yard."),
-        ("pet", "let out a breath", " ".join(
-            f"The {one} let out a breath." for one in ("baker", "clerk", "judge", "pilot")
-        )),
         (
             "sentence", "Nobody had lived there since the fire.",
             "Nobody had lived there since the fire. It stood open. "
@@ -155,7 +134,6 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
         ("tag", "“I never saw him.” She smiled."),
         ("tag", "“Get out,” he said. Slowly the door opened."),
-        ("filter", "She saw the gate. “I saw that it was open,” she said."),
         ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),
@@ -173,7 +151,6 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "had left, all the Americas were quiet.",
         ),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
-        ("passive", "The house was built by Monday."),
         ("beginning", "She took a cup. She took some bread. She took off."),
         ("beginning", "Maybe it was fog. Maybe it was rain. Maybe it was neither."),
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
@@ -182,16 +159,7 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("grammar", "She held him out to be an honest man, and found an urn in an hotel."),
         ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
-        ("filter", "He could not see that it was open. When she saw it was, she left."),
         ("tag", "“Is he there?” said Cecily timidly."),
-        ("tense", f"{SEA} “She walks to the window,” he said. {SEA}"),
-        ("tense", f"{SEA} I think now that he is right. Nobody knows what it means. {SEA}"),
-        ("tense", "She walks to the window. " * 3 + "Anna rows home. " * 12),
-        ("viewpoint", f"{SEA} “It was my own boat,” he said. {SEA}"),
-        ("viewpoint", "I rose early. My boat was gone. " * 12),
-        ("viewpoint", f"{MINDS} Ben rowed home. {SEA}"),
-        ("adverb", "He lowered the glass slowly. Only the family had really seen it."),
-        ("pet", "She went out of the house. He went out of the barn. They went out of the mill."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str) -> None:
@@ -223,7 +191,12 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -
 
 
 def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
-    text = "She saw that it was open. " + PLAIN + " They recieve it. " + "A word fell. " * 8
+    text = (
+        "It was cold. It was late. It was far. "
+        + PLAIN
+        + " They recieve it. "
+        + "A word fell. " * 8
+    )
     review = reader().read(Document("d", text))
     all_notes = list(review.notes)
     assert review.first(0) == all_notes
@@ -272,6 +245,15 @@ def test_kinds_are_ordered_by_how_much_they_matter() -> None:
     assert weights == sorted(weights, reverse=True)
 
 
+def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right() -> None:
+    counts = {kind.id: (kind.n_right, kind.n_labelled) for kind in LINE_KINDS.values()}
+    off = [kind.id for kind in LINE_KINDS.values() if not kind.is_on]
+    assert off == [name for name, (right, n) in counts.items() if 2 * right < n]
+    assert off == ["stock", "echo", "long"]
+    assert LINE_KINDS["grammar"].shown == "right 85 %"
+    assert LINE_KINDS["name"].shown == ""
+
+
 NAME = st.text("abcdeR", min_size=5, max_size=8).map(str.capitalize)
 
 
@@ -315,9 +297,14 @@ def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: P
     assert [(n["line"], n["kind"], n["text"]) for n in row["notes"]] == [
         (7, "spelling", "recieve"), (9, "tag", "smiled"),
     ]  # fmt: skip
+    assert [n["precision"] for n in row["notes"]] == [0.6, 1.0]
     shown = CliRunner().invoke(cli, ["lines", str(draft), "--without", "tag"]).output
     assert "1 spelling" in shown
     assert "smiled" not in shown
+    draft.write_text("He fell head over heels.")
+    assert "nothing to note" in CliRunner().invoke(cli, ["lines", str(draft)]).output
+    more = CliRunner().invoke(cli, ["lines", str(draft), "--with", "stock"]).output
+    assert "1 stock" in more.splitlines()[0]
     wrong = CliRunner().invoke(cli, ["lines", str(draft), "--without", "style"])
     assert wrong.exit_code == 2
     assert "'style': must be one of name, renamed, sentence" in wrong.output

@@ -101,7 +101,7 @@ def test_each_comment_is_at_its_words_and_nothing_else_changes(
     lost = write_comments(folder / "out.docx", review, folder / "draft.docx")
     assert lost == 0
     found = commented(folder / "out.docx")
-    wanted = {f"Echo. Note {k}.": text[a:b] for k, (a, b) in enumerate(inside)}
+    wanted = {f"Echo (right 21 %). Note {k}.": text[a:b] for k, (a, b) in enumerate(inside)}
     # The break between two paragraphs belongs to neither.
     assert {said: words.strip("\n") for said, words in found.items()} == {
         said: words.strip("\n") for said, words in wanted.items()
@@ -115,7 +115,10 @@ def test_a_text_that_is_no_word_document_becomes_one(tmp_path: Path) -> None:
     text = "One lamp.\nA line of verse\n\n\nTwo \x00lamps \ud800 here.\n"
     places = [(4, 8), (text.index("lamps"), text.index(" \ud800"))]
     write_comments(tmp_path / "out.docx", reviewed(text, places))
-    assert commented(tmp_path / "out.docx") == {"Echo. Note 0.": "lamp", "Echo. Note 1.": "lamps"}
+    assert commented(tmp_path / "out.docx") == {
+        "Echo (right 21 %). Note 0.": "lamp",
+        "Echo (right 21 %). Note 1.": "lamps",
+    }
 
 
 def test_the_same_findings_are_the_same_bytes(tmp_path: Path) -> None:

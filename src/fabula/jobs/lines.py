@@ -30,17 +30,17 @@ class LineSettings(Processes):
 
     without: tuple[str, ...] = setting(
         (),
-        help="Leave a kind of note out: name, renamed, sentence, spelling, grammar, tense, "
-        "viewpoint, tag, stock, beginning, pet, echo, long, filter, adverb or passive; repeat it "
-        "for several.",
+        help="Leave a kind of note out: name, renamed, sentence, spelling, grammar, tag, stock, "
+        "beginning, echo or long; repeat it for several.",
         unit="KIND",
         check=_is_kind,
     )
-    also: tuple[str, ...] = setting(
+    with_: tuple[str, ...] = setting(
         (),
-        help="Turn on a kind of note that is off by default, since it is seldom right: pet, "
-        "adverb or passive; repeat it for several.",
+        help="Turn on a kind of note that is off by default, since it is wrong more often than "
+        "right: stock, echo or long; repeat it for several.",
         unit="KIND",
+        option="with",
         check=_is_kind,
     )
     per_thousand: int = setting(
@@ -89,6 +89,6 @@ def read_lines(
     reviews = []
     for found in read_drafts(documents, ["lines"], settings.grammar, n_jobs=settings.n_processes):
         assert found.lines is not None
-        reviews.append(found.lines.without(settings.without, settings.also))
+        reviews.append(found.lines.without(settings.without, settings.with_))
         progress.advance(1)
     return ReadLines(documents, reviews, settings.per_thousand)

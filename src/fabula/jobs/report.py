@@ -23,6 +23,14 @@ def _is_part(name: str) -> str | None:
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
+def _is_off(name: str) -> str | None:
+    """Reject what is on by default, and what is not known."""
+    from fabula.measures.line_notes import LINE_KINDS
+
+    known = [kind.id for kind in LINE_KINDS.values() if not kind.is_on]
+    return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
+
+
 def _is_measured(name: str) -> str | None:
     """Reject what models say, comparisons of several texts and line notes: they make no group."""
     return f"{name!r} is never part of a group" if name in _ungrouped() else _is_part(name)
@@ -78,7 +86,7 @@ class InstrumentSettings(Processes, Matching):
         (),
         help="Leave an instrument out: originality, fluency, profile, lines, verdicts, feedback, "
         "book, diversity (of several texts), or one that another package adds; or a kind of "
-        "note on lines, such as echo; repeat it for several.",
+        "note on lines, such as grammar; repeat it for several.",
         unit="INSTRUMENT",
         check=_is_part,
     )
@@ -132,6 +140,14 @@ class ReportSettings(InstrumentSettings):
         unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)
+    with_: tuple[str, ...] = setting(
+        (),
+        help="Turn on a kind of note on lines that is off by default, since it is wrong more "
+        "often than right: stock, echo or long; repeat it for several.",
+        unit="KIND",
+        option="with",
+        check=_is_off,
+    )
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     keep: Path | None = None
     """A folder where models' answers are cached, so that none is paid for twice."""

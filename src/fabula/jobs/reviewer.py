@@ -225,7 +225,7 @@ class Reviewer:
             plan = self.plan
             found = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
             for text, one in zip(review.texts, found, strict=True):
-                lines = None if one.lines is None else one.lines.without(plan.without)
+                lines = None if one.lines is None else one.lines.without(plan.without, plan.with_)
                 texts.append(replace(text, profile=one.profile, lines=lines))
                 progress.advance(1)
         except ModelError as error:

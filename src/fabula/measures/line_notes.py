@@ -34,14 +34,6 @@ from fabula.measures.line_read import (
     line_of,
     note_of,
 )
-from fabula.measures.line_slips import (
-    NO_MANNER,
-    adverbs,
-    pet_phrases,
-    pet_phrases_name,
-    tense_slips,
-    viewpoint_slips,
-)
 from fabula.measures.linguistic.grammar import Checker, Fault, faults_each
 from fabula.measures.linguistic.lexis import Frequencies
 from fabula.measures.linguistic.parsing import Parsed, Parser, Token
@@ -49,7 +41,6 @@ from fabula.measures.stock_phrases import STOCK_PHRASES
 from fabula.text import count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import not_english
-from fabula.text.marks import word_set
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.text.speech import flags_within, speech_spans
@@ -65,7 +56,7 @@ __all__ = [
     "line_of",
 ]
 
-LINE_RULES = "5"
+LINE_RULES = "6"
 """Version: changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")
@@ -80,7 +71,6 @@ _TOPIC = 1_000
 _MIN_REPEATED = 6
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
-_SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
 _SAME_TWO_WORDS = 3
 _LONG_WORDS = 60
@@ -114,37 +104,6 @@ _UNSPOKEN = {
 }
 """Verbs that cannot utter words, by the forms that occur beside speech."""
 
-_PERCEIVED = {
-    "saw": "see",
-    "sees": "see",
-    "see": "see",
-    "heard": "hear",
-    "hears": "hear",
-    "hear": "hear",
-    "felt": "feel",
-    "feels": "feel",
-    "feel": "feel",
-    "noticed": "notice",
-    "notices": "notice",
-    "notice": "notice",
-    "watched": "watch",
-    "watches": "watch",
-    "watch": "watch",
-    "observed": "observe",
-    "observes": "observe",
-}
-"""Verbs of perception, by form."""
-_TAKEN_IN = word_set("felt feels feel heard hears hear")
-_PRONOUNS = word_set("i he she we they")
-
-_TIMES = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may",
-    "june july august september october november december dawn morning noon midday evening dusk",
-    "night nightfall midnight today tomorrow then now week month year time chance accident",
-    "mistake nature means",
-)
-"""After "by", these name a time or a manner, not an agent."""
-
 
 @dataclass(frozen=True, slots=True)
 class LineReview:
@@ -169,7 +128,7 @@ class LineReview:
 
     def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
         """The review without notes of these kinds, and without those that are off by default unless
-        in `also`; its signature names them."""
+        in `also`; its signature names what is left out."""
         off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
         left = sorted((set(kinds) | off) & LINE_KINDS.keys())
         if not left:
@@ -191,6 +150,7 @@ class LineReview:
                     "line": line_of(document.text, note.start),
                     "text": document.text[note.start : note.end],
                     **asdict(note),
+                    "precision": LINE_KINDS[note.kind].precision,
                 }
                 for note in shown
             ],
@@ -237,7 +197,6 @@ class LineReader:
             grammar="none" if self._checker is None else self._checker.name,
             freq=self._frequencies.name,
             heads=CHAPTER_RULES,
-            phrases=pet_phrases_name(),
             **pipeline_parts(self._nlp),
         )
 
@@ -388,7 +347,7 @@ def _long(read: ReadText) -> Iterator[LineNote]:
 
 
 def _tags(read: ReadText) -> Iterator[LineNote]:
-    """Verbs beside speech that are not speech verbs, and adverbs that explain it."""
+    """Verbs beside speech that are not speech verbs."""
     for sentence in read.sentences:
         tokens, spoken = sentence.tokens, sentence.is_spoken
         for k, token in enumerate(tokens):
@@ -401,16 +360,6 @@ def _tags(read: ReadText) -> Iterator[LineNote]:
                     sentence.at(token),
                     f"Nobody can {verb} words; a full stop "
                     f"before it makes it something that is done.",
-                )
-            is_adverb = token.pos == "ADV" and token.text.endswith("ly") and token.text.islower()
-            beside = {t.lower for t in tokens[max(0, k - 1) : k + 2]} - {token.lower}
-            is_adverb = is_adverb and token.lower not in NO_MANNER
-            if is_adverb and beside & _SAID and _is_near_speech(spoken, k):
-                yield note_of(
-                    "adverb",
-                    sentence.at(token),
-                    f"“{token.lower}” says how it is said; the words that are said may do that.",
-                    0,
                 )
 
 
@@ -425,82 +374,6 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
         if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
             return False
     return False
-
-
-def _is_near_speech(spoken: Sequence[bool], k: int) -> bool:
-    return any(spoken[max(0, k - 6) : k + 6])
-
-
-def _filters(read: ReadText) -> Iterator[LineNote]:
-    """Somebody sees, hears or feels what could be stated directly."""
-    for sentence in read.sentences:
-        tokens = sentence.tokens
-        for k, token in enumerate(tokens):
-            if token.lower not in _PERCEIVED or token.pos != "VERB" or sentence.is_spoken[k]:
-                continue
-            subject = next((t for t in tokens if t.dep == "nsubj" and t.head == k), None)
-            seen = next((t for t in tokens if t.dep == "ccomp" and t.head == k), None)
-            if subject is None or seen is None or subject.start > token.start:
-                continue
-            if not _is_plainly_seen(sentence, k, tokens.index(seen)):
-                continue
-            if token.lower in _TAKEN_IN and not _is_sensed(tokens, tokens.index(seen)):
-                continue
-            if subject.lower in _PRONOUNS or subject.pos == "PROPN":
-                place = sentence.at(subject)[0], sentence.at(token)[1]
-                shown = " ".join(read.text[slice(*place)].split())
-                yield note_of(
-                    "filter",
-                    place,
-                    f"“{shown}” stands between the reader and what "
-                    f"there is to {_PERCEIVED[token.lower]}.",
-                )
-
-
-def _is_sensed(tokens: Sequence[Token], seen: int) -> bool:
-    """Whether something is felt or heard, such as a beating heart: not a thought or news (that it
-    is so), and not a state ("felt tired")."""
-    own = [t for t in tokens if t.head == seen]
-    return any(t.dep == "nsubj" for t in own) and not any(t.dep == "mark" for t in own)
-
-
-def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
-    """Whether the statement is that something is seen, not when, whether, why or how it is."""
-    tokens = sentence.tokens
-    own = [t for t in tokens if t.head == k]
-    is_told = tokens[k].dep in ("ROOT", "conj", "ccomp", "parataxis")
-    is_doubtful = any(
-        t.dep in ("neg", "mark") or (t.tag in ("MD", "WRB") and t.lower != "could") for t in own
-    )
-    # "I have heard it said", and what somebody says: "That will do," I observed.
-    is_doubtful |= any(t.dep == "aux" and t.lower in ("have", "has") for t in own)
-    is_doubtful |= sentence.is_spoken[seen]
-    is_asked = any(t.tag in ("WRB", "WP", "WDT") for t in tokens if t.head == seen)
-    is_asked |= tokens[k + 1].tag in ("WRB", "WP", "WDT")
-    return is_told and not is_doubtful and not is_asked
-
-
-def _passives(read: ReadText) -> Iterator[LineNote]:
-    """Passives that name the agent, and so can be made active."""
-    for sentence in read.sentences:
-        tokens = sentence.tokens
-        for k, token in enumerate(tokens):
-            if token.dep != "agent" or sentence.is_spoken[k]:
-                continue
-            verb = tokens[token.head]
-            auxiliary = next(
-                (t for t in tokens if t.dep == "auxpass" and t.head == token.head), None
-            )
-            doer = next((t.lower for t in tokens if t.dep == "pobj" and t.head == k), "")
-            if not doer or doer in _TIMES:
-                continue
-            if auxiliary is not None and auxiliary.start < verb.start < token.start:
-                place = sentence.at(auxiliary)[0], sentence.at(token)[1]
-                yield note_of(
-                    "passive",
-                    place,
-                    "Passive, though it is said who does it; the active voice may be shorter.",
-                )
 
 
 def _stock(read: ReadText) -> Iterator[LineNote]:
@@ -523,15 +396,9 @@ _RULES: tuple[Callable[[ReadText], Iterator[LineNote]], ...] = (
     names,
     _repeated_sentences,
     errors,
-    tense_slips,
-    viewpoint_slips,
     _tags,
     _stock,
     _beginnings,
-    pet_phrases,
     _echoes,
     _long,
-    _filters,
-    adverbs,
-    _passives,
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from fabula import __version__
 from fabula.errors import InputError
+from fabula.presentation.findings_view import right_of
 from fabula.review import Review, TextReview
 from fabula.review.findings import Finding, marked_findings
 from fabula.store import dump_json, write_whole
@@ -113,7 +114,8 @@ def _annotations(text: TextReview, findings: Sequence[Finding]) -> dict[str, Any
 
 
 def _said(one: Finding) -> str:
-    return f"{one.title}. {one.why}"
+    right = right_of(one.kind)
+    return f"{one.title}{f' ({right})' if right else ''}. {one.why}"
 
 
 def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> tuple[Any, int]:

@@ -20,7 +20,15 @@ from fabula.review.findings import (
 )
 from fabula.web import visible
 
-__all__ = ["LinesView", "findings_view", "first_lines", "lines_view", "noted_places", "quoted"]
+__all__ = [
+    "LinesView",
+    "findings_view",
+    "first_lines",
+    "lines_view",
+    "noted_places",
+    "quoted",
+    "right_of",
+]
 
 _QUOTE_CHARS = 110
 _AROUND_CHARS = 40
@@ -54,6 +62,7 @@ def lines_view(number: int, text: TextReview) -> LinesView | None:
     kinds = [
         {
             "title": kind.title,
+            "right": kind.shown,
             "notes": [_row(number, k, note, text) for k, note in notes if note.kind == kind.id],
         }
         for kind in LINE_KINDS.values()
@@ -106,6 +115,7 @@ def findings_view(
                 "quote": _quote(text, one.start, one.end),
                 "around": _around(text.document.text, one.start, one.end),
                 "why": visible(one.why),
+                "right": right_of(one.kind),
                 "href": place_of(one),
                 "kind": _colour(one.kind),
                 "at": f"{100 * one.start / n_chars:.2f}",
@@ -159,6 +169,11 @@ def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Find
     return place_of
 
 
+def right_of(kind: str) -> str:
+    """How often a note of this kind is right; empty if that is not known."""
+    return LINE_KINDS[kind].shown if kind in LINE_KINDS else ""
+
+
 def _colour(kind: str) -> str:
     """Its CSS class on the page."""
     return {"passage": "of-source", "near": "of-source", "point": "of-model"}.get(kind, "of-line")
@@ -188,6 +203,7 @@ def first_lines(text: TextReview, review: Review) -> dict[str, Any]:
                 "end": one.end,
                 "text": text.document.text[one.start : one.end],
                 "why": one.why,
+                "precision": LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
             }
             for one in findings_of(text, review)
         ],

@@ -45,11 +45,18 @@ def _counted(review: LineReview) -> str:
 
 
 def _notes(document: Document, notes: Sequence[LineNote]) -> Sheet:
-    columns = [Column("line", "d"), Column("kind"), Column("place"), Column("why")]
+    columns = [
+        Column("line", "d"),
+        Column("kind"),
+        Column("right", ".0%"),
+        Column("place"),
+        Column("why"),
+    ]
     rows: list[list[Cell]] = [
         [
             line_of(document.text, note.start),
             LINE_KINDS[note.kind].title.lower(),
+            LINE_KINDS[note.kind].precision,
             quoted(document.text, note.start, note.end, _MAX_CHARS),
             visible(note.why),
         ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabula.measures.line_notes import LINE_KINDS
 from fabula.measures.phrase_list import NO_DETECTOR, uses_of
 from fabula.measures.scores import RankedPassage, first_passages, to_row
 from fabula.presentation.correction_tables import correction_tables
@@ -65,11 +66,18 @@ def _first(text: TextReview, review: Review) -> list[Block]:
     found = findings_of(text, review)
     if not found:
         return []
-    columns = [Column("look at"), Column("line", "d"), Column("place"), Column("why")]
+    columns = [
+        Column("look at"),
+        Column("line", "d"),
+        Column("right", ".0%"),
+        Column("place"),
+        Column("why"),
+    ]
     rows: list[list[Cell]] = [
         [
             one.title.lower(),
             one.line,
+            LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
             quoted(text.document.text, one.start, one.end, _MAX_CHARS),
             visible(one.why),
         ]

@@ -47,26 +47,20 @@ _WEIGHTS = {
     "sentence": 0.95,
     "spelling": 0.9,
     "grammar": 0.85,
-    "tense": 0.8,
     "echo": 0.75,
-    "viewpoint": 0.72,
     "tag": 0.7,
     "stock": 0.65,
     "beginning": 0.6,
     "surprising": 0.58,
-    "pet": 0.55,
     "long": 0.4,
-    "filter": 0.3,
-    "adverb": 0.25,
-    "passive": 0.2,
 }
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
 answers.
 """
 _POINT = 1.15
-_REPETITIONS = ("sentence", "beginning", "pet", "echo")
+_REPETITIONS = ("sentence", "beginning", "echo")
 _ERRORS = ("spelling", "grammar")
-_STYLE = ("tense", "viewpoint", "tag", "stock", "long", "filter", "adverb", "passive")
+_STYLE = ("tag", "stock", "long")
 _NUMBERS = (
     "No",
     "One",
@@ -329,9 +323,8 @@ def _number(n: int) -> str:
 
 
 def _of_kind(n: int, kind: str) -> str:
-    """`4 stock phrases`, `1 slip of tense`."""
-    title = LINE_KINDS[kind].title.lower().removesuffix("s")
-    what = f"slip of {title}" if kind in ("tense", "viewpoint") else title
+    """`4 stock phrases`."""
+    what = LINE_KINDS[kind].title.lower()
     return f"{n:,} {_plural(what) if n != 1 else what}"
 
 

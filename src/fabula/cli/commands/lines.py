@@ -31,9 +31,9 @@ def lines(
 ) -> None:
     """List places in drafts that the writer may want to look at, each with the reason.
 
-    Finds words repeated within a few lines, sentences that occur twice or begin alike, names in two
-    spellings, errors, stock phrases and dialogue tags, without a language model. A note is not a
-    grade, and repetition can be deliberate; the most important notes are shown.
+    Finds sentences that occur twice or begin alike, names in two spellings, errors and dialogue
+    tags, without a language model, and says how often such notes are right. A note is not a grade,
+    and repetition can be deliberate; the most important notes are shown.
     """
     from fabula.jobs.lines import read_lines
 

@@ -1,10 +1,8 @@
-"""Which steps of the pages are run, what stands in for them, and what is asked of each."""
+"""Which steps of the pages are run, and what is asked of each."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from dataclasses import dataclass, replace
 
 import pytest
 from tests.docs.reading_pages import PAGES, ROOT, Step, read_page
@@ -12,10 +10,8 @@ from tests.docs.stage import Stage
 
 __all__ = [
     "NOT_RUN",
-    "STAND_INS",
     "STEPS",
     "check_step",
-    "here",
     "prints",
     "steps_run",
 ]
@@ -27,22 +23,6 @@ NOT_RUN = {
     "pip install": "it would change the environment in which these tests run",
 }
 """The beginnings of commands that are not run here, and why."""
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """A part of commands that needs what is not on every machine, and what is run without it."""
-
-    part: str
-    instead: str
-    is_there: bool
-    reason: str
-
-
-STAND_INS = [
-    StandIn("corrupt stories.jsonl --out", "corrupt stories.jsonl --methods original,swap --out",
-            shutil.which("apertium") is not None, "back-translation needs Apertium"),
-]  # fmt: skip
 
 STEPS = [step for page in PAGES for step in read_page(page)]
 SHARED = (ROOT.parent / "shared" / "data").is_dir()
@@ -57,30 +37,17 @@ def steps_run(*, readme: bool) -> list[Step]:
     ]
 
 
-def here(step: Step) -> tuple[Step, str]:
-    """The step as this machine can run it, and why it is not the one on the page."""
-    reasons = []
-    for stand_in in STAND_INS:
-        if stand_in.part in step.text and not stand_in.is_there:
-            step = replace(step, text=step.text.replace(stand_in.part, stand_in.instead))
-            reasons.append(stand_in.reason)
-    return step, "; ".join(reasons)
-
-
 def check_step(step: Step, stages: dict[tuple[str, int], Stage]) -> None:
     """That it ends well, writes what it names, and prints what the page shows."""
     if step.shown and not SHARED:
         pytest.skip("its figures are those of data that are not beside this checkout")
-    actual, reason = here(step)
-    outcome = stages[step.page, step.session].outcome(actual)
+    outcome = stages[step.page, step.session].outcome(step)
     if outcome.hindrance:
         pytest.skip(outcome.hindrance)
-    assert outcome.code == 0, f"{actual.text}\n{outcome.told}"
+    assert outcome.code == 0, f"{step.text}\n{outcome.told}"
     assert "Traceback" not in outcome.stderr, outcome.told
-    assert not outcome.lacking, f"{actual.text}\ndid not write {outcome.lacking}\n{outcome.told}"
+    assert not outcome.lacking, f"{step.text}\ndid not write {outcome.lacking}\n{outcome.told}"
     assert prints(outcome.stdout, step.shown), f"the page shows {step.shown}\n{outcome.told}"
-    if reason:
-        pytest.skip(f"{reason}; ran without: {actual.text}")
 
 
 def prints(output: str, shown: tuple[str, ...]) -> bool:

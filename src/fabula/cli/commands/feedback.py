@@ -12,7 +12,7 @@ from fabula.cli.commands.feedback_raters import label, rate
 from fabula.cli.commands.feedback_sample import sample
 from fabula.cli.commands.feedback_score import score
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Group, in_options, settings_options
 from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_json, print_written
@@ -67,7 +67,9 @@ def corrupt(
     with progress_bar("corrupting", None) as bar:
         confirm = confirm_on(bar, yes=yes, say_free=True)
         corrupted = corrupt_stories(documents, settings, progress=bar, confirm=confirm)
-    print_done(corrupted.to_json(), *corrupted.lines(), as_json=as_json)
+    print_done(corrupted.to_json(), *map(in_options, corrupted.lines()), as_json=as_json)
+    if corrupted.unavailable is not None:
+        click.get_current_context().exit(1)
 
 
 @feedback.command(short_help="Ask models for feedback on corrupted stories.")

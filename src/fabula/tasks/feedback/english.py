@@ -1,7 +1,6 @@
 """Find words that are not English, which poor translations leave behind.
 
-Apertium leaves words in the other language where it lacks them, and joins some; no writer damages a
-text in this way.
+No writer damages a text in this way.
 """
 
 from __future__ import annotations

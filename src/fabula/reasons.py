@@ -31,8 +31,6 @@ REASONS = {
     "blocked": "withheld by the provider",
     "too_long": "longer than the model's context",
     "failed": "the call failed after all retries; run the same command to ask again",
-    "undecided": "the answers are evenly divided",
-    "no_place": "the answer does not say where, or marks more than half of the story",
     "no_point": "the answer makes no point and does not call the text perfect",
     "not_converged": "not close to the target length after all rounds",
     "no_similar_sentence": "no sentence of the training texts shares a word with the last one",

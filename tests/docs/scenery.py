@@ -123,20 +123,6 @@ def _found_by_people(path: Path) -> None:
     path.write_text("\n".join(["document,item,rater,value", *said, ""]), encoding="utf-8")
 
 
-def _noticed_by_people(path: Path) -> None:
-    """What a person says of each changed story."""
-    written = (path.parent / "corrupted.jsonl").read_text(encoding="utf-8").splitlines()
-    said = [
-        line
-        for k, row in enumerate(map(json.loads, written))
-        for line in (
-            f"{row['id']},wrong,Ann,{('Yes', 'No')[k % 2]}",
-            *([f'{row["id"]},where,Ann,"{row["text"][:40]}"'] if k % 2 == 0 else []),
-        )
-    ]
-    path.write_text("\n".join(["document,item,rater,value", *said, ""]), encoding="utf-8")
-
-
 def _paper(path: Path) -> None:
     """An appendix with prompts in the layout of the paper's text, in other words."""
     names = ("Bulleted List", "Bulleted List Only", "One Sentence", "Spot the Problem")
@@ -252,7 +238,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "yours.jsonl": _yours,
     "gold.jsonl": _gold,
     "found-by-people.csv": _found_by_people,
-    "noticed-by-people.csv": _noticed_by_people,
     "paper.txt": _paper,
     "measures.csv": _plain("measure,dimension", "Does it surprise me?,Originality",
                            "The voices differ from each other,Elaboration"),

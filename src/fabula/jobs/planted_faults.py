@@ -173,9 +173,7 @@ def find_faults(
         readers += judged
     seed = settings.asking.seed
     crosses = crosses_of(settings.by)
-    every = list(
-        dict.fromkeys([(), *crosses, ("method",), ("model", "method"), ("method", "noticed")])
-    )
+    every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
     votes = label_votes(labels or ())
     result = FoundFaults(
         readers,

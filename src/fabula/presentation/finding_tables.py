@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.tasks.feedback.fault_matches import NOT_CHECKED, Findings
+from fabula.tasks.feedback.fault_matches import Findings
 from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
 
 __all__ = ["finding_tables"]
@@ -33,11 +33,6 @@ def finding_tables(
         by_kind = [*_of(own, ("method",)), *kinds]
         changed = [s for s in by_kind if s.where["method"] != "original"]
         parts += _with_notes(_by_kind(changed, one.by))
-        known = [s for s in _of(own, ("method", "noticed")) if s.where["method"] != "original"]
-        if all(score.where["noticed"] == NOT_CHECKED for score in known):
-            parts += ["whether readers notice these faults was not checked", ""]
-        else:
-            parts += _with_notes(_by_notice(known, one.by))
         if pairs[one.by]:
             parts += _with_notes(_pairs(pairs[one.by], one.by))
         missing = Counter(reason for _, reason in one.missing)
@@ -122,31 +117,6 @@ def _by_kind(scores: Sequence[FindScore], by: str) -> Sheet:
         for score in scores
     ]
     return Sheet("kinds", columns, rows, about=("found_by", by))
-
-
-def _by_notice(scores: Sequence[FindScore], by: str) -> Sheet:
-    columns = [
-        Column("kind of fault", name="method"),
-        Column("readers", name="noticed"),
-        Column("answers", ",d", name="n_changed"),
-        Column("missing", ",d", name="n_missing"),
-        Column("stories", ",d", name="n_stories"),
-        Column("recall", ".2f", with_interval=True),
-        Column("chance", ".2f"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            score.where["method"],
-            score.where["noticed"],
-            score.n_changed,
-            sum(score.missing.values()),
-            score.values["recall"].n_units,
-            score.values["recall"],
-            score.values["chance"],
-        ]
-        for score in scores
-    ]
-    return Sheet("noticed", columns, rows, about=("found_by", by))
 
 
 def _pairs(pairs: Sequence[ModelPair], by: str) -> Sheet:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from fabula.cli.commands.feedback_find import find
-from fabula.cli.commands.feedback_noticed import noticed
 from fabula.cli.commands.feedback_raters import label, rate
 from fabula.cli.commands.feedback_sample import sample
 from fabula.cli.commands.feedback_score import score
@@ -30,7 +29,6 @@ def feedback() -> None:
 
     \b
     fabula feedback corrupt stories.jsonl --out corrupted.jsonl
-    fabula feedback noticed corrupted.jsonl
     fabula feedback elicit corrupted.jsonl --model openai/gpt-4o --yes --out feedback.jsonl
     fabula feedback find feedback.jsonl
     fabula feedback score feedback.jsonl
@@ -132,7 +130,6 @@ def for_draft(
     print_written(written, as_json=as_json)
 
 
-feedback.add_command(noticed)
 feedback.add_command(find)
 feedback.add_command(score)
 feedback.add_command(sample)

@@ -36,26 +36,11 @@ from fabula.text.feedback_pieces import feedback_id
 from fabula.text.quotations import QuotableText
 from fabula.types import Signature
 
-__all__ = [
-    "NOT_CHECKED",
-    "Answer",
-    "Findings",
-    "Match",
-    "Point",
-    "PointedStory",
-    "fault_places",
-    "merged",
-    "places_said",
-    "points_of",
-    "read_findings",
-    "status_of",
-]
+__all__ = ["Answer", "Findings", "Match", "fault_places", "read_findings"]
 
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
 _RUN = 4
-NOT_CHECKED = "not checked"
-"""Status of a fault that no reader was asked about: whether readers notice it is unknown."""
 _MIN_WORDS = 2
 _ECHO = 0.9
 """A point of which this share repeats the story, without marks, says nothing about it."""
@@ -146,7 +131,7 @@ def read_findings(
     is missing, and so is an answer without points that does not call the text perfect (`no_point`).
     Raises `InputError` if a row lacks a field, or its record is of another text.
     """
-    stories: dict[str, PointedStory] = {}
+    stories: dict[str, _PointedStory] = {}
     answers: list[Answer] = []
     missing: list[tuple[Mapping[str, str], str]] = []
     signatures: dict[str, None] = {}
@@ -155,7 +140,6 @@ def read_findings(
         if lacking:
             raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
         labels = {name: str(row[name]) for name in DIMENSIONS}
-        labels["noticed"] = _noticed(row)
         signatures[str(row.get("signature", ""))] = None
         meter(1)
         reason = why_missing(row)
@@ -164,7 +148,7 @@ def read_findings(
             continue
         text = row["story"]
         if text not in stories:
-            stories[text] = PointedStory.of(text, sentences_of(text))
+            stories[text] = _PointedStory.of(text, sentences_of(text))
         answer = _read(row, labels, stories[text], match, f"answer {number}")
         if answer is None:
             missing.append((labels, "no_point"))
@@ -176,19 +160,16 @@ def read_findings(
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
 
 
-def _noticed(row: Mapping[str, Any]) -> str:
-    """Whether readers are known to notice the fault; for an original, that there is none."""
-    if row["method"] == "original":
-        return "original"
-    return status_of(row.get("change"))
-
-
 def _read(
-    row: Mapping[str, Any], labels: Mapping[str, str], story: PointedStory, match: Match, where: str
+    row: Mapping[str, Any],
+    labels: Mapping[str, str],
+    story: _PointedStory,
+    match: Match,
+    where: str,
 ) -> Answer | None:
     """None if the answer has nothing that can be parsed."""
     said, says_perfect = without_perfect(str(row["feedback"]))
-    points = points_of(said, story)
+    points = _points_of(said, story)
     if not points and not says_perfect:
         return None
     base = Answer(
@@ -208,12 +189,12 @@ def _read(
     if match == "exact":
         rules = [rule for rule in rules if rule == "exact"]
     at = [span for point in points for span in (point.quoted if match == "exact" else point.spans)]
-    chance = _chance(merged(at), places, len(story.draft.text))
+    chance = _chance(_merged(at), places, len(story.draft.text))
     return replace(base, found=bool(rules), rule=min(rules, default=None), chance=chance)
 
 
 @dataclass(frozen=True, slots=True)
-class PointedStory:
+class _PointedStory:
     """A story indexed for looking up points."""
 
     draft: QuotableText
@@ -224,7 +205,7 @@ class PointedStory:
     """The start of each run of four words."""
 
     @classmethod
-    def of(cls, text: str, sentences: Sequence[Span]) -> PointedStory:
+    def of(cls, text: str, sentences: Sequence[Span]) -> _PointedStory:
         draft = QuotableText.of(text)
         words, spans = [], []
         for found in re.finditer(r"[^ ]+", draft.folded):
@@ -247,13 +228,13 @@ class Point:
     """Spans by quotation, by runs of words, and by sentence number."""
 
 
-def points_of(said: str, story: PointedStory) -> list[Point]:
+def _points_of(said: str, story: _PointedStory) -> list[Point]:
     """The points of an answer; lines that only repeat the story are not points."""
     found = (_point(item, story) for item in answer_lines(said, story.draft).items)
     return [point for point in found if point is not None]
 
 
-def _point(item: Entry, story: PointedStory) -> Point | None:
+def _point(item: Entry, story: _PointedStory) -> Point | None:
     words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
     if len(words) < _MIN_WORDS:
         return None
@@ -265,7 +246,7 @@ def _point(item: Entry, story: PointedStory) -> Point | None:
 
 
 def _spans_of(
-    said: str, emphasised: tuple[str, ...], words: Sequence[str], story: PointedStory
+    said: str, emphasised: tuple[str, ...], words: Sequence[str], story: _PointedStory
 ) -> tuple[list[Span], list[Span], set[int]]:
     """The quoted spans, the runs of words from the story, and which words are in such runs."""
     quoted = [
@@ -278,16 +259,6 @@ def _spans_of(
             runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
             repeated.update(range(k, k + _RUN))
     return quoted, runs, repeated
-
-
-def places_said(said: str, story: PointedStory) -> list[Span]:
-    """The places named in reply to a request for words of the story, with or without quotes."""
-    places: list[Span] = []
-    for line in filter(None, map(str.strip, said.splitlines())):
-        words = [word.strip("'") for word in QuotableText.of(line).folded.split()]
-        quoted, runs, _ = _spans_of(line, (), words, story)
-        places += [*story.draft.find(line), *quoted, *runs, *_counted(line, story.sentences)]
-    return merged(places)
 
 
 def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
@@ -306,21 +277,6 @@ def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
         is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
         numbers += range(given[0], given[1] + 1) if is_range else given
     return [sentences[k] for k in numbers if 0 <= k < len(sentences)]
-
-
-def status_of(change: Mapping[str, Any] | None) -> str:
-    """What is known about a planted fault: from people, or from models if no person was asked.
-
-    By majority of the known answers; `not checked` if there are none.
-    """
-    known = [one for one in (change or {}).get("noticed") or () if one.get("noticed") is not None]
-    people = [one for one in known if one.get("is_person")]
-    asked, who = (people, "people") if people else (known, "models")
-    if not asked:
-        return NOT_CHECKED
-    share = sum(one["noticed"] for one in asked) / len(asked)
-    said = "noticed" if share > 0.5 else "not noticed" if share < 0.5 else "undecided"
-    return f"{said} by {who}"
 
 
 def fault_places(
@@ -348,7 +304,7 @@ def fault_places(
             places.append((start, end))
         elif str(edit["was"]).strip():
             places += _beside(start, sentences)
-    return merged(places)
+    return _merged(places)
 
 
 def _beside(gap: int, sentences: Sequence[Span]) -> list[Span]:
@@ -374,7 +330,7 @@ def _overlaps(span: Span, places: Sequence[Span]) -> bool:
     return any(span[0] < end and start < span[1] for start, end in places)
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     """The same characters as ordered spans that do not overlap."""
     merged: list[Span] = []
     for start, end in sorted(set(spans)):
@@ -391,7 +347,7 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
     for start, end in spans:
         last = n_chars - (end - start)
         # A span overlaps a place if it begins after `a - length` and before the place's end.
-        hits = merged(
+        hits = _merged(
             (max(0, a - (end - start) + 1), min(last, b - 1) + 1)
             for a, b in places
             if max(0, a - (end - start) + 1) <= min(last, b - 1)

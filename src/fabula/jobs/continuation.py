@@ -375,9 +375,6 @@ class CompareSettings(Settings):
         unit="DIR",
         default_text="MiniLM, packaged",
     )
-    coreference: str = setting(
-        "sieve", help="sieve, fastcoref, or fastcoref@FOLDER.", unit="RESOLVER"
-    )
     engine: Engine = part(Engine)
 
 
@@ -424,7 +421,7 @@ def compare_continuations(
     continuations = system_scores.read_continuations(systems, stories)
     if settings.gold:
         continuations += system_scores.gold_continuations(stories, continuations)
-    choice = ToolChoice(settings.grammar, settings.encoder, settings.coreference)
+    choice = ToolChoice(settings.grammar, settings.encoder)
     n_controls = len({one.story_id for one in continuations}) if settings.n_draws else 0
     progress.begin("measuring", len(continuations) + n_controls)
     with open_cluster(settings.engine, progress, "measuring") as cluster:

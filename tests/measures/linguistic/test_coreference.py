@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import ModelError
 from fabula.measures.linguistic.coreference import Sieve, entities_of
-from fabula.measures.linguistic.fast_coreference import _flags, open_fastcoref
 from fabula.measures.linguistic.parsing import Parser
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
@@ -102,21 +101,3 @@ def test_one_continuation_does_not_change_another(parser: Parser) -> None:
     )
     alone = Sieve().in_context(context, [b])[0]
     assert Sieve().in_context(context, [a, b])[1] == alone
-
-
-def test_fastcorefs_clusters_mark_the_phrases_whose_head_they_hold(parser: Parser) -> None:
-    before, text = "The old king slept.", "He woke his wife, the queen of Spain."
-    (parsed,) = parser.parse([text])
-    edge = len(before)
-    at = {word: edge + 1 + text.index(word) for word in ("He", "his", "the", "Spain")}
-    king = [(0, 12), (at["He"], at["He"] + 2), (at["his"], at["his"] + 3), None]
-    wife = [(at["his"], at["his"] + 8), (at["the"], at["Spain"] + 5)]
-    # He; his wife; the queen; Spain: of these only "He" is in a cluster with the context
-    assert _flags([king, wife], edge, [parsed]) == [True, False, False, False]
-
-
-def test_a_resolver_that_is_not_installed_or_unknown_says_so() -> None:
-    with pytest.raises((ModelError, InputError)):
-        open_fastcoref("fastcoref@/nowhere")
-    with pytest.raises(InputError, match="unknown coreference system"):
-        open_fastcoref("magic")

@@ -11,33 +11,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fabula.measures.linguistic.lexicon import DISTINGUISHING
 from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, read_speech
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text.speech import READER
 
-__all__ = ["Resolver", "Sieve", "entities_of"]
+__all__ = ["Sieve", "entities_of"]
 
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
 _PRONOUN_REACH = 4
 """How many sentences back a pronoun may refer."""
-
-
-class Resolver(Protocol):
-    """Decides which noun phrases corefer."""
-
-    name: str
-
-    def in_context(
-        self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
-    ) -> list[list[bool]]:
-        """For each continuation, a flag for each noun phrase: whether its entity is in the context.
-
-        Texts are lists of parsed sentences.
-        """
-        ...
 
 
 @dataclass(slots=True)
@@ -311,6 +295,10 @@ class Sieve:
     def in_context(
         self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
     ) -> list[list[bool]]:
+        """For each continuation, a flag for each noun phrase: whether its entity is in the context.
+
+        Texts are lists of parsed sentences.
+        """
         state = _State()
         known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
         flags = []

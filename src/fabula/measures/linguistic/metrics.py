@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fabula import __version__
-from fabula.measures.linguistic.coreference import Resolver, Sieve
+from fabula.measures.linguistic.coreference import Sieve
 from fabula.measures.linguistic.grammar import Checker, open_checker
 from fabula.measures.linguistic.lexis import FLOOR, Frequencies
 from fabula.measures.linguistic.parsing import CONTENT, Parser
@@ -79,8 +78,6 @@ class ToolChoice:
     """`harper`, `languagetool`, `languagetool@URL` or `none`."""
     encoder: Path | None = None
     """A folder with an exported sentence encoder; the packaged one by default."""
-    coreference: str = "sieve"
-    """`sieve`, `fastcoref`, or `fastcoref@MODEL`."""
 
 
 class TextTools:
@@ -132,7 +129,7 @@ class Tools(TextTools):
     def __init__(self, choice: ToolChoice) -> None:
         super().__init__(choice.grammar)
         self.encoder = Encoder(choice.encoder, n_threads=1)
-        self.resolver = _resolver(choice.coreference)
+        self.resolver = Sieve()
 
     @functools.cached_property
     def signature(self) -> Signature:
@@ -155,11 +152,3 @@ class Tools(TextTools):
 def open_tools(choice: ToolChoice) -> Tools:
     """The tools of this process, loaded once."""
     return Tools(choice)
-
-
-def _resolver(name: str) -> Resolver | Any:
-    if name == "sieve":
-        return Sieve()
-    from fabula.measures.linguistic.fast_coreference import open_fastcoref
-
-    return open_fastcoref(name)

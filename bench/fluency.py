@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=corpora.sized(40, 1), help="of each kind")
     parser.add_argument("--speed-stories", type=int, default=corpora.sized(4, 1))
     given = parser.parse_args()
-    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp = load_pipeline(("senter",))
     start = time.perf_counter()
     with SurprisalModel(given.model) as model:
         opened = time.perf_counter() - start

@@ -39,7 +39,7 @@ def main() -> None:
     n = min(len(paragraphs), 3 if asked.smoke else asked.paragraphs)
     drawn = random.Random(0).sample(paragraphs, n)
     linter = harper.Linter(harper.Dialect.AMERICAN) if asked.all else Harper()._american
-    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp = load_pipeline(("senter",))
     fired: Counter[str] = Counter()
     n_sentences = 0
     for sentences in sentences_of(drawn, nlp):

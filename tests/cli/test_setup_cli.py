@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -50,6 +51,8 @@ def bare(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.delenv("FABULA_LOCAL_MODEL", raising=False)
     for package in PACKAGES:
         monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("fabula.text.pipeline._opened", threading.local())
+    monkeypatch.setattr("fabula.text.pipeline._first", [])
     for variable in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         monkeypatch.setenv(variable, f"{host.address}/simple")
     for variable in ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"):

@@ -150,7 +150,7 @@ def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: P
     assert "grammaticality" not in metrics, "nothing was measured: no mean, and not 0"
     scores, _ = scored(log, fluency(str(small_model)))
     with SurprisalModel(small_model) as model:
-        measure = FluencyMeasure(model, load_pipeline(("tok2vec", "senter")))
+        measure = FluencyMeasure(model, load_pipeline(("senter",)))
         (fluent,) = measure.measure([Document("tide", TIDE)])
     assert scores["tide"].as_dict()["bits_per_word"] == fluent.bits_per_word
 

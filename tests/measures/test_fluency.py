@@ -29,7 +29,7 @@ pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' in
 @pytest.fixture(scope="module")
 def measure() -> Iterator[FluencyMeasure]:
     try:
-        model, nlp = SurprisalModel("local"), load_pipeline(("tok2vec", "senter"))
+        model, nlp = SurprisalModel("local"), load_pipeline(("senter",))
     except ModelError as error:
         pytest.skip(str(error))
     with model:
@@ -210,6 +210,6 @@ def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
     assert parts["run"] == f"onnxruntime-{importlib.metadata.version('onnxruntime')}"
     assert parts["ctx"] == "4096"
     assert parts["lang"].startswith("py3langid-")
-    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp = load_pipeline(("senter",))
     other = FluencyMeasure(SurprisalModel("local", max_context=512), nlp)
     assert measure.signature.differences(other.signature) == ["ctx: 4096 | 512"]

@@ -44,7 +44,7 @@ def told_of(*names: str) -> str:
 
 @cache
 def reader() -> LineReader:
-    return LineReader(load_pipeline(("tok2vec", "senter")), Parser(), Harper())
+    return LineReader(load_pipeline(("senter",)), Parser(), Harper())
 
 
 def found(text: str) -> list[tuple[str, str]]:

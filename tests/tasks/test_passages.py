@@ -29,7 +29,7 @@ from fabula.types import Document
 @pytest.fixture(scope="module")
 def nlp() -> Iterator[Any]:
     try:
-        yield load_pipeline(("tok2vec", "senter"))
+        yield load_pipeline(("senter",))
     except ModelError as error:
         pytest.skip(str(error))
 

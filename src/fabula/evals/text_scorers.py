@@ -125,7 +125,7 @@ def fluency(model: str = "local") -> Scorer:
 
     stack = ExitStack()
     with in_a_sentence():
-        nlp = load_pipeline(("tok2vec", "senter"))
+        nlp = load_pipeline(("senter",))
         measure = FluencyMeasure(stack.enter_context(SurprisalModel(model)), nlp)
     return _scorer(lambda document: next(measure.measure([document])).measurements(), stack)
 

@@ -87,7 +87,7 @@ def cut_passages(
     from fabula.tasks.continuation.story_passages import book_chapters, passages_of
     from fabula.text.pipeline import load_pipeline
 
-    chapters = list(book_chapters(books, load_pipeline(("tok2vec", "senter"))))
+    chapters = list(book_chapters(books, load_pipeline(("senter",))))
     found = list(passages_of(chapters, settings.n_sentences, settings.stride))
     if not found:
         raise InputError(
@@ -302,7 +302,7 @@ def continue_passages(
                 stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=progress.advance
             )
         progress.say("continuations")
-        nlp = load_pipeline(("tok2vec", "senter")) if models.models else None
+        nlp = load_pipeline(("senter",)) if models.models else None
         rows += ask_models(
             models,
             lambda model: ask_continuations(

@@ -464,7 +464,7 @@ def score_feedback(
     people = people_means(settings.people, load_rubric("feedback"), ids)
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
-    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp = load_pipeline(("senter",))
     answers = read_answers(
         rows,
         one_sentence=frozenset(_names(settings.one_sentence)),

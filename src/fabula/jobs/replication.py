@@ -372,7 +372,7 @@ def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSetting
     check = check_printed()
     released = own = None
     if folder is not None or runs:
-        count = sentence_counter(load_pipeline(("tok2vec", "senter")))
+        count = sentence_counter(load_pipeline(("senter",)))
         means = Means(count, open_encoder(settings.encoder), settings.tokens)
         if folder is not None:
             released = replicate_released(folder, means=means, seed=seed)

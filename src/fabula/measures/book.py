@@ -477,4 +477,4 @@ def pipelines() -> tuple[Any, Any]:
 
     Raises `ModelError` if spaCy or the pipeline is not installed.
     """
-    return sentence_pipeline(), load_pipeline(("tok2vec", "ner"))
+    return sentence_pipeline(), load_pipeline(("ner",))

@@ -254,7 +254,7 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
         format_=None,
         meter=lambda _: None,
     )
-    chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
+    chapters = book_chapters(documents, load_pipeline(("senter",)))
     for passage in passages_of(chapters, 20, stride):
         chapter = f"{passage.book}/{passage.chapter}"
         yield Story(passage.id, passage.context, passage.gold, chapter, passage.book)

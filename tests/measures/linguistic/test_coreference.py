@@ -32,7 +32,7 @@ def parser() -> Iterator[Parser]:
 def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """The annotation of each passage, and its sentences, cut from the books again."""
     golden = {row["passage"]: row for row in json.loads(GOLDEN.read_text(encoding="utf-8"))}
-    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp = load_pipeline(("senter",))
     for name, field in (("cbt_test_3books", "sentences"), ("children_books", "text")):
         files = find_files([str(shared_data / "cbt" / f"{name}.jsonl.gz")], format_=None)
         documents = [

@@ -29,7 +29,7 @@ TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea a
 @pytest.fixture(scope="module")
 def opened() -> tuple[TextTools, Any]:
     try:
-        return TextTools(), load_pipeline(("tok2vec", "senter"))
+        return TextTools(), load_pipeline(("senter",))
     except ModelError as error:
         pytest.skip(str(error))
 

@@ -71,7 +71,7 @@ THEIRS = {
 @pytest.fixture(scope="module")
 def opened() -> tuple[TextTools, Any]:
     try:
-        return TextTools("none"), load_pipeline(("tok2vec", "senter"))
+        return TextTools("none"), load_pipeline(("senter",))
     except ModelError as error:
         pytest.skip(str(error))
 

@@ -259,7 +259,7 @@ def real_stories(
     documents = read_documents(
         files, text_field="sentences", id_field="id", format_=None, meter=lambda _: None
     )
-    chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
+    chapters = book_chapters(documents, load_pipeline(("senter",)))
     every = [Story(p.id, p.context, p.gold) for p in passages_of(chapters, 20, stride)][:n_most]
     known = [story for k, story in enumerate(every) if k // run % runs_apart == 0]
     others = [story.gold for story in known]

@@ -187,7 +187,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 @functools.cache
 def _senter() -> Any:
-    return load_pipeline(("tok2vec", "senter"))
+    return load_pipeline(("senter",))
 
 
 def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""The English pipeline: what is opened for it, and how often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fabula.text.pipeline import load_pipeline
+
+pytest.importorskip("spacy")
+
+CODE = """
+import sys
+from fabula.text.pipeline import load_pipeline
+[first, second] = load_pipeline(("senter",))("A lamp went out. She saw it.").sents
+assert not {"torch", "spacy.cli", "typer", "weasel"} & set(sys.modules)
+import spacy
+assert spacy.info(silent=True)["spacy_version"] == spacy.__version__
+import spacy.cli
+assert spacy.cli.info
+"""
+
+
+def test_opening_it_imports_neither_torch_nor_the_command_line_of_spacy() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_opened_once_and_each_use_runs_its_own_components() -> None:
+    sentences, people = load_pipeline(("senter",)), load_pipeline(("ner",))
+    assert sentences.vocab is people.vocab
+    assert sentences.tokenizer is people.tokenizer
+    text = "Charles Dickens wrote it. He lived in London."
+    assert [len(list(one(text).ents)) for one in (sentences, people)] == [0, 2]
+    assert [one(text).has_annotation("SENT_START") for one in (sentences, people)] == [True, False]

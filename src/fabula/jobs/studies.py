@@ -81,13 +81,12 @@ def open_study(
     *,
     create: bool = False,
     serves: bool = False,
-    amends: bool = False,
     warn: Callable[[str], None] = lambda _sentence: None,
 ) -> Iterator[OpenStudy]:
     """Open a study and its answers.
 
-    `create` creates the database if it does not exist; `amends` allows the displayed texts to
-    differ from those in it. Raises `InputError`.
+    `create` creates the database if it does not exist. Raises `InputError`, also if the study was
+    started with a file or documents that differ.
     """
     from fabula.errors import InputError
 
@@ -100,7 +99,7 @@ def open_study(
 
     design = load_study(file)
     units = read_units(design)
-    store = open_store(design, units, place.database, create=create, amends=amends)
+    store = open_store(design, units, place.database, create=create)
     try:
         yield OpenStudy(design, units, store)
     except SQLAlchemyError as error:

@@ -143,12 +143,10 @@ def show_page(
     )
 
 
-def note_view(connection: Connection, assignment_id: int, page: str, version: int) -> None:
-    """Record when a page was opened, and which version of the study it showed."""
+def note_view(connection: Connection, assignment_id: int, page: str) -> None:
+    """Record when a page was opened."""
     connection.execute(
-        page_views.insert().values(
-            assignment_id=assignment_id, page=page, at_ms=now_ms(), version=version
-        )
+        page_views.insert().values(assignment_id=assignment_id, page=page, at_ms=now_ms())
     )
 
 

@@ -29,10 +29,10 @@ from fabula.studies.database import (
     sessions,
 )
 from fabula.studies.design import StudyDesign
+from fabula.studies.frozen import check_same
 from fabula.studies.organiser_tables import TABLES
 from fabula.studies.study_engine import open_file
 from fabula.studies.units import Unit
-from fabula.studies.versions import check_same
 
 __all__ = ["Backup", "back_up", "restore"]
 

@@ -120,8 +120,6 @@ page_views = Table(
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("page", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
-    # Version shown; NULL for rows from before versions existed.
-    Column("version", Integer),
     Index("page_views_by_assignment", "assignment_id", "id"),
 )
 
@@ -195,8 +193,8 @@ class Store:
         # with a lock, each proceeds as soon as the previous one is done.
         self._turn = threading.Lock()
         self._is_stuck = False
-        self.version = 0
-        """Version that this process shows, once known."""
+        self.shown = ""
+        """What this process shows, once known (`frozen.shown_by`, as JSON)."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -7,7 +7,7 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -22,7 +22,6 @@ from fabula.studies.orders import Order
 from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
-from fabula.studies.versions import first_digest, versions_viewed
 from fabula.text.feedback_pieces import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
@@ -48,8 +47,6 @@ def export(
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
     given = _answers_of_all(connection)
-    digest = first_digest(connection) or design.digest
-    viewed = versions_viewed(connection)
     for row in rows:
         held = Assignment(
             row.id,
@@ -60,8 +57,7 @@ def export(
             row.state == "open",
         )
         said = _of_pairs if design.kind == "pairs" else _of_assignment
-        for page, one in said(design, digest, held, given.get(row.id, {}), row.state):
-            yield _with_version(one, viewed.get((row.id, page), ()))
+        yield from said(design, held, given.get(row.id, {}), row.state)
 
 
 def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, int]]]:
@@ -87,26 +83,9 @@ def time_of(at_ms: int | None) -> str | None:
     return shown.replace("+00:00", "Z")
 
 
-def _with_version(one: Measurement, viewed: Sequence[tuple[int, int]]) -> Measurement:
-    """Add the version of the page last shown before the answer was saved.
-
-    Measurements are unchanged if the study has one version only.
-    """
-    saved = one.details.get("saved")
-    if not viewed or saved is None:
-        return one
-    shown = [version for at_ms, version in viewed if str(time_of(at_ms)) <= str(saved)]
-    return replace(one, details={**one.details, "version": (shown or [viewed[0][1]])[-1]})
-
-
 def _of_assignment(
-    design: StudyDesign,
-    digest: str,
-    held: Assignment,
-    kept: Mapping[Key, tuple[str, int]],
-    state: str,
-) -> Iterator[tuple[str, Measurement]]:
-    """Yield each measurement with the page on which its item was asked."""
+    design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
+) -> Iterator[Measurement]:
     given: Answers = {key: value for key, (value, _) in kept.items()}
     pages = pages_of(design, len(held.unit.documents))
     rater = pseudonym(held.participant_id)
@@ -135,30 +114,23 @@ def _of_assignment(
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            yield (
-                page.name,
-                Measurement(
-                    document_id=document.id,
-                    rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-                    item=question.item.id,
-                    rater=rater,
-                    value=read,
-                    missing_reason=reason,
-                    evidence=(),
-                    rationale=given.get((question.part, question.item.id + WHY)),
-                    signature=str(_signature(design, digest, rubric)),
-                    details=details,
-                ),
+            yield Measurement(
+                document_id=document.id,
+                rubric=OWN_FEEDBACK if rubric is None else rubric.key,
+                item=question.item.id,
+                rater=rater,
+                value=read,
+                missing_reason=reason,
+                evidence=(),
+                rationale=given.get((question.part, question.item.id + WHY)),
+                signature=str(_signature(design, rubric)),
+                details=details,
             )
 
 
 def _of_pairs(
-    design: StudyDesign,
-    digest: str,
-    held: Assignment,
-    kept: Mapping[Key, tuple[str, int]],
-    state: str,
-) -> Iterator[tuple[str, Measurement]]:
+    design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
+) -> Iterator[Measurement]:
     """Yield measurements of stories shown side by side.
 
     There is one for every two stories for which an answer says which is preferred, or one for the
@@ -182,7 +154,7 @@ def _of_pairs(
                 ),
                 None,
             ),
-            signature=str(_signature(design, digest, design.rubric)),
+            signature=str(_signature(design, design.rubric)),
             details={"unit": held.unit.key, "state": state},
         )
         given = [kept[part, item.id] for part in ("unit", BEST, WORST) if (part, item.id) in kept]
@@ -190,18 +162,15 @@ def _of_pairs(
         is_whole, compared = _compared(design, item.id, kept, held.order)
         for pair, preferred in compared:
             orders = said_of(pair, preferred, held.order)
-            yield (
-                "pair",
-                replace(
-                    whole,
-                    document_id=pair_key(*(documents[place] for place in pair)),
-                    value=None if preferred is None else documents[preferred].id,
-                    missing_reason="no_preference" if preferred is None else None,
-                    details={**whole.details, "orders": orders, "saved": saved},
-                ),
+            yield replace(
+                whole,
+                document_id=pair_key(*(documents[place] for place in pair)),
+                value=None if preferred is None else documents[preferred].id,
+                missing_reason="no_preference" if preferred is None else None,
+                details={**whole.details, "orders": orders, "saved": saved},
             )
         if not is_whole:
-            yield "pair", whole
+            yield whole
 
 
 def _compared(
@@ -237,11 +206,11 @@ def _rubric(design: StudyDesign, item: str) -> Rubric | None:
     return design.rubric
 
 
-def _signature(design: StudyDesign, digest: str, rubric: Rubric | None) -> Signature:
+def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
     return Signature.of(
         "study",
         id=design.id,
         rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-        design=f"{design.kind}@{digest}",
+        design=f"{design.kind}@{design.digest}",
         v=__version__,
     )

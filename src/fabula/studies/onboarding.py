@@ -13,7 +13,6 @@ from fabula.studies.participant_pages import NOTES, Visitor, cookie_of, token_of
 from fabula.studies.participants import find_by_token
 from fabula.studies.recruiting import Outcome
 from fabula.studies.screening_pages import before_reading, ending, next_step, nothing_left
-from fabula.studies.versions import note_texts
 from fabula.studies.views import render, told
 from fabula.web.guard import address_of
 
@@ -100,13 +99,12 @@ def _reading(visitor: Visitor) -> Response:
     study = visitor.study
     design = study.design
     with study.store.writing() as connection:
-        note_texts(connection, visitor.participant.id, study.store.version)
         paused = is_paused(connection)
         if paused:
             assignment = current_assignment(connection, visitor.participant, study.units)
         else:
             assignment = next_assignment(
-                connection, visitor.participant, design, study.units, study.store.version
+                connection, visitor.participant, design, study.units, study.store
             )
         n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
         n_done = count_done(connection, visitor.participant)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Table, Text
 
 from fabula.studies.database import ID, metadata
 from fabula.studies.people_tables import TABLES as EARLIER
 
-__all__ = ["TABLES", "contents", "resolutions", "versions"]
+__all__ = ["TABLES", "resolutions"]
 
 # Never overwritten: the newest decision on a question counts.
 resolutions = Table(
@@ -23,26 +23,5 @@ resolutions = Table(
     Index("resolutions_by_question", "document_id", "item"),
 )
 
-# Versions of what is shown. Numbered explicitly: there is one until somebody has been given a text,
-# and each change then gets a new number.
-versions = Table(
-    "versions",
-    metadata,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("why", Text, nullable=False),
-    Column("digest", Text, nullable=False),
-    # JSON, with digests instead of texts.
-    Column("content", Text, nullable=False),
-)
-
-# Texts that were shown, each once, as a JSON string, which every database can store.
-contents = Table(
-    "contents",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    Column("words", Text, nullable=False),
-)
-
-TABLES = (*EARLIER, resolutions, versions, contents)
+TABLES = (*EARLIER, resolutions)
 """All tables of a study, in order of their references."""

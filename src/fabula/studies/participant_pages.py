@@ -126,7 +126,7 @@ def read(visitor: Visitor, name: str) -> Response:
         if back is not None:
             return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name, visitor.study.store.version)
+        note_view(connection, held.id, page.name)
         held = _held(visitor, connection)
     asked = visitor.request.query_params
     return _shown(
@@ -156,7 +156,7 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
         if back is not None:
             return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name, visitor.study.store.version)
+        note_view(connection, held.id, page.name)
         go = form.get("go", "")
         problems = dict(saved.problems)
         facts = held.unit.facts

@@ -11,7 +11,6 @@ from fabula.studies.checks import Checks, checks_of_all
 from fabula.studies.design import StudyDesign
 from fabula.studies.people_tables import about_answers, consents, quiz_tries, visits
 from fabula.studies.signs import Signs, signs_of_all
-from fabula.studies.versions import versions_seen
 
 __all__ = ["PersonFacts", "facts_of_all"]
 
@@ -30,8 +29,6 @@ class PersonFacts:
     """Latest response to the consent text: agreed, declined, withdrawn."""
     consent_version: str | None = None
     """Version of the consent text they responded to."""
-    versions: str | None = None
-    """Versions of the study of which they were shown anything: `1, 2`."""
     n_tries: int = 0
     """Number of attempts at the quiz."""
     checks: Checks = field(default_factory=Checks)
@@ -84,8 +81,6 @@ def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, Pe
         of(row.participant_id).n_tries = row.n
     for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
         of(row.participant_id).about[row.item] = row.value
-    for id_, versions in versions_seen(connection).items():
-        of(id_).versions = versions
     for id_, signs in signs_of_all(connection, design).items():
         of(id_).signs = signs
     for id_, checks in checks_of_all(connection, design).items():

@@ -15,7 +15,6 @@ __all__ = [
     "quiz_tries",
     "signs",
     "steps",
-    "texts_shown",
     "visits",
 ]
 
@@ -105,17 +104,7 @@ signs = Table(
     Column("saved_ms", BigInteger, nullable=False),
 )
 
-# Which version of the texts outside the units (welcome, instructions, thanks) a participant was
-# shown.
-texts_shown = Table(
-    "texts_shown",
-    metadata,
-    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("at_ms", BigInteger, nullable=False),
-)
-
-OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits, texts_shown)
+OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
 """Tables with a participant's data, which is deleted on request."""
 
 TABLES = metadata.sorted_tables

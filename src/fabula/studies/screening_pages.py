@@ -34,7 +34,6 @@ from fabula.studies.screening import (
     take_quiz,
     withdraw,
 )
-from fabula.studies.versions import note_texts
 from fabula.studies.views import Field, field_name, told
 
 __all__ = ["before_reading", "ending", "next_step", "nothing_left", "router"]
@@ -151,12 +150,11 @@ def _take_place(connection: Connection, visitor: Visit) -> None:
     If the last place was taken in the meantime, the participant's state is unchanged.
     """
     study, who = visitor.study, visitor.participant
-    note_texts(connection, who.id, study.store.version)
     is_new = is_wanted(connection, who, study.design, study.units) and agree(
         connection, who, study.design
     )
     if is_new and not is_paused(connection):
-        next_assignment(connection, who, study.design, study.units, study.store.version)
+        next_assignment(connection, who, study.design, study.units, study.store)
 
 
 @router.get("/tutorial")
@@ -177,7 +175,6 @@ def tutorial(visitor: Visitor) -> Response:
 def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state in ("consented", "ready"):
         with visitor.study.store.writing() as connection:
-            note_texts(connection, visitor.participant.id, visitor.study.store.version)
             pass_step(connection, visitor.participant, "tutorial")
             begin_now(connection, visitor.participant)
     return visitor.go("/")
@@ -209,7 +206,6 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
         return visitor.go("/")
     number = form.get("try", "")
     with visitor.study.store.writing() as connection:
-        note_texts(connection, visitor.participant.id, visitor.study.store.version)
         state = take_quiz(
             connection,
             visitor.participant,

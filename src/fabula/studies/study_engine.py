@@ -14,12 +14,12 @@ from fabula.errors import FabulaError, InputError
 from fabula.studies import sqlite_file
 from fabula.studies.database import Store, engine_of
 from fabula.studies.design import StudyDesign
+from fabula.studies.frozen import check_same
 from fabula.studies.units import Unit
-from fabula.studies.versions import check_same
 
 __all__ = ["NEWEST_SCHEMA", "open_file", "open_store"]
 
-NEWEST_SCHEMA = "s_0003"
+NEWEST_SCHEMA = "p_0003"
 """The last revision in `migrations/versions`."""
 
 
@@ -29,12 +29,10 @@ def open_store(
     url: str | None = None,
     *,
     create: bool = True,
-    amends: bool = False,
 ) -> Store:
     """Open and migrate the study's database; without a URL, a file next to the study.
 
-    amends: whether what is shown may have changed, because the change is to be recorded. Raises
-    `InputError` if the database cannot be opened, or holds another study or other documents.
+    Raises `InputError` if the database cannot be opened, or holds another study or a changed one.
     """
     default = URL.create("sqlite", database=str(design.path.with_suffix(".db")))
     address = url or default
@@ -64,8 +62,7 @@ def open_store(
         raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     try:
         _migrate(store.engine, shown)
-        if not amends:
-            check_same(store, design, units, shown)
+        check_same(store, design, units, shown)
         if store.file is not None:
             sqlite_file.checkpoint(store.file)
     except (SQLAlchemyError, sqlite3.Error) as error:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
@@ -25,7 +24,6 @@ __all__ = [
     "count_for_one_person",
     "group_field_of",
     "read_units",
-    "units_digest",
 ]
 
 
@@ -217,13 +215,3 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Seque
             )
         groups.setdefault(str(group), []).append(story)
     return dict(groups)
-
-
-def units_digest(units: Sequence[Unit]) -> str:
-    """Return an eight-digit digest of all texts, so that nobody resumes with other documents."""
-    digest = hashlib.sha256()
-    for unit in units:
-        for document in unit.documents:
-            known: Any = sorted((str(k), str(v)) for k, v in document.meta.items())
-            digest.update(repr((unit.key, document.id, document.text, known)).encode())
-    return digest.hexdigest()[:8]

@@ -24,7 +24,6 @@ from fabula.jobs.studies import (
     open_study,
 )
 from fabula.jobs.study_analysis import AnalysisSettings
-from fabula.jobs.study_changes import AmendSettings
 
 __all__ = ["study"]
 
@@ -79,23 +78,6 @@ def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
     warn = partial(click.echo, err=True)
     with open_study(file, place, create=True, serves=True, warn=warn) as opened:
         serve_study(opened, settings, announce=announce)
-
-
-@study.command(short_help="Record what was changed after a study's start.")
-@study_options
-@settings_options(AmendSettings)
-@json_option
-def amend(file: Path, place: StudyPlace, settings: AmendSettings, as_json: bool) -> None:
-    """Show all versions of a study, and what was changed in STUDY.toml or its documents since.
-
-    With --why the changes become a new version. Texts for participants, slips in a document, its
-    author, and further documents can be changed while a study runs; questions and whatever else
-    decides the answers cannot.
-    """
-    from fabula.jobs.study_changes import amend_study
-
-    done = amend_study(file, place, settings)
-    print_done(done.to_json(), *done.lines(), as_json=as_json)
 
 
 @study.command(short_help="Try a study out; nothing is kept.")

@@ -124,14 +124,12 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "library.ref"
         Reference.build(library, path).close()
-        plan = ReportSettings(
-            references=(str(path),), without=("fluency",), with_=("echo",), match="near"
-        )
+        plan = ReportSettings(references=(str(path),), with_=("echo",), match="near")
         with Reviewer(plan) as reviewer:
             for k, text in enumerate(texts):
                 draft = planted(text, library, random.Random(k), is_book=is_book)
                 review = reviewer.run([Document("draft", draft.text)])
-                first = findings_of(review.texts[0], review)
+                first = findings_of(review.texts[0])
                 if is_shown:
                     show(draft, first)
                 for kind in draft.marks:

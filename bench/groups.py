@@ -86,10 +86,9 @@ def measured(
 ) -> Iterator[GroupNumbers]:
     """The numbers of a group: profile and fluency, then originality against each reference."""
     texts = texts[: corpora.sized(len(texts), 1)]
-    plans = [ReportSettings(without=(*JUDGED, "originality"))]
+    plans = [ReportSettings(with_=("fluency",), without=(*JUDGED, "originality"))]
     plans += [
-        ReportSettings(references=(str(path),), without=(*JUDGED, "fluency", "profile"))
-        for path in references
+        ReportSettings(references=(str(path),), without=(*JUDGED, "profile")) for path in references
     ]
     for plan in plans:
         with Reviewer(plan) as reviewer:

@@ -6,14 +6,14 @@
 
 Cold is a whole process, as a user starts it for a text that was never read; again is the same for
 the same text; warm is the next draft on a desk that is open, with a sentence more at its end, in
-the middle or at the beginning. As it is without options, which asks no hosted model but reads the
-story with the small model that ships, and without that too. Seconds by the clock, and in brackets
-those of processors, which other work disturbs less. Against the public-domain books of
-../shared/data; single runs of all are estimated from a few.
+the middle or at the beginning. As it is without options, and with fluency, for which the small
+model that ships reads the story. Seconds by the clock, and in brackets those of processors, which
+other work disturbs less. Against the public-domain books of ../shared/data; single runs of all are
+estimated from a few.
 
-`--book` measures one novel of those, up to 100,000 words, against the others, without fluency: a
-whole process for the first time, for the same text and for the next draft, with a sentence more in
-the middle; the same on a desk; and the memory and the page of the first.
+`--book` measures one novel of those, up to 100,000 words, against the others: a whole process for
+the first time, for the same text and for the next draft, with a sentence more in the middle; the
+same on a desk; and the memory and the page of the first.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.reference import Reference
 from fabula.text import read_documents
-from fabula.types import Document, Part
+from fabula.types import Document
 
 DATA = corpora.SHARED
-WAYS: dict[str, tuple[Part, ...]] = {"as it is": (), "without fluency": ("fluency",)}
+WAYS: dict[str, tuple[str, ...]] = {"as it is": (), "with fluency": ("fluency",)}
 BOOK_WORDS = 100_000
 CHANGES = {"the end": 1.0, "the middle": 0.5, "the beginning": 0.0}
 
@@ -66,26 +66,26 @@ def main() -> None:
         texts = stories(given.stories, given.n)
         longest = min(texts, key=lambda text: abs(len(text.split()) - 2000))
         print(f"a story of {len(longest.split()):,} words")
-        for what, left_out in list(WAYS.items())[: corpora.sized(len(WAYS), 1)]:
+        for what, added in list(WAYS.items())[: corpora.sized(len(WAYS), 1)]:
             cold, again = [], []
             for _ in range(given.runs):
                 forget()
-                cold.append(single(folder, books, longest, left_out))
-                again.append(single(folder, books, longest, left_out))
+                cold.append(single(folder, books, longest, added))
+                again.append(single(folder, books, longest, added))
             report(f"{what}: cold, a whole process", cold)
             report(f"{what}: again, a whole process", again)
             forget()
-            for where, took in on_the_desk(books, longest, left_out, given.runs).items():
+            for where, took in on_the_desk(books, longest, added, given.runs).items():
                 report(f"{what}: warm, on the desk, more at {where}", took)
-        left_out = WAYS["without fluency"]
+        added = WAYS["as it is"]
         firsts = texts[: corpora.sized(2 * given.runs, 1)]
-        alone = statistics.mean(single(folder, books, text, left_out).clock for text in firsts)
+        alone = statistics.mean(single(folder, books, text, added).clock for text in firsts)
         path = folder / "all.jsonl"
         rows = [{"id": f"{k}", "text": text} for k, text in enumerate(texts)]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        together = run(folder, books, path, left_out).clock
-        print(f"{len(texts)} stories of {sum(len(t.split()) for t in texts):,} words without "
-              f"fluency: together {together:.1f} s, one by one {len(texts) * alone:.1f} s, "
+        together = run(folder, books, path, added).clock
+        print(f"{len(texts)} stories of {sum(len(t.split()) for t in texts):,} words: "
+              f"together {together:.1f} s, one by one {len(texts) * alone:.1f} s, "
               f"{len(texts) * alone / together:.1f} times")  # fmt: skip
 
 
@@ -120,16 +120,16 @@ def measure_book(folder: Path, title: str, n_runs: int) -> None:
     reference.close()
     draft, n_chapters = book_of(own)
     print(f"{title}: {len(draft.split()):,} words in {n_chapters} chapters, against "
-          f"{reference.n_words:,} words, without fluency")  # fmt: skip
-    left_out = WAYS["without fluency"]
+          f"{reference.n_words:,} words")  # fmt: skip
+    added = WAYS["as it is"]
     took: dict[str, list[Seconds]] = {"the first time": [], "again": [], "the next draft": []}
     # That the reference is whole is known from an earlier report.
-    single(folder, books, draft[:1000], left_out)
+    single(folder, books, draft[:1000], added)
     for k in range(n_runs):
         forget()
         texts = (draft, draft, with_more(draft, 0.5, k))
         for what, text in zip(took, texts, strict=True):
-            took[what].append(single(folder, books, text, left_out))
+            took[what].append(single(folder, books, text, added))
     for what, seconds in took.items():
         report(f"{what}, a whole process", seconds)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
@@ -140,7 +140,7 @@ def measure_book(folder: Path, title: str, n_runs: int) -> None:
     print(f"  the next draft, seconds {corpora.beside(later, 5)}")
     print(f"  memory {peak:.2f} GB {corpora.beside(peak, 1.5)}")
     print(f"  page {page:.2f} MB {corpora.beside(page, 3)}")
-    on_desk = on_the_desk(books, draft, left_out, n_runs)
+    on_desk = on_the_desk(books, draft, added, n_runs)
     for where, seconds in on_desk.items():
         report(f"the next draft on the desk, more at {where}", seconds)
 
@@ -178,26 +178,26 @@ def stories(path: Path, n: int) -> list[str]:
     return [f"{whole[k % len(whole)]}\n\nPart {k}." for k in range(n)]
 
 
-def single(folder: Path, books: Path, text: str, left_out: tuple[Part, ...]) -> Seconds:
+def single(folder: Path, books: Path, text: str, added: tuple[str, ...]) -> Seconds:
     path = folder / "one.txt"
     path.write_text(text, encoding="utf-8")
-    return run(folder, books, path, left_out)
+    return run(folder, books, path, added)
 
 
-def run(folder: Path, books: Path, path: Path, left_out: tuple[Part, ...]) -> Seconds:
+def run(folder: Path, books: Path, path: Path, added: tuple[str, ...]) -> Seconds:
     command = [
         corpora.FABULA, "report", str(path),
         "--reference", str(books), "--out", str(folder / "page.html"),
-        *(word for part in left_out for word in ("--without", part)),
+        *(word for part in added for word in ("--with", part)),
     ]  # fmt: skip
     return timed(lambda: subprocess.run(command, check=True, capture_output=True))
 
 
 def on_the_desk(
-    books: Path, text: str, left_out: tuple[Part, ...], n_runs: int
+    books: Path, text: str, added: tuple[str, ...], n_runs: int
 ) -> dict[str, list[Seconds]]:
     """Drafts of a text that was read before, by where a paragraph was added."""
-    plan = ReportSettings(references=(str(books),), without=left_out)
+    plan = ReportSettings(references=(str(books),), with_=added)
     took: dict[str, list[Seconds]] = {where: [] for where in CHANGES}
     with Reviewer(plan) as reviewer:
         reviewer.run([Document("d", text)])

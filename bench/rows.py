@@ -105,7 +105,7 @@ def diversity(folder: Path, n: int, n_words: int) -> None:
 
 def report(folder: Path, n: int, n_words: int) -> None:
     """Every instrument but surprisal, which takes a second a text."""
-    how = ("--by", "author", "--without", "fluency", "--out", f"{folder}/r.html", "-j", "1")
+    how = ("--by", "author", "--out", f"{folder}/r.html", "-j", "1")
     base, most, seconds = of_texts(folder, n, n_words, "report", *how)
     said(f"report --by, {n:,} texts of {n_words} words", base, most, n, seconds)
 

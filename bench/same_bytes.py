@@ -52,8 +52,8 @@ continuation train library --out generators --min-count 2
 continuation generate --from generators --contexts passages.jsonl --out systems.jsonl
 continuation score systems.jsonl --contexts passages.jsonl --out scores.jsonl --csv scores.csv
 feedback corrupt stories.jsonl --methods original,swap,delete,name --out corrupted.jsonl
-report the-count.txt --reference books.ref --without fluency --out report.html
-report stories.jsonl --reference books.ref --without fluency --json
+report the-count.txt --reference books.ref --out report.html
+report stories.jsonl --reference books.ref --json
 report the-count.txt --reference books.ref --json
 """
 

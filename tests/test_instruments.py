@@ -18,7 +18,7 @@ from fabula.errors import ModelError
 from fabula.instruments import Figure, register
 from fabula.types import Document, Measurement, Signature, Span
 
-WITHOUT = ["--without", "fluency", "--without", "profile", "--without", "verdicts",
+WITHOUT = ["--without", "profile", "--without", "verdicts",
            "--without", "feedback"]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_texts_are_placed_among_groups_that_were_measured_by_it(
     adverbs: Adverbs, texts: list[str]
 ) -> None:
     run("groups", "measure", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
-        "--without", "fluency", "--without", "profile")  # fmt: skip
+        "--without", "profile")  # fmt: skip
     group = json.loads(Path("g.jsonl").read_text())
     assert group["signature"] == "adverbs|ending:ly"
     assert (group["items"]["share"]["n"], group["items"]["share"]["n_missing"]) == (2, 1)
@@ -124,7 +124,7 @@ def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path) -> None:
     from fabula.jobs.reviewer import Reviewer
     from fabula.presentation.review_page import page_of
 
-    settings = Asked(fluency=False, verdicts=False, feedback=False).settings(n_jobs=1)
+    settings = Asked(verdicts=False, feedback=False).settings(n_jobs=1)
     with Reviewer(settings) as reviewer:
         review = reviewer.run([Document("d", "He slowly left.")])
     (text,) = page_of(review)["texts"]

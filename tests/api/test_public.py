@@ -354,11 +354,11 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path) -> None:
 
 
 def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: Path) -> None:
-    report = fb.report(pl.DataFrame(DRAFTS[:2]), books, without=("fluency", "profile"), n_jobs=1)
+    report = fb.report(pl.DataFrame(DRAFTS[:2]), books, without=("profile",), n_jobs=1)
     report.save(tmp_path / "report.html")
     assert "<!doctype html>" in (tmp_path / "report.html").read_text()[:100].lower()
     assert {entry["part"] for entry in report.left_out} == {
-        "fluency", "profile", "verdicts", "feedback",
+        "profile", "verdicts", "feedback",
     }  # fmt: skip
     assert report.wide()["id"].to_list() == ["a", "b"]
 
@@ -366,7 +366,7 @@ def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: P
 def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path: Path) -> None:
     drafts = DRAFTS[:2]
     verdicts = fb.judge(drafts, "ttcw", model=answer, style="verdict-first")
-    without = ("fluency", "profile", "originality")
+    without = ("profile", "originality")
     report = fb.report(drafts, judge=verdicts, without=without, n_jobs=1)
     report.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -399,7 +399,7 @@ def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
         data="experts.csv", samples=1, temperature=0.0,
     )  # fmt: skip
     TrustBook().add([trust])
-    without = ("fluency", "profile", "originality", "diversity")
+    without = ("profile", "originality", "diversity")
     fb.report(DRAFTS[:2], judge=verdicts, without=without).save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     heads = re.findall(r'<dl class="kpi">(.*?)</dl>', page, re.DOTALL)
@@ -445,7 +445,7 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
         fb.key_phrases(frame)
     draft = fb.report(
         {"d": "It was once upon a time."}, phrases=(tmp_path / "list.jsonl",),
-        without=("fluency", "profile", "lines"),
+        without=("profile", "lines"),
     )  # fmt: skip
     assert "once upon a time" in str(draft)
 

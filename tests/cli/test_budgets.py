@@ -68,7 +68,7 @@ def doubtful(folder: Path) -> list[str]:
     held = [*(f"v{k}" for k in range(50)), *words[20:32], *(f"w{k}" for k in range(50))]
     rows(folder / "held.jsonl", [{"id": "d", "text": " ".join(held)}])
     (folder / "t.txt").write_text(" ".join(words))
-    build = ["reference", "build", folder / "held.jsonl", "--out", folder / "ref", "--no-passages"]
+    build = ["reference", "build", folder / "held.jsonl", "--out", folder / "ref"]
     if not (folder / "ref").exists():
         assert run(*build).exit_code == 0
     return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
@@ -117,7 +117,7 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("originality", "--exclude-model"): doubtful,
     ("reference write", "--model"): lambda f: ["--beginnings", stories(f), "--out", f / "o"],
     ("report", "--model"): lambda f: [
-        stories(f, 1), "--without", "profile", "--without", "fluency", "--out", f / "o.html"],
+        stories(f, 1), "--without", "profile", "--out", f / "o.html"],
     ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
     ("rubric expand", "--model"): lambda f: [bare_rubric(f), "--out", f / "o.toml"],
     ("stories openings", "--model"): lambda f: [

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from fabula.cli.main import cli
 
 WORDS = [f"w{k}" for k in range(40)]
-WITHOUT = ["--without", "fluency", "--without", "profile"]
+WITHOUT = ["--without", "profile"]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_two_files_or_a_field_give_the_same(folder: Path) -> None:
 
 def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path) -> None:
     (folder / "old.txt").write_text("once upon a midnight dreary " * 5)
-    run("reference", "build", "old.txt", "--out", "old.ref", "--no-passages")
+    run("reference", "build", "old.txt", "--out", "old.ref")
     command = ["groups", "phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
     found = json.loads(run(*command, "--json").stdout)
     phrases = {one["phrase"]: one for one in found["phrases"]}

@@ -24,9 +24,9 @@ STORY = (
 
 def test_the_command_knows_every_part_that_a_review_has() -> None:
     """It names them itself, so that its help needs none of the instruments."""
-    (without,) = [one for one in report.params if one.name == "without"]
-    assert isinstance(without, click.Option)
-    assert all(part in (without.help or "") for part in PARTS)
+    options = [one for one in report.params if one.name in ("without", "with_")]
+    said = " ".join(one.help or "" for one in options if isinstance(one, click.Option))
+    assert all(part in said for part in PARTS)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path) -> None:
-    given = ["report", "draft.txt", "--reference", "books.ref", "--without", "fluency",
+    given = ["report", "draft.txt", "--reference", "books.ref",
              "--model", "http://127.0.0.1:9/v1#m", "--max-retries", "0", "--no-structured",
              "--yes", "--out", "page.html"]  # fmt: skip
     said = fabula(*given, code=1, cwd=folder)
@@ -54,10 +54,10 @@ def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path)
 
 
 def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path) -> None:
-    fabula("groups", "measure", "many.jsonl", "--name", "mine", "--kind", "people", "--without",
-           "fluency", "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
+    fabula("groups", "measure", "many.jsonl", "--name", "mine", "--kind", "people",
+           "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
     assert "lamp" not in (folder / "mine.jsonl").read_text(), "numbers only, no text"
-    found = fabula("report", "draft.txt", "--reference", "books.ref", "--without", "fluency",
+    found = fabula("report", "draft.txt", "--reference", "books.ref",
                    "--groups", "mine.jsonl", "--json", cwd=folder)  # fmt: skip
     (text,) = json.loads(found)["texts"]
     # The draft is nearly one of them: the same words but for a number.
@@ -66,7 +66,7 @@ def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path) -> Non
 
 
 def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
-    given = ["report", "many.jsonl", "--reference", "books.ref", "--without", "fluency", "--by",
+    given = ["report", "many.jsonl", "--reference", "books.ref", "--by",
              "author", "--latex", "t.tex", "--out", "many.html"]  # fmt: skip
     fabula(*given, cwd=folder)
     assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 3
@@ -100,7 +100,7 @@ def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
         monkeypatch.setenv("FABULA_CACHE", str(tmp_path / cache))
         (tmp_path / "draft.txt").write_text("\n\n".join(draft), encoding="utf-8")
         said = fabula("report", "draft.txt", "--reference", str(folder / "books.ref"),
-                      "--without", "fluency", "--json", cwd=tmp_path)  # fmt: skip
+                      "--json", cwd=tmp_path)  # fmt: skip
         with closing(sqlite3.connect(CachedResults().path)) as rows:
             ((n_kept,),) = rows.execute("SELECT COUNT(*) FROM results")
         return said, n_kept

@@ -63,7 +63,7 @@ def test_the_texts_after_one_that_cannot_be_read_are_scored(
 
 def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    check_told(run("report", *texts, "--without", "fluency", "--grammar", "none", "--out", page))
+    check_told(run("report", *texts, "--grammar", "none", "--out", page))
     assert page.exists()
 
 

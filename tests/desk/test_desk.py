@@ -163,7 +163,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
 def test_every_page_counts_the_same_words(client: TestClient, desk: Desk) -> None:
     """Headings count, and *didn't* is one word, whatever splits a text to measure it."""
     text = "# One\n\nShe didn't and couldn't look at the well-known lamp — not once.\n"
-    desk.begin(desk.drafts.add("t", text, Asked(fluency=False).to_json()))
+    desk.begin(desk.drafts.add("t", text, Asked().to_json()))
     assert when_over(client, "/piece/0001/1")["error"] == ""
     assert '<div class="sub">13 words' in client.get("/piece/0001/1").text
     assert '<td class="num">13</td>' in client.get("/piece/0001/versions").text
@@ -338,7 +338,7 @@ def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, d
 
 def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path) -> None:
     with serving(answer) as served, Desk(tmp_path) as desk:
-        asked = Asked(model=f"{served.url}/v1#m", fluency=False)
+        asked = Asked(model=f"{served.url}/v1#m")
         version = desk.drafts.add("t", STORY, asked.to_json())
         desk.begin(version)
         ends = time.monotonic() + 60
@@ -377,7 +377,7 @@ def test_what_was_answered_is_not_paid_for_again_by_the_next_try(
 def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
     client: TestClient, desk: Desk
 ) -> None:
-    version = desk.drafts.add("t", STORY, Asked(fluency=False).to_json())
+    version = desk.drafts.add("t", STORY, Asked().to_json())
     sent = {"csrf": csrf(client), "text": STORY + " And\r\nthen."}
     assert client.post("/piece/0001/1/writing", data={**sent, "csrf": "guess"}).status_code == 403
     assert "20" in client.post("/piece/0001/1/writing", data=sent).json()["saved"]
@@ -401,7 +401,7 @@ def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
 def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_altered(
     client: TestClient, desk: Desk
 ) -> None:
-    desk.drafts.add("The/Lamp", STORY, Asked(fluency=False).to_json())
+    desk.drafts.add("The/Lamp", STORY, Asked().to_json())
     client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": STORY + " More."})
     client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
     page = client.get("/piece/0001/record").text
@@ -442,7 +442,7 @@ def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
     for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
         (tmp_path / "references.json").write_text(broken)
         with Desk(tmp_path) as desk:
-            version = desk.drafts.add("t", STORY, Asked(fluency=False).to_json())
+            version = desk.drafts.add("t", STORY, Asked().to_json())
             (version.folder / "found.json").write_text(broken)
             client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
             assert client.get(f"/open?given={KEY}").status_code == 200
@@ -451,7 +451,7 @@ def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
 
 def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path) -> None:
     with Desk(tmp_path) as first:
-        version = first.drafts.add("t", STORY, Asked(fluency=False).to_json())
+        version = first.drafts.add("t", STORY, Asked().to_json())
     assert not version.found
     with Desk(tmp_path) as second:
         client = TestClient(create_app(second, key=KEY), base_url="http://127.0.0.1")

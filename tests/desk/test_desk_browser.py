@@ -93,7 +93,6 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     (tmp_path / "lamp.txt").write_text(STORY)
     browser.get(f"{address}/open?given={KEY}")
     find(browser, "form.drop summary").click()
-    find(browser, "input[name=fluency]").click()
     before = find(browser, "html")
     find(browser, ".drop input[type=file]").send_keys(str(tmp_path / "lamp.txt"))
     if kind == "bare":

@@ -70,7 +70,7 @@ def until(client: TestClient, words: str) -> str:
 def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_again(
     client: TestClient, desk: Desk, bare: Host, tmp_path: Path
 ) -> None:
-    version = desk.drafts.add("The lamp", STORY, Asked(fluency=False).to_json())
+    version = desk.drafts.add("The lamp", STORY, Asked().to_json())
     version.keep("found.json", b'{"is_whole": true, "signatures": {"lines": "x"}}')
     home = client.get("/").text
     assert "reports need 3 models that are not on this computer yet: 3 MB, downloaded once" in home

@@ -69,7 +69,7 @@ JOBS = {
     "groups": Job(
         "groups measure texts.jsonl --name ours --kind people --out out.jsonl", "out.jsonl"),
     "report": Job(
-        "report texts.jsonl --reference books.ref --without fluency --out out.html --jobs 1",
+        "report texts.jsonl --reference books.ref --out out.html --jobs 1",
         "out.html", before=("reference build books --out books.ref --jobs 1",)),
 }  # fmt: skip
 

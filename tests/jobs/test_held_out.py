@@ -79,11 +79,7 @@ def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str
     assert "above: the share of 30 documents of the reference itself that score less" in after
     assert "100%" in after
     page = tmp_path / "page.html"
-    without = [
-        name
-        for part in ("fluency", "profile", "verdicts", "feedback")
-        for name in ("--without", part)
-    ]
+    without = [name for part in ("profile", "verdicts", "feedback") for name in ("--without", part)]
     done = CliRunner().invoke(
         cli, ["report", str(text), "--reference", corpus, "--out", str(page), *without]
     )

@@ -155,7 +155,7 @@ def test_a_report_shows_each_scale_as_what_it_is(stories: Path) -> None:
             cli,
             ["report", str(one), "--out", str(page), "--model", f"{server.url}/v1#m", "--rubric",
              str(stories.with_name("mixed.toml")), "--style", "verdict-first", "--yes",
-             *(part for name in ("originality", "fluency", "profile", "feedback")
+             *(part for name in ("originality", "profile", "feedback")
                for part in ("--without", name))],
         )  # fmt: skip
     assert done.exit_code == 0, done.output

@@ -242,7 +242,7 @@ def test_a_heading_without_a_blank_line_below_is_folded_off_its_text() -> None:
 
 
 def test_the_report_shows_it_by_default_with_pictures(file: str) -> None:
-    without = ["fluency", "profile", "verdicts", "feedback"]
+    without = ["profile", "verdicts", "feedback"]
     run("report", file, *[word for one in without for word in ("--without", one)])
     page = Path("report.html").read_text(encoding="utf-8")
     assert "The book, chapter by chapter" in page

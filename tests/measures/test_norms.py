@@ -81,7 +81,7 @@ def test_ratings_are_numbers_of_the_report_and_of_groups(tmp_path: Path, table: 
     rows = [{"id": f"s{k}", "text": STORY} for k in range(3)]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     without = [
-        word for part in ("fluency", "profile", "originality", "book") for word in
+        word for part in ("profile", "originality", "book") for word in
         ("--without", part)
     ]  # fmt: skip
     group = tmp_path / "g.jsonl"

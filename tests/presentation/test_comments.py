@@ -167,7 +167,7 @@ def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path) -> Non
     word = docx.Document()
     word.add_paragraph("They did not recieve the letter until spring, and nobody knew why.")
     word.save(str(tmp_path / "draft.docx"))
-    asked = ["report", str(tmp_path / "draft.docx"), "--without", "fluency", "--without", "profile"]
+    asked = ["report", str(tmp_path / "draft.docx"), "--without", "profile"]
     asked += ["--out", str(tmp_path / "r.html"), "--comments", str(tmp_path / "c.docx")]
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code == 0, done.output

@@ -23,13 +23,13 @@ from fabula.jobs.reviewer import Reviewer
 from fabula.measures.fluency import Fluency, SpanSurprisal
 from fabula.measures.groups import GroupBook, measure_group
 from fabula.models.surprisal import TokenSurprisal
-from fabula.presentation.marked_text import Borrowed, Listed, Note, Odd, cut_text
+from fabula.presentation.marked_text import Borrowed, Listed, Note, cut_text
 from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_pictures import Dot, scatter
 from fabula.presentation.review_tables import review_json, review_sheets, review_tables
 from fabula.presentation.sheet import csv_of, latex_of, render
 from fabula.reference import Reference
-from fabula.review import Review, TextReview, compare_groups
+from fabula.review import Review, compare_groups
 from fabula.tasks.feedback.advising import Advice
 from fabula.tasks.feedback.points import Point, Remark
 from fabula.types import Document, Measurement, Signature
@@ -46,7 +46,7 @@ STORY = (
 
 
 @st.composite
-def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Odd], list[Listed]]:
+def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Listed]]:
     """A text of words, spaces and breaks with everything marked, overlapping as it likes.
 
     No character but space occurs twice, so that each is known wherever it is shown.
@@ -67,25 +67,20 @@ def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Odd],
         Note(str(k), "", "", 0.5, [], tuple(p for p in places if p[0] < p[1]))
         for k, places in enumerate(draw(st.lists(st.lists(place, max_size=2), max_size=3)))
     ]
-    odd, reached = [], 0
-    for a, b in sorted(draw(st.lists(place, max_size=4))):
-        if a >= reached and b > a:
-            odd.append(Odd(a, b, 20.0))
-            reached = b
     listed = [
         Listed(a, b, b - a, "", str(k))
         for k, (a, b) in enumerate(draw(st.lists(place, max_size=6)))
         if b > a
     ]
-    return text, spans, notes, odd, listed
+    return text, spans, notes, listed
 
 
 @given(marked())
 def test_every_character_is_shown_once_with_all_that_marks_it(
-    given_: tuple[str, list[Borrowed], list[Note], list[Odd], list[Listed]],
+    given_: tuple[str, list[Borrowed], list[Note], list[Listed]],
 ) -> None:
-    text, spans, notes, odd, listed = given_
-    paragraphs = cut_text(text, spans, notes, odd, listed)
+    text, spans, notes, listed = given_
+    paragraphs = cut_text(text, spans, notes, listed)
     pieces = [piece for paragraph in paragraphs for piece in paragraph]
     shown = "".join(piece.text for piece in pieces)
     assert "".join(shown.split()) == "".join(text.split())
@@ -100,7 +95,6 @@ def test_every_character_is_shown_once_with_all_that_marks_it(
             phrases = [one for one in listed if one.start <= at < one.end]
             best = max(phrases, key=lambda one: (one.n_words, -one.start), default=None)
             assert piece.listed is best
-            assert piece.odd == next((o for o in odd if o.start <= at < o.end), None)
     firsts = [note.name for piece in pieces for note in piece.first_notes]
     assert len(firsts) == len(set(firsts)), "a point stands in the margin once"
 
@@ -109,7 +103,7 @@ def reviewed(folder: Path, *texts: Document, **more: Any) -> Review:
     source = Document("s<b>", "before One two three four five six after", author="<i>Bob</i>",
                       meta={"title": "<script>document.title='owned'</script>"})  # fmt: skip
     Reference.build([source], folder / "books.ref").close()
-    plan = ReportSettings(references=(str(folder / "books.ref"),), without=("fluency",), n_jobs=1)
+    plan = ReportSettings(references=(str(folder / "books.ref"),), n_jobs=1)
     with Reviewer(plan) as reviewer:
         return reviewer.run(texts)
 
@@ -170,27 +164,25 @@ def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
     assert not re.search(r"""(src|href)=["'](?!#)""", page)
 
 
-def test_a_sentence_is_marked_where_people_s_rarely_surprise_as_much(tmp_path: Path) -> None:
-    document = Document("d", STORY)
-    view = page_of(with_fluency(reviewed(tmp_path, document), 5.0, None, 9.9))["texts"][0]
-    # 97 % of the group lie below 1 + 9 * .97 = 9.73.
-    assert [one["words"] for one in view.fluency.odd] == ["The blue went sideways, quartz."]
-    assert view.fluency.n_odd == 1
-    marked_ = [piece.text for paragraph in view.paragraphs for piece in paragraph if piece.odd]
-    assert "".join(marked_).strip() == "The blue went sideways, quartz."
+def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path) -> None:
+    review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, None, 99.9)
+    view = page_of(review)["texts"][0]
     # The sentence without a figure is no dot at 0.
     assert len(view.fluency.picture["dots"]) == 2
+    assert not any("surpris" in one["sentence"] for one in view.findings["said"])
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<section id="fluency" class="for-research">' in page
+    assert "6.50 bits a word" in page
 
 
-def test_what_stands_in_the_reference_is_stale_and_linked_to_its_source(tmp_path: Path) -> None:
+def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path) -> None:
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, 5.0)
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<a href="#s1-1"' in page
     assert 'id="s1-1"' in page
     assert 'href="#m1-1"' in page
-    view = page_of(review)["texts"][0]
-    assert [one["words"] for one in view.fluency.stale] == ["One two three four five six went out."]
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="#([^"]+)"', page))
@@ -202,12 +194,11 @@ def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path) ->
     view = page_of(review)["texts"][0]
     assert view.article.index is None
     assert view.fluency.picture is None
-    assert view.fluency.stale == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
 def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
-    picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i", 10.0)
+    picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i")
     assert picture is not None
     assert 1 <= len(picture["ticks_y"]) <= 20
     assert all(0 <= dot["y"] <= picture["height"] for dot in picture["dots"])
@@ -226,9 +217,7 @@ def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path
     phrase = "one two three four five six seven eight"
     source = Document("s", f"{phrase} " * 128 + "rare seldom " * 64, meta={"title": "Numbers"})
     Reference.build([source], tmp_path / "books.ref").close()
-    plan = ReportSettings(
-        references=(str(tmp_path / "books.ref"),), without=("fluency", "profile"), n_jobs=1
-    )
+    plan = ReportSettings(references=(str(tmp_path / "books.ref"),), without=("profile",), n_jobs=1)
     run = " ".join(["rare seldom"] * 40)
     with Reviewer(plan) as reviewer:
         review = reviewer.run([Document("a", f"He said {run}."), Document("b", STORY)])
@@ -332,11 +321,3 @@ def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(
     assert n_short <= 6
     assert n_long >= n_short + 10
     assert n_sheets() > n_long
-
-
-def test_a_text_without_reference_still_shows_what_is_marked() -> None:
-    document = Document("d", STORY)
-    review = Review((TextReview(document),), (), GroupBook([]))
-    view = page_of(with_fluency(review, 5.0, 5.0, 9.9))["texts"][0]
-    assert view.article is None
-    assert any(piece.odd for paragraph in view.paragraphs for piece in paragraph)

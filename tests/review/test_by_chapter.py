@@ -37,7 +37,7 @@ def test_borrowed_words_are_counted_in_the_chapter_where_they_stand(
 ) -> None:
     bodies = [PLAIN * 10, f"{PLAIN * 4}Then {TAKEN}.", PLAIN * 10]
     text = "\n\n".join(f"CHAPTER {k}\n\n{body}" for k, body in enumerate(bodies, 1))
-    without = ("fluency", "profile", "lines")
+    without = ("profile", "lines")
     with Reviewer(ReportSettings(references=(books,), without=without, n_jobs=1)) as reviewer:
         review = reviewer.run([Document("d", text)])
     found = review_json(review, ())["texts"][0]["by_chapter"]

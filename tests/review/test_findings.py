@@ -33,7 +33,7 @@ PLANTED = {
 def review_of(text: str, reference: Path | None = None, *without: str) -> Review:
     plan = ReportSettings(
         references=(str(reference),) if reference else (),
-        without=("fluency", *without),
+        without=without,
         with_=() if "echo" in without else ("echo", "stock"),
         n_jobs=1,
     )
@@ -66,7 +66,7 @@ def review(draft: str, library: Path) -> Review:
 
 
 def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review) -> None:
-    found = findings_of(review.texts[0], review)
+    found = findings_of(review.texts[0])
     assert len(found) <= 10
     for kind, planted in PLANTED.items():
         start = draft.rindex(planted)
@@ -83,14 +83,14 @@ def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, libr
     tag, stock = "“I never saw it,” she smiled.", "He fell head over heels."
     text = "\n\n".join([draft, tag, stock, second])
     review = review_of(text, library)
-    kinds = [one.kind for one in findings_of(review.texts[0], review)]
+    kinds = [one.kind for one in findings_of(review.texts[0])]
     _, again, *_ = (k for k, kind in enumerate(kinds) if kind == "passage")
     assert {"tag", "stock"} <= set(kinds[again:])
 
 
 def test_the_first_sentences_count_what_is_marked(review: Review) -> None:
     text = review.texts[0]
-    said = [one.sentence for one in said_of(text, review)]
+    said = [one.sentence for one in said_of(text)]
     ranked = text.originality.ranked if text.originality else None
     assert ranked is not None
     n = len(ranked.passages)
@@ -161,7 +161,7 @@ def test_a_text_that_is_not_english_has_no_notes_and_says_why() -> None:
     assert lines is not None
     assert lines.missing_reason is not None
     assert all(one.value is None for one in lines.measurements("draft"))
-    assert findings_of(review.texts[0], review) == []
+    assert findings_of(review.texts[0]) == []
     (view,) = page_of(review)["texts"]
     assert view.lines is not None
     assert view.lines.missing
@@ -197,6 +197,6 @@ def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path) -> 
     assert first["around"] == ("They did not ", " the letter.")
     assert len(view.findings["first"]) == 10
     write_review_page(tmp_path / "page.html", review)
-    n_all = len(marked_findings(review.texts[0], review))
+    n_all = len(marked_findings(review.texts[0]))
     assert n_all >= 11
     assert f"These are the first 10 of {n_all} places." in (tmp_path / "page.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fabula.errors import CorpusError, InputError
 from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
-from fabula.jobs.report import ReportSettings
+from fabula.jobs.report import GroupSettings, ReportSettings
 from fabula.jobs.reviewer import Declined, Reviewer, corrected
 from fabula.measures.labels import read_labels
 from fabula.presentation.review_page import write_review_page
@@ -44,7 +45,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(texts: list[Document], **given: Any) -> Review:
-    plan = ReportSettings(**({"without": ("fluency",), "n_jobs": 1} | given))
+    plan = ReportSettings(**({"n_jobs": 1} | given))
     with Reviewer(plan) as reviewer:
         return reviewer.run(texts)
 
@@ -56,7 +57,7 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
     Reference.build(SOURCES[:1], tmp_path / "r")
     with serving_reference(tmp_path / "r") as served:
-        plan = ReportSettings(references=(served.url,), without=("fluency", "profile"))
+        plan = ReportSettings(references=(served.url,), without=("profile",))
         with Reviewer(plan) as reviewer:
             for borrowed in ([6], [9, 6]):
                 (text,) = reviewer.run([Document("s", STORY)]).texts
@@ -73,7 +74,7 @@ def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:
     assert text.originality is not None
     assert [b.n_words for b in text.originality.borrowed] == [9, 6]
     assert text.profile is not None
-    assert {entry.part for entry in review.left_out} == {"fluency", "verdicts", "feedback"}
+    assert {entry.part for entry in review.left_out} == {"verdicts", "feedback"}
     assert not any(entry.is_failure for entry in review.left_out)
     assert all(entry.remedy for entry in review.left_out)
     assert set(review.signatures) == {"originality", "profile", "lines"}
@@ -159,7 +160,7 @@ def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
                 models=NoModelSettings(
                     (f"{served.url}/v1#judge",), structured=False, spending=spending
                 ),
-                without=("fluency", "feedback"),
+                without=("feedback",),
                 style="verdict-first",
                 keep=tmp_path / "answers",
             )
@@ -178,7 +179,6 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
         plan = ReportSettings(
             references=(books,),
             models=NoModelSettings((f"{served.url}/v1#judge",)),
-            without=("fluency",),
         )
         with Reviewer(plan) as reviewer:
             review = reviewer.run([Document("s", STORY)], SILENT, refuse)
@@ -190,15 +190,29 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
 
 
 def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
-    review = run([Document("s", STORY)], references=(books,), without=(),
+    review = run([Document("s", STORY)], references=(books,), with_=("fluency",),
                  fluency_model="nosuch.gguf")  # fmt: skip
     (entry,) = [one for one in review.left_out if one.part == "fluency"]
     assert entry.is_failure
     assert "--fluency-model" in entry.remedy
 
 
+def test_what_is_off_by_default_is_asked_for_in_one_place() -> None:
+    assert not ReportSettings().asks("fluency")
+    assert ReportSettings(with_=("fluency",)).asks("fluency")
+    assert not GroupSettings().report().asks("fluency")
+    assert GroupSettings(with_=("fluency",)).report().asks("fluency")
+    for wrong, what in (
+        ({"with_": ("profile",)}, "'profile': must be one of fluency, stock, echo, long"),
+        ({"with_": ("fluency",), "without": ("fluency",)}, "`with_` adds fluency, which"),
+        ({"fluency_model": "my.gguf"}, "`fluency_model` is of use with fluency only"),
+    ):
+        with pytest.raises(SettingsError, match=re.escape(what)):
+            ReportSettings(**wrong)
+
+
 def test_a_review_grows_part_by_part(books: str) -> None:
-    plan = ReportSettings(references=(books,), without=("fluency",), n_jobs=1)
+    plan = ReportSettings(references=(books,), n_jobs=1)
     with Reviewer(plan) as reviewer:
         seen = [
             (r.texts[0].originality is not None, r.texts[0].profile is not None)
@@ -242,7 +256,7 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
     texts[3] = Document("t3", f"{words} {texts[3].text}")
     texts[7] = Document("t7", f"{texts[7].text} {words}")
     texts[11] = Document("t11", texts[0].text)
-    plan = ReportSettings(without=("fluency", "profile", "originality"), n_jobs=1)
+    plan = ReportSettings(without=("profile", "originality"), n_jobs=1)
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts)
         few = reviewer.run(texts[:5])
@@ -289,7 +303,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     with serving(lenient) as served:
         given: dict[str, Any] = {
             "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
-            "without": ("fluency", "profile", "originality", "feedback", "diversity"),
+            "without": ("profile", "originality", "feedback", "diversity"),
             "style": "verdict-first",
         }
         review = run(texts, **given, labels=labels)
@@ -336,7 +350,7 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(
         review = run(
             [Document(f"t{k}", f"Text {k}. {STORY}") for k in range(3)],
             models=NoModelSettings((f"{served.url}/v1#judge",), structured=False),
-            without=("fluency", "profile", "originality", "feedback", "diversity"),
+            without=("profile", "originality", "feedback", "diversity"),
             rubric=str(rubric),
             labels=labels,
         )
@@ -353,7 +367,7 @@ def test_labels_without_a_judge_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_texts_have_in_common_can_be_left_out() -> None:
-    plan = ReportSettings(without=("fluency", "profile", "originality", "diversity"), n_jobs=1)
+    plan = ReportSettings(without=("profile", "originality", "diversity"), n_jobs=1)
     with Reviewer(plan) as reviewer:
         review = reviewer.run([Document("a", "One two."), Document("b", "One two.")])
         alone = reviewer.run([Document("a", "One two.")])
@@ -374,7 +388,7 @@ CLASS = [
 
 
 def of_class(**given: Any) -> Review:
-    without = ("fluency", "profile", "lines", "book")
+    without = ("profile", "lines", "book")
     return run(CLASS, against_each_other=True, without=without, **given)
 
 
@@ -418,7 +432,7 @@ def test_a_class_and_books_are_searched_together(books: str) -> None:
     with Reviewer(
         ReportSettings(
             against_each_other=True, references=(books,), n_jobs=1,
-            without=("fluency", "profile", "lines", "book"),
+            without=("profile", "lines", "book"),
         )
     ) as reviewer:  # fmt: skip
         review = reviewer.run(texts)

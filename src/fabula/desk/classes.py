@@ -32,7 +32,7 @@ from fabula.web import visible
 __all__ = ["router"]
 
 router = APIRouter()
-_WITHOUT = ("fluency", "profile", "lines", "book", "verdicts", "feedback")
+_WITHOUT = ("profile", "lines", "book", "verdicts", "feedback")
 """Parts that do not concern what texts share, and take long for many of them."""
 
 

@@ -30,7 +30,7 @@ class Asked:
     model: str = ""
     near: bool = False
     exclude_copies: bool = False
-    fluency: bool = True
+    fluency: bool = False
     verdicts: bool = True
     feedback: bool = True
     readings: int = 3
@@ -59,7 +59,6 @@ class Asked:
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
         """The requested report; models' answers are cached in `keep`."""
         chosen: list[tuple[Part, bool]] = [
-            ("fluency", self.fluency),
             ("verdicts", self.verdicts),
             ("feedback", self.feedback),
         ]
@@ -75,6 +74,7 @@ class Asked:
             style=style,
             n_samples=self.readings,
             without=tuple(without),
+            with_=("fluency",) if self.fluency else (),
             n_jobs=n_jobs,
             keep=keep,
         )
@@ -114,7 +114,7 @@ def quick_settings(
     asked: Asked, parts: Sequence[str], kinds_without: Sequence[str], n_jobs: int
 ) -> ReportSettings:
     """The same for some parts only, without some notes; no text leaves this machine for them."""
-    here = replace(asked, model="")
+    here = replace(asked, model="", fluency=False)
     if where_to(here):
         here = replace(here, reference="")
     without = tuple(one for one in names_of_parts() if one not in parts)

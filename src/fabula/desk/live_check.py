@@ -61,7 +61,7 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
         review = measure(Document("changed", text[first:last]))
         if review is None:
             return None
-        for one in noted_of(review.texts[0], review):
+        for one in noted_of(review.texts[0]):
             a, b = one.start + first, one.end + first
             if a < end and start < b:
                 found.append(replace(one, start=a, end=b, line=line_of(text, a)))

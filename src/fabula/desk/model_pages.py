@@ -39,7 +39,7 @@ class MissingModels:
         n = len(self.steps)
         models = "a model that is" if n == 1 else f"{n} models that are"
         return (
-            f"For rhythm, notes on lines and surprise, reports need {models} not on this computer "
+            f"For rhythm, notes on lines and fluency, reports need {models} not on this computer "
             f"yet: {self.size}, downloaded once."
         )
 

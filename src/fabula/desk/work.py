@@ -338,7 +338,7 @@ def _write(version: Version, review: Review, *, is_whole: bool) -> None:
     found = {
         "is_whole": is_whole,
         "signatures": dict(review.signatures),
-        "findings": [one.to_row() for one in noted_of(review.texts[0], review)],
+        "findings": [one.to_row() for one in noted_of(review.texts[0])],
         "numbers": [
             {
                 "key": n.key,

@@ -14,6 +14,9 @@ from fabula.settings import Between, SettingsError, part, setting
 
 __all__ = ["GroupSettings", "InstrumentSettings", "ReportFiles", "ReportSettings"]
 
+ON_REQUEST = ("fluency",)
+"""The instruments that are off by default."""
+
 
 def _is_part(name: str) -> str | None:
     from fabula.instruments import names_of_parts
@@ -27,7 +30,7 @@ def _is_off(name: str) -> str | None:
     """Reject what is on by default, and what is not known."""
     from fabula.measures.line_notes import LINE_KINDS
 
-    known = [kind.id for kind in LINE_KINDS.values() if not kind.is_on]
+    known = [*ON_REQUEST, *(kind.id for kind in LINE_KINDS.values() if not kind.is_on)]
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
@@ -67,7 +70,7 @@ class InstrumentSettings(Processes, Matching):
     )
     fluency_model: str = setting(
         "local",
-        help="Model used for surprisal: local (the embedded model) or a .gguf file.",
+        help="Model used for surprisal (with fluency): local (the embedded model) or a .gguf file.",
         unit="MODEL",
     )
     grammar: str = setting(
@@ -84,16 +87,33 @@ class InstrumentSettings(Processes, Matching):
     )
     without: tuple[str, ...] = setting(
         (),
-        help="Leave an instrument out: originality, fluency, profile, lines, verdicts, feedback, "
+        help="Leave an instrument out: originality, profile, lines, verdicts, feedback, "
         "book, diversity (of several texts), or one that another package adds; or a kind of "
         "note on lines, such as grammar; repeat it for several.",
         unit="INSTRUMENT",
         check=_is_part,
     )
 
+    with_: tuple[str, ...] = setting(
+        (),
+        help="Add what is off by default: fluency, or a kind of note on lines that is wrong more "
+        "often than right: stock, echo or long; repeat it for several.",
+        unit="NAME",
+        option="with",
+        check=_is_off,
+    )
+
     def asks(self, instrument: str) -> bool:
         """Whether an instrument should run."""
-        return instrument not in self.without
+        is_wanted = instrument in self.with_ or instrument not in ON_REQUEST
+        return is_wanted and instrument not in self.without
+
+    def check_together(self) -> None:
+        for name in self.with_:
+            if name in self.without:
+                raise SettingsError("with_", f"adds {name}, which `without` leaves out")
+        if self.fluency_model != "local" and not self.asks("fluency"):
+            raise SettingsError("fluency_model", "is of use with fluency only: add it in `with_`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +160,12 @@ class ReportSettings(InstrumentSettings):
         unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)
-    with_: tuple[str, ...] = setting(
-        (),
-        help="Turn on a kind of note on lines that is off by default, since it is wrong more "
-        "often than right: stock, echo or long; repeat it for several.",
-        unit="KIND",
-        option="with",
-        check=_is_off,
-    )
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     keep: Path | None = None
     """A folder where models' answers are cached, so that none is paid for twice."""
 
     def check_together(self) -> None:
+        InstrumentSettings.check_together(self)
         if self.against_each_other:
             self._check_class()
         if self.labels is not None and not (self.models.models and self.asks("verdicts")):
@@ -192,9 +205,16 @@ class GroupSettings(InstrumentSettings):
 
     without: tuple[str, ...] = setting(
         (),
-        help="Leave an instrument out: originality, fluency, profile, book, or one that another "
-        "package adds; repeat it for several.",
+        help="Leave an instrument out: originality, profile, book, or one that another package "
+        "adds; repeat it for several.",
         unit="INSTRUMENT",
+        check=_is_measured,
+    )
+    with_: tuple[str, ...] = setting(
+        (),
+        help="Add an instrument that is off by default: fluency.",
+        unit="INSTRUMENT",
+        option="with",
         check=_is_measured,
     )
 

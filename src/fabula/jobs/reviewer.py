@@ -54,7 +54,7 @@ _OPENED = (
     "norms",
 )
 _Reading = ReadingAhead | None
-"""None if fluency is left out."""
+"""None if nobody asked for fluency."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
@@ -242,7 +242,7 @@ class Reviewer:
 
     def _fluently(self, reading: _Reading, review: Review, progress: Progress) -> Review:
         if reading is None:
-            return _without(review, "fluency")
+            return review
         progress.begin("fluency", len(review.texts))
         try:
             measure = FluencyMeasure(reading.model(), sentence_pipeline())

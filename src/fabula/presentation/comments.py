@@ -66,7 +66,7 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
     """
     check_comments_path(path, len(review.texts))
     (text,) = review.texts
-    findings = marked_findings(text, review)
+    findings = marked_findings(text)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".jsonld":
         page = _annotations(text, findings)

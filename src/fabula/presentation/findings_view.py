@@ -97,7 +97,7 @@ def findings_view(
     def section(about: str) -> str:
         return about if len(review.texts) == 1 else f"{about}-{number}"
 
-    found = findings_of(text, review)
+    found = findings_of(text)
     n_chars = max(1, len(text.document.text))
     where = _where(text)
     return {
@@ -106,7 +106,7 @@ def findings_view(
                 "sentence": visible(one.sentence),
                 "href": place_of(one.first) if one.first else section(one.about),
             }
-            for one in said_of(text, review)
+            for one in said_of(text)
         ],
         "first": [
             {
@@ -122,7 +122,7 @@ def findings_view(
             }
             for one in found
         ],
-        "n_all": len(marked_findings(text, review)),
+        "n_all": len(marked_findings(text)),
     }
 
 
@@ -164,7 +164,7 @@ def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Find
             return f"m{number}-{one.number}" if one.number <= n_marked else ""
         if one.kind == "point":
             return f"p{number}-{notes[one.number - 1].name}"
-        return f"o{number}-{one.start}" if one.kind == "surprising" else f"l{number}-{one.number}"
+        return f"l{number}-{one.number}"
 
     return place_of
 
@@ -191,10 +191,10 @@ def quoted(text: str, start: int, end: int, n_chars: int) -> str:
     return (words[:n_chars].rpartition(" ")[0] or words[:n_chars]) + " …"
 
 
-def first_lines(text: TextReview, review: Review) -> dict[str, Any]:
+def first_lines(text: TextReview) -> dict[str, Any]:
     """The first screen as plain values."""
     return {
-        "said": [one.sentence for one in said_of(text, review)],
+        "said": [one.sentence for one in said_of(text)],
         "first": [
             {
                 "kind": one.kind,
@@ -205,6 +205,6 @@ def first_lines(text: TextReview, review: Review) -> dict[str, Any]:
                 "why": one.why,
                 "precision": LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
             }
-            for one in findings_of(text, review)
+            for one in findings_of(text)
         ],
     }

@@ -1,7 +1,7 @@
 """A text as a book page, split where its marks begin and end.
 
-Five things are marked: borrowed text, the subjects of feedback, sentences that are unusually
-surprising, listed phrases, and notes on lines. They may overlap; no text is lost or duplicated.
+Four things are marked: borrowed text, the subjects of feedback, listed phrases, and notes on lines.
+They may overlap; no text is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from fabula.presentation.near_parts import Gloss
 from fabula.web import visible
 
-__all__ = ["Borrowed", "Listed", "Note", "Odd", "Paragraph", "Piece", "cut_text", "segments_of"]
+__all__ = ["Borrowed", "Listed", "Note", "Paragraph", "Piece", "cut_text", "segments_of"]
 
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
 
@@ -57,15 +57,6 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
-    """A sentence more surprising than nearly all by people."""
-
-    start: int
-    end: int
-    bits_per_word: float
-
-
-@dataclass(frozen=True, slots=True)
 class Listed:
     """A phrase of a list, or a note on lines, as the page shows it."""
 
@@ -94,9 +85,6 @@ class Piece:
     """The points that are about it."""
     first_notes: tuple[Note, ...] = ()
     """Those of them that were not shown before."""
-    odd: Odd | None = None
-    is_odd_start: bool = False
-    is_odd_end: bool = False
     listed: Listed | None = None
     anchors: tuple[str, ...] = ()
     """For the notes that begin here, including those that another mark covers."""
@@ -114,15 +102,14 @@ def cut_text(
     text: str,
     borrowed: Sequence[Borrowed] = (),
     notes: Sequence[Note] = (),
-    odd: Sequence[Odd] = (),
     listed: Sequence[Listed] = (),
     breaks: Sequence[int] = (),
 ) -> list[Paragraph]:
-    """The paragraphs of a text in pieces. `odd` ascends and does not overlap.
+    """The paragraphs of a text in pieces.
 
     breaks: additional paragraph starts, such as below a heading.
     """
-    cutter = _Cutter(text, borrowed, notes, odd, listed)
+    cutter = _Cutter(text, borrowed, notes, listed)
     borders = [match.span() for match in _PARAGRAPH.finditer(text)]
     after = {end for _, end in borders}
     # Existing breaks, and places outside the text, split nothing.
@@ -143,10 +130,9 @@ class _Cutter:
         text: str,
         borrowed: Sequence[Borrowed],
         notes: Sequence[Note],
-        odd: Sequence[Odd],
         listed: Sequence[Listed],
     ) -> None:
-        self._text, self._odd = text, odd
+        self._text = text
         self._segments = segments_of(borrowed)
         self._listed = segments_of(_outermost(listed))
         self._anchors: dict[int, list[str]] = {}
@@ -157,11 +143,9 @@ class _Cutter:
         self._notes = notes
         edges = {edge for a, b, _ in (*self._segments, *self._marked) for edge in (a, b)}
         edges |= {edge for a, b, _ in self._listed for edge in (a, b)} | self._anchors.keys()
-        edges |= {edge for one in odd for edge in (one.start, one.end)}
         self._edges = sorted(edges)
         self._segment_starts = [a for a, _, _ in self._segments]
         self._listed_starts = [a for a, _, _ in self._listed]
-        self._odd_starts = [one.start for one in odd]
         self._spans_shown: set[int] = set()
         self._notes_shown: set[int] = set()
 
@@ -175,7 +159,7 @@ class _Cutter:
         return pieces
 
     def _lines(self, a: int, b: int) -> list[Piece]:
-        segment, odd = _segment_at(a, self._segments, self._segment_starts), self._odd_at(a)
+        segment = _segment_at(a, self._segments, self._segment_starts)
         phrase = _segment_at(a, self._listed, self._listed_starts)
         span = segment[2] if segment else None
         here = [k for start, end, k in self._marked if start <= a < end]
@@ -201,18 +185,11 @@ class _Cutter:
                     is_last=is_end and segment is not None and b == segment[1],
                     notes=tuple(self._notes[k] for k in here),
                     first_notes=tuple(self._notes[k] for k in new),
-                    odd=odd,
-                    is_odd_start=number == 0 and odd is not None and a == odd.start,
-                    is_odd_end=is_end and odd is not None and b == odd.end,
                     listed=phrase[2] if phrase else None,
                     anchors=tuple(self._anchors.pop(a, ())),
                 )
             )
         return pieces
-
-    def _odd_at(self, place: int) -> Odd | None:
-        k = bisect.bisect_right(self._odd_starts, place) - 1
-        return self._odd[k] if k >= 0 and place < self._odd[k].end else None
 
 
 class _Stretch(Protocol):

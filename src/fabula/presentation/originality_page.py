@@ -19,7 +19,7 @@ from fabula.presentation.borrowed_view import (
     near_of,
     passages_of,
 )
-from fabula.presentation.marked_text import Borrowed, Listed, Note, Odd, Paragraph, cut_text
+from fabula.presentation.marked_text import Borrowed, Listed, Note, Paragraph, cut_text
 from fabula.presentation.near_parts import spread_of
 from fabula.presentation.page_file import write_page_file
 from fabula.reasons import explain
@@ -101,7 +101,6 @@ def article_of(
     document: Document,
     row: dict[str, Any],
     notes: Sequence[Note] = (),
-    odd: Sequence[Odd] = (),
     listed: Sequence[Listed] = (),
     n_marks: int | None = None,
     breaks: Sequence[int] = (),
@@ -135,7 +134,7 @@ def article_of(
         n_marked=n_marked,
         n_hidden=len(passages) - n_marked + len(commonplaces),
         borrowed=borrowed,
-        paragraphs=cut_text(document.text, borrowed, notes, odd, listed, breaks),
+        paragraphs=cut_text(document.text, borrowed, notes, listed, breaks),
         sources=sources[:_MAX_SOURCES],
         n_more_sources=max(0, len(sources) - _MAX_SOURCES),
         near=near_of(row, document.text),

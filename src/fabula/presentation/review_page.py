@@ -25,7 +25,7 @@ from fabula.presentation.findings_view import (
     lines_view,
     noted_places,
 )
-from fabula.presentation.fluency_view import FluencyView, fluency_view, odd_sentences
+from fabula.presentation.fluency_view import FluencyView, fluency_view
 from fabula.presentation.judging_page import Judge, judge_view
 from fabula.presentation.marked_text import Listed, Note, cut_text
 from fabula.presentation.methods import bibtex_of, methods_of
@@ -45,7 +45,6 @@ from fabula.presentation.sheet import html_of
 from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
-from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
 from fabula.review.report_parts import parts_of, title_of
 from fabula.text import count_words
@@ -152,7 +151,6 @@ def page_of(
         "is_demonstration": _is_demonstration(review),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
-        "odd_share": f"{ODD_QUANTILE:.0%}",
         "plain_metrics": _PLAIN_METRICS,
     }
 
@@ -183,8 +181,6 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         for k, advice in enumerate(text.advice)
         for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
     ]
-    limit = surprise_limit(_groups(review, "fluency"))
-    odd = [] if text.fluency is None else odd_sentences(text.fluency, limit)
     listed = _listed(number, text, review)
     marked = [*listed, *noted_places(number, text)]
     chapters = chapters_to_fold(document)
@@ -192,7 +188,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
     article = None
     if text.originality is not None:
         row = to_row(text.originality)
-        article = article_of(number, document, row, notes, odd, marked, n_marks, breaks)
+        article = article_of(number, document, row, notes, marked, n_marks, breaks)
     view = TextView(
         number=number,
         title=visible(document.title),
@@ -201,7 +197,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         article=article,
         paragraphs=article.paragraphs
         if article
-        else cut_text(document.text, notes=notes, odd=odd, listed=marked, breaks=breaks),
+        else cut_text(document.text, notes=notes, listed=marked, breaks=breaks),
         notes=notes,
         profile=_profile(text, review),
         judges=_judges(text, review),
@@ -218,7 +214,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
         view.curve_bands = curve_bands(groups, {t["level"]: t["x"] for t in article.ticks})
     if text.fluency is not None:
-        view.fluency = fluency_view(text, _groups(review, "fluency"), limit)
+        view.fluency = fluency_view(text, _groups(review, "fluency"))
     return view
 
 
@@ -423,4 +419,4 @@ def _picture_of_texts(review: Review) -> dict[str, Any] | None:
         if lowest is not None and bits is not None:
             target = f"#a{k}" if k <= _MAX_WHOLE else ""
             dots.append(Dot(lowest, bits, visible(text.document.title), target=target))
-    return scatter(dots, _groups(review, "fluency"), "bits_per_word", None)
+    return scatter(dots, _groups(review, "fluency"), "bits_per_word")

@@ -120,12 +120,11 @@ class Dot:
     """Share of its words in no borrowed run, 0 to 1."""
     bits_per_word: float
     label: str
-    kind: str = ""
     target: str = ""
 
 
 def scatter(
-    dots: Sequence[Dot], groups: Sequence[GroupNumbers], item: str, odd_from: float | None
+    dots: Sequence[Dot], groups: Sequence[GroupNumbers], item: str
 ) -> dict[str, Any] | None:
     """Novelty on the x-axis, surprisal on the y-axis; None without dots."""
     if not dots:
@@ -155,7 +154,6 @@ def scatter(
             else x(dot.novelty),
             "y": y(dot.bits_per_word),
             "label": visible(dot.label),
-            "kind": dot.kind,
             "target": dot.target,
         }
         for dot in dots
@@ -169,7 +167,6 @@ def scatter(
         "has_links": any(dot.target for dot in dots),
         "ticks_x": [{"x": x(share), "shown": f"{share:.0%}"} for share in (0, 0.25, 0.5, 0.75, 1)],
         "ticks_y": [{"y": y(bits), "shown": f"{bits:g}"} for bits in _ticks(low, high)],
-        "odd_y": None if odd_from is None or odd_from > high else y(odd_from),
         "bands": [
             {
                 "kind": g.kind,

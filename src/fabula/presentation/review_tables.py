@@ -63,7 +63,7 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
 
 def _first(text: TextReview, review: Review) -> list[Block]:
     """What to look at first."""
-    found = findings_of(text, review)
+    found = findings_of(text)
     if not found:
         return []
     columns = [
@@ -83,7 +83,7 @@ def _first(text: TextReview, review: Review) -> list[Block]:
         ]
         for one in found
     ]
-    said = " ".join(visible(one.sentence) for one in said_of(text, review))
+    said = " ".join(visible(one.sentence) for one in said_of(text))
     return [said, "", Sheet("first", columns, rows), ""]
 
 
@@ -224,7 +224,7 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     content: dict[str, Any] = {"id": text.document.id}
     for part in OWN_PARTS:
         content |= {} if part.asks_model else part.content(text)
-    content["findings"] = first_lines(text, review)
+    content["findings"] = first_lines(text)
     for part in OWN_PARTS:
         content |= part.content(text) if part.asks_model else {}
     below: dict[str, Any] = {}

@@ -20,7 +20,7 @@ from typing import Any
 from fabula.errors import ModelError
 from fabula.measures.line_notes import LINE_KINDS, line_of
 from fabula.review.findings import Finding, marked_findings
-from fabula.review.found import Review, TextReview
+from fabula.review.found import TextReview
 from fabula.review.report_parts import OWN_PARTS, part_of_finding
 from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.points import SAME
@@ -81,10 +81,10 @@ class Changes:
     """Instruments that cannot be compared, and why."""
 
 
-def noted_of(text: TextReview, review: Review) -> list[Noted]:
+def noted_of(text: TextReview) -> list[Noted]:
     """All findings of a text, in its order: those that are marked, and the other notes on lines."""
     whole = text.document.text
-    found = [_noted(whole, one) for one in marked_findings(text, review)]
+    found = [_noted(whole, one) for one in marked_findings(text)]
     marked = {(one.kind, one.start, one.end) for one in found}
     for note in () if text.lines is None else text.lines.notes:
         if (note.kind, note.start, note.end) not in marked:

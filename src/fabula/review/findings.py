@@ -7,33 +7,25 @@ kind come before most of the second ones. It is a reading order, not a grade.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fabula.measures.borrowed_passages import BorrowedPassage
-from fabula.measures.fluency import Fluency, SpanSurprisal
-from fabula.measures.groups import GroupNumbers
 from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
-from fabula.review.found import Review, TextReview
-from fabula.review.group_figures import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+from fabula.review.found import TextReview
 
 __all__ = [
     "NOTES_PER_1000",
-    "ODD_QUANTILE",
     "Finding",
     "Said",
     "findings_of",
     "marked_findings",
     "marked_notes",
     "said_of",
-    "surprise_limit",
-    "surprising",
 ]
 
 NOTES_PER_1000 = 10
 """Marked notes on lines per 1,000 words."""
-ODD_QUANTILE = 0.97
-"""A sentence is unusual if it is more surprising than this share of sentences by people."""
 _N_FIRST = 10
 _AGAIN = 0.55
 """The weight of each further finding of a kind, relative to the one before it."""
@@ -51,7 +43,6 @@ _WEIGHTS = {
     "tag": 0.7,
     "stock": 0.65,
     "beginning": 0.6,
-    "surprising": 0.58,
     "long": 0.4,
 }
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
@@ -83,7 +74,7 @@ class Finding:
     """A place to look at, half-open in characters, and why."""
 
     kind: str
-    """`passage`, `near`, `point`, `surprising`, or a kind of note on lines."""
+    """`passage`, `near`, `point`, or a kind of note on lines."""
     title: str
     start: int
     end: int
@@ -108,30 +99,10 @@ def marked_notes(text: TextReview) -> list[LineNote]:
     return [] if text.lines is None else text.lines.first(NOTES_PER_1000)
 
 
-def surprise_limit(groups: Sequence[GroupNumbers]) -> float | None:
-    """The surprise above which a sentence is unusual; None without a reference group of people."""
-    for group in groups:
-        if group.kind == "people" and SENTENCE_ITEM in group.items:
-            return group.items[SENTENCE_ITEM].quantile(ODD_QUANTILE)
-    return None
-
-
-def surprising(fluency: Fluency, limit: float | None) -> list[SpanSurprisal]:
-    """The sentences that are more surprising than nearly all by people."""
-    return [
-        one
-        for one in fluency.sentences
-        if one.n_words >= MIN_SENTENCE_WORDS
-        and one.bits_per_word is not None
-        and limit is not None
-        and one.bits_per_word > limit
-    ]
-
-
-def findings_of(text: TextReview, review: Review) -> list[Finding]:
+def findings_of(text: TextReview) -> list[Finding]:
     """The first places to look at, most important first: at most ten."""
     weighed: list[tuple[float, Finding]] = []
-    for kind in _all_findings(text, review):
+    for kind in _all_findings(text):
         for k, (weight, finding) in enumerate(kind):
             again = _AGAIN_BORROWED.get(finding.kind, _AGAIN)
             weighed.append((weight * again**k, finding))
@@ -144,9 +115,9 @@ def findings_of(text: TextReview, review: Review) -> list[Finding]:
     return found
 
 
-def marked_findings(text: TextReview, review: Review) -> list[Finding]:
+def marked_findings(text: TextReview) -> list[Finding]:
     """All places to look at, in the order of the text."""
-    found = [one for kind in _all_findings(text, review) for _, one in kind]
+    found = [one for kind in _all_findings(text) for _, one in kind]
     return sorted(found, key=lambda one: (one.start, one.end, one.kind))
 
 
@@ -154,7 +125,7 @@ def _is_same_place(one: Finding, other: Finding) -> bool:
     return one.start == other.start and one.end == other.end
 
 
-def _all_findings(text: TextReview, review: Review) -> Iterator[list[tuple[float, Finding]]]:
+def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
     """The findings of each kind in order, with their weights."""
     passages = _passages(text)
     for kind in ("passage", "near"):
@@ -165,7 +136,6 @@ def _all_findings(text: TextReview, review: Review) -> Iterator[list[tuple[float
         ours.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
         yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in ours]
     yield list(_points(text))
-    yield [(_WEIGHTS["surprising"], one) for one in _surprising(text, review)]
 
 
 def _passages(text: TextReview) -> list[Finding]:
@@ -219,24 +189,6 @@ def _points(text: TextReview) -> Iterator[tuple[float, Finding]]:
                 )
 
 
-def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
-    if text.fluency is None:
-        return
-    signature = review.signatures.get("fluency", "")
-    limit = surprise_limit(review.groups.find(signature).groups) if signature else None
-    odd = surprising(text.fluency, limit)
-    for number, one in enumerate(sorted(odd, key=lambda one: -(one.bits_per_word or 0)), 1):
-        yield _finding(
-            text,
-            "surprising",
-            "Surprising",
-            (one.start, one.end),
-            f"Hard to predict ({one.bits_per_word:.1f} bits a word): garbled, daring, or out of "
-            "place.",
-            number,
-        )
-
-
 def _finding(
     text: TextReview, kind: str, title: str, place: tuple[int, int], why: str, number: int
 ) -> Finding:
@@ -244,7 +196,7 @@ def _finding(
     return Finding(kind, title, *place, line, why, number)
 
 
-def said_of(text: TextReview, review: Review) -> list[Said]:
+def said_of(text: TextReview) -> list[Said]:
     """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
     found = list(_originality(text))
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
@@ -271,11 +223,6 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
     n_points = sum(len(advice.points) for advice in text.advice)
     if n_points:
         found.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
-    odd = list(_surprising(text, review))
-    if odd:
-        surprise = "surprises" if len(odd) == 1 else "surprise"
-        sentence = f"{_count(len(odd), 'sentence')} that {surprise}: garbled, or daring."
-        found.append(Said(sentence, "fluency", odd[0]))
     found += _of_others(text)
     return found
 

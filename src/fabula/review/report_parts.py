@@ -117,7 +117,6 @@ class _Originality(ReportPart):
 
 class _Fluency(ReportPart):
     id, title = "fluency", "Fluency"
-    findings = ("surprising",)
 
     def numbers(self, review: Review) -> Sequence[Number]:
         return (Number("bits_per_word", "Surprisal, bits a word", ".2f", self.id, "bits_per_word"),)

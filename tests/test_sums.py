@@ -27,10 +27,6 @@ ALLOWED: dict[str, set[str]] = {
     "measures/linguistic/continuation_metrics.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
     "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
-    "measures/linguistic/readability.py": {
-        "sum(syllables)",
-        "sum((abs(token.head - k) for k, token in enumerate(parsed.tokens)))",
-    },
     "reference/corpus_sample.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},

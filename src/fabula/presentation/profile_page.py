@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
-from fabula.measures.linguistic.readability import READABILITY_METRICS
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
 from fabula.reasons import explain
@@ -34,15 +33,6 @@ def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
         ],
         forms=[metric.form for metric in PROFILE_METRICS],
     )
-    reading = Sheet(
-        "readability",
-        [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)],
-        [
-            [metric.title, *(_reading_cell(profile, metric.id) for profile in shown)]
-            for metric in READABILITY_METRICS
-        ],
-        forms=[metric.form for metric in READABILITY_METRICS],
-    )
     remarks = [
         f"{profile.document.id}: said again: "
         + "; ".join(f"“{r.phrase}” ({r.count})" for r in profile.repeated[:5])
@@ -53,13 +43,7 @@ def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
         remarks.append(
             f"and {len(profiles) - len(shown):,} more texts; the page and the JSON output show all"
         )
-    signatures = [profiles[0].signature, profiles[0].readability.signature]
-    return [sheet, "", "Readability and style", reading, "", *remarks, *signatures]
-
-
-def _reading_cell(profile: Profile, metric: str) -> float | str:
-    value = profile.readability.values[metric]
-    return explain(profile.readability.missing[metric]) if value is None else value
+    return [sheet, "", *remarks, profiles[0].signature]
 
 
 def _cell(profile: Profile, metric: str) -> float | str:
@@ -76,7 +60,6 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
         "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
-        "readability_signature": profiles[0].readability.signature,
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "one": one,
@@ -97,16 +80,6 @@ def profile_view(profile: Profile) -> dict[str, Any]:
                 "is_missing": profile.values[metric.id] is None,
             }
             for metric in PROFILE_METRICS
-        ],
-        "readability": [
-            {
-                "title": metric.title,
-                "explained": metric.explained,
-                "value": cell_shown(_reading_cell(profile, metric.id), metric.form),
-                "is_missing": profile.readability.values[metric.id] is None,
-            }
-            for metric in READABILITY_METRICS
-            if profile.readability.values
         ],
         "bars": _bars(profile.sentences),
         "n_each": _n_each(profile.sentences),

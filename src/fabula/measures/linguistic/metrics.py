@@ -107,21 +107,6 @@ class TextTools:
             "profile", **self._parts(), dialogue=READER, heads=CHAPTER_RULES, v=__version__
         )
 
-    @functools.cached_property
-    def readability_signature(self) -> Signature:
-        """Everything that determines a text's grades, parts of speech and coherence."""
-        return Signature.of(
-            "readability",
-            lang=language_gate(),
-            **self.parser.signature_parts,
-            word="token-with-letter-or-digit,no-apostrophe",
-            syllables="spelling-1",
-            distance="mean-of-sentences,root-0",
-            coherence="pipe-mean-vectors",
-            heads=CHAPTER_RULES,
-            v=__version__,
-        )
-
 
 class Tools(TextTools):
     """The tools that need a continuation and its context."""

@@ -134,15 +134,6 @@ class Parser:
     def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
         return map(self._parsed, self._nlp.pipe(texts, batch_size=_BATCH))
 
-    def vector_of(self, parsed: Parsed) -> NDArray[np.float64]:
-        """The sum of the vectors of all its tokens, punctuation included: float64, shape
-        (n_dimensions,)."""
-        rows = [row for token in parsed.tokens if (row := self._row(token.text)) >= 0]
-        total: NDArray[np.float64] = self._nlp.vocab.vectors.data[rows].sum(
-            axis=0, dtype=np.float64
-        )
-        return total
-
     def _parsed(self, doc: Any) -> Parsed:
         tokens, places = _tokens(doc)
         return self._of_tokens(

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -29,7 +29,6 @@ from fabula.measures.linguistic.lexis import (
 )
 from fabula.measures.linguistic.metrics import ProfileMetric, TextTools
 from fabula.measures.linguistic.parsing import Parsed
-from fabula.measures.linguistic.readability import READABILITY_METRICS, readability
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
@@ -43,7 +42,6 @@ __all__ = [
     "PROFILE_METRICS",
     "Profile",
     "ProfileMetric",
-    "Readability",
     "Repeated",
     "Sentence",
     "opened_tools",
@@ -138,23 +136,6 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Readability:
-    """Grades, parts of speech and coherence. `missing` says why a value is None."""
-
-    values: Mapping[str, float | None]
-    missing: Mapping[str, str]
-    signature: str
-
-    @classmethod
-    def of(cls, found: Mapping[str, float | str], signature: str) -> Readability:
-        return cls(
-            {key: None if isinstance(value, str) else value for key, value in found.items()},
-            {key: value for key, value in found.items() if isinstance(value, str)},
-            signature,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """The profile of a text. `missing` says why a value is None."""
 
@@ -171,7 +152,6 @@ class Profile:
     signature: str
     errors: tuple[Span, ...] = ()
     """Positions of grammar and spelling errors in the document, in order."""
-    readability: Readability = field(default_factory=lambda: Readability({}, {}, ""))
 
     def measurements(self) -> Iterator[Measurement]:
         """The profile as measurements."""
@@ -208,11 +188,6 @@ class Profile:
             "rarest": list(self.rarest),
             "errors": [[span.start, span.end] for span in self.errors],
             "signature": self.signature,
-            "readability": {
-                "values": dict(self.readability.values),
-                "missing": dict(self.readability.missing),
-                "signature": self.readability.signature,
-            },
         }
 
 
@@ -265,9 +240,6 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         errors=tuple(
             _errors(document.id, prose, spoken, [sentence["errors"] for sentence in each])
         ),
-        readability=Readability.of(
-            readability(tools.parser, spoken), str(tools.readability_signature)
-        ),
     )
 
 
@@ -299,18 +271,7 @@ def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
         for name in ("n_words", "n_sentences"):
             values[name] = 0.0
             del missing[name]
-    unread = {metric.id: reason for metric in READABILITY_METRICS}
-    return Profile(
-        document,
-        values,
-        missing,
-        (),
-        (),
-        (),
-        (),
-        str(tools.profile_signature),
-        readability=Readability.of(unread, str(tools.readability_signature)),
-    )
+    return Profile(document, values, missing, (), (), (), (), str(tools.profile_signature))
 
 
 def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:

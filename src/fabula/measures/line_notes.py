@@ -16,7 +16,7 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from statistics import median
@@ -34,9 +34,9 @@ from fabula.measures.line_read import (
     line_of,
     note_of,
 )
-from fabula.measures.linguistic.grammar import Checker, Fault, faults_each
+from fabula.measures.linguistic.grammar import Checker, parsed_and_checked
 from fabula.measures.linguistic.lexis import Frequencies
-from fabula.measures.linguistic.parsing import Parsed, Parser, Token
+from fabula.measures.linguistic.parsing import Parser, Token
 from fabula.measures.stock_phrases import STOCK_PHRASES
 from fabula.text import count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
@@ -218,8 +218,9 @@ class LineReader:
         spans = sentence_spans(text, self._nlp)
         speech = speech_spans(text)
         sentences = []
-        parsed = list(self._parser.parse(plain[start:end] for start, end in spans))
-        for (start, end), part, faults in zip(spans, parsed, self._faults(parsed), strict=True):
+        stream = self._parser.parse(plain[start:end] for start, end in spans)
+        read = parsed_and_checked(stream, self._checker)
+        for (start, end), part, faults in zip(spans, *read, strict=True):
             spoken = flags_within([start + token.start for token in part.tokens], speech)
             sentences.append(ReadSentence(start, end, part.tokens, faults, tuple(spoken)))
         n_words = sum(len(one.words) for one in sentences)
@@ -230,9 +231,6 @@ class LineReader:
         if self._checker is None:
             return False
         return not any(one.is_spelling for one in self._checker.faults(f"the {word.lower()}"))
-
-    def _faults(self, parsed: Sequence[Parsed]) -> Iterable[tuple[Fault, ...]]:
-        return [()] * len(parsed) if self._checker is None else faults_each(self._checker, parsed)
 
 
 def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:

@@ -67,7 +67,7 @@ class Pipeline:
         """spaCy's `Doc` of a text."""
         return self._language(text, disable=self._others)
 
-    def pipe(self, texts: Iterable[str], batch_size: int) -> Iterator[Any]:
+    def pipe(self, texts: Iterable[str], batch_size: int = 256) -> Iterator[Any]:
         """spaCy's `Doc` of each text, in order."""
         docs: Iterator[Any] = self._language.pipe(
             texts, batch_size=batch_size, disable=self._others

@@ -1,19 +1,22 @@
-"""LanguageTool by its HTTP interface, spoken by a local server; its rules are not tested here."""
+"""LanguageTool by its HTTP interface, as a local server speaks it; checks beside the parser."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fabula.errors import ModelError
-from fabula.measures.linguistic.grammar import LanguageTool
+from fabula.measures.linguistic.grammar import Fault, LanguageTool, parsed_and_checked
+from fabula.measures.linguistic.parsing import Parsed
 
 
 def utf16(text: str) -> int:
@@ -81,3 +84,46 @@ def test_an_answer_that_is_none_is_no_clean_text(body: bytes) -> None:
 def test_a_server_that_is_away_says_what_to_do() -> None:
     with pytest.raises(ModelError, match="start its server"):
         LanguageTool("http://127.0.0.1:9")
+
+
+class Slow:
+    """Marks the last character of a text; counts the texts it was given."""
+
+    def __init__(self) -> None:
+        self.name, self.n = "slow", 0
+
+    def faults(self, text: str, *_: Sequence[tuple[int, int]]) -> list[Fault]:
+        self.n += 1
+        time.sleep(0.001)
+        if text == "away":
+            raise ModelError("not responding")
+        return [Fault((len(text) - 1, len(text)), text, False)]
+
+
+def parsed_as(text: str) -> Parsed:
+    return Parsed(text, (), (), (), (), (), (), 0, np.zeros(1))
+
+
+def test_what_is_checked_beside_the_parser_is_in_its_order() -> None:
+    texts = [f"text {k}" for k in range(300)]
+    parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow())
+    assert [one.text for one in parsed] == texts
+    assert [fault.message for [fault] in faults] == texts
+    assert parsed_and_checked(map(parsed_as, texts[:2]), None)[1] == [(), ()]
+
+
+def test_an_error_of_the_checker_is_raised_as_it_is() -> None:
+    with pytest.raises(ModelError, match="not responding"):
+        parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow())
+
+
+def test_an_interrupt_of_the_parser_waits_for_one_batch_only() -> None:
+    def interrupted() -> Iterator[Parsed]:
+        yield from (parsed_as(str(k)) for k in range(1000))
+        raise KeyboardInterrupt
+
+    checker, n_threads = Slow(), threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        parsed_and_checked(interrupted(), checker)
+    assert checker.n < 500
+    assert threading.active_count() == n_threads

@@ -16,16 +16,15 @@ follows, and are part of the signature:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
-from fabula.measures.linguistic.grammar import faults_each, share_correct
+from fabula.measures.linguistic.grammar import Fault, faults_each, share_correct
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.style import category_trigrams, style_match
@@ -37,7 +36,7 @@ __all__ = [
     "Reading",
     "Scored",
     "alone",
-    "alone_each",
+    "alone_checked",
     "in_story",
     "measurements",
     "read_texts",
@@ -140,27 +139,20 @@ def _nothing(reason: str) -> Scored:
 
 def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place."""
-    return next(alone_each(tools, [parsed]))
+    faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
+    return alone_checked(tools, parsed, faults)
 
 
-def alone_each(tools: TextTools, parsed: Sequence[Parsed]) -> Iterator[dict[str, Any]]:
-    """`alone` of each text, in order; they are checked together."""
-    checker = tools.checker
-    faults = repeat(None) if checker is None else faults_each(checker, parsed)
-    for part, found in zip(parsed, faults, strict=False):
-        yield _alone(tools, part, None if found is None else [fault.place for fault in found])
-
-
-def _alone(
-    tools: TextTools, parsed: Parsed, errors: list[tuple[int, int]] | None
-) -> dict[str, Any]:
+def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> dict[str, Any]:
+    """`alone` of a text whose errors are known."""
+    errors = [fault.place for fault in faults]
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
     grammar: float | str = "not_measured"
-    if errors is not None:
+    if tools.checker is not None:
         grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)
     return {
-        "errors": errors or [],
+        "errors": errors,
         "sentence_length": float(n_words),
         "grammaticality": grammar,
         "inverse_word_frequency": tools.frequencies.inverse(parsed.words),

@@ -9,7 +9,9 @@ import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -24,6 +26,7 @@ __all__ = [
     "LanguageTool",
     "faults_each",
     "open_checker",
+    "parsed_and_checked",
     "share_correct",
 ]
 
@@ -119,6 +122,8 @@ _TIMEOUT_S = 60
 _REMEMBERED_CHARS = 2_000_000
 """The sentences of two drafts of a novel, with the places of names and verbs in them."""
 _BATCH = 256
+_CHECKED_AT_ONCE = 64
+"""Sentences, which take half a second."""
 # LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
@@ -341,6 +346,29 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
         memo = _FAULTS[checker] = Memo(_REMEMBERED_CHARS, _kept_faults(checker))
     pieces = map(_piece_of, parsed)
     return memo.each(pieces, lambda new: [_checked(checker, one) for one in new], _BATCH)
+
+
+def parsed_and_checked(
+    parsed: Iterable[Parsed], checker: Checker | None
+) -> tuple[list[Parsed], list[tuple[Fault, ...]]]:
+    """All parsed texts, and the errors of each; none without a checker.
+
+    A thread checks while the next texts are parsed. An interrupt waits for its current batch.
+    """
+    if checker is None:
+        parsed = list(parsed)
+        return parsed, [()] * len(parsed)
+    stream = iter(parsed)
+    batches, found = [], []
+    pool = ThreadPoolExecutor(1)
+    try:
+        while batch := list(islice(stream, _CHECKED_AT_ONCE)):
+            batches.append(batch)
+            found.append(pool.submit(lambda texts: list(faults_each(checker, texts)), batch))
+        faults = [one.result() for one in found]
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return list(chain.from_iterable(batches)), list(chain.from_iterable(faults))
 
 
 _FAULTS: WeakKeyDictionary[Checker, Memo[tuple[Fault, ...]]] = WeakKeyDictionary()

@@ -18,7 +18,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from fabula.measures.linguistic.continuation_metrics import alone_each
+from fabula.measures.linguistic.continuation_metrics import alone_checked
+from fabula.measures.linguistic.grammar import parsed_and_checked
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -220,12 +221,17 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         return _nothing(tools, document, foreign)
     prose = without_headings(document)
     text, spans = _sentence_places(prose, nlp)
-    parsed = list(tools.parser.parse(text[start:end] for start, end in spans))
+    stream = tools.parser.parse(text[start:end] for start, end in spans)
+    parsed, faults = parsed_and_checked(stream, tools.checker)
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(tools, document, "no_words")
     sentences = tuple(_sentences(text, spans, parsed))
-    each = list(alone_each(tools, spoken))
+    each = [
+        alone_checked(tools, part, found)
+        for part, found in zip(parsed, faults, strict=True)
+        if part.words
+    ]
     values, missing = _values(tools, spoken, sentences, each)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
     return Profile(

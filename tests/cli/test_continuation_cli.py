@@ -132,14 +132,12 @@ def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) ->
     arguments = (
         "replicate", "linguistic-metrics", "--books", examples / "library",
         "--train", examples / "library", "--out", tmp_path / "replica", "--no-recurrent",
-        "--stride", "4", "--draws", "3", "--examples", "1",
+        "--stride", "4", "--examples", "1",
     )  # fmt: skip
     shown = fabula(*arguments, "--html", tmp_path / "page.html").stdout
     assert "gold of another passage" in shown
     assert "(28.84)" in shown
-    assert "random, as long" in shown
     read = json.loads(fabula(*arguments, "--json").stdout)
-    assert read["equal_length"]["n_draws"] == 3
     (example,) = read["examples"]
     assert len(example["context"]) == 20
     assert set(example["systems"]) == {*read["systems"]}
@@ -198,33 +196,36 @@ def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
     assert "same name" in done.stderr
 
 
-def test_sentences_as_long_stand_below_the_papers_numbers_and_change_none(
+def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     made: Path, tmp_path: Path
 ) -> None:
-    arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
-                 made / "passages.jsonl", "--grammar", "none", "--permutations", "99")  # fmt: skip
-    fabula(*arguments, "--draws", "0", "--out", tmp_path / "a.jsonl", "--csv", tmp_path / "a.csv")
-    shown = fabula(*arguments, "--draws", "3", "--out", tmp_path / "b.jsonl", "--csv",
-                   tmp_path / "b.csv", "--html", tmp_path / "b.html").stdout  # fmt: skip
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-    assert not (tmp_path / "a.as-long.jsonl").exists()
-    assert len(rows(tmp_path / "b.as-long.jsonl")) == len(rows(made / "passages.jsonl"))
-    lines = [
-        (tmp_path / name).read_text(encoding="utf-8").splitlines() for name in ("a.csv", "b.csv")
-    ]
-    for plain, longer in zip(*lines, strict=True):
-        assert longer.startswith(plain)
-    assert "random, as long" in shown
-    assert "Spearman" in shown
-    page = (tmp_path / "b.html").read_text(encoding="utf-8")
-    assert page.count("<details open>") == 2
-    assert fabula(*arguments, "--draws", "-1", code=REFUSED).stderr.count("--draws") >= 1
+    passages, systems = made / "passages.jsonl", made / "systems.jsonl"
+    control = tmp_path / "as-long.jsonl"
+    fabula(
+        "continuation", "generate", "--kind", "as-long", "--contexts", passages, "--out", control
+    )
+    drawn = {row["id"]: row for row in rows(control)}
+    golds = {row["id"]: row for row in rows(passages)}
+    assert drawn.keys() == golds.keys()
+    for id_, row in drawn.items():
+        assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
+    arguments = ("--contexts", passages, "--grammar", "none", "--permutations", "99", "--json")
+    without = json.loads(fabula("continuation", "score", systems, *arguments).stdout)
+    compared = json.loads(fabula("continuation", "score", systems, control, *arguments).stdout)
+    assert compared["controls"] == ["as-long"]
+    for before, after in zip(without["metrics"], compared["metrics"], strict=True):
+        pairs = [pair for pair in after["pairs"] if "as-long" not in (pair["a"], pair["b"])]
+        assert [(p["a"], p["b"], p["p_bonferroni"]) for p in pairs] == [
+            (p["a"], p["b"], p["p_bonferroni"]) for p in before["pairs"]
+        ]
+    shown = fabula("continuation", "score", systems, control, *arguments[:-1]).stdout
+    assert "corrected separately, as a control: pairs with as-long" in shown
 
 
 def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path) -> None:
     arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
                  made / "passages.jsonl", "--grammar", "none", "--permutations", "99",
-                 "--draws", "0", "--examples", "1")  # fmt: skip
+                 "--examples", "1")  # fmt: skip
     (example,) = json.loads(fabula(*arguments, "--json").stdout)["examples"]
     passages = {row["id"]: row for row in rows(made / "passages.jsonl")}
     texts = {

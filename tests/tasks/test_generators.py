@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
 from fabula.measures.linguistic.system_scores import Story
 from fabula.resume import KeptRows
-from fabula.tasks.continuation.baselines import RandomSentence, Unigram
+from fabula.tasks.continuation.baselines import AS_LONG, AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
 from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
 from fabula.tasks.continuation.generator_vocabulary import END_MARKS, Vocabulary, tokens_of
@@ -27,6 +28,10 @@ TEXTS = [
     "“Don’t you see?” said the queen. The dog ran to the king. “I do,” said the king.",
     "The end is near. Nobody knows the hour.",
 ]
+
+
+def after(*context: str) -> Story:
+    return Story("p", context, None)
 
 
 def documents(texts: list[str] = TEXTS) -> list[Document]:
@@ -130,7 +135,7 @@ def test_numbering_anew_that_was_interrupted_leaves_no_mixture(
 def test_random_draws_every_sentence_alike(corpus: Corpus) -> None:
     rng = np.random.default_rng(0)
     generator = RandomSentence(corpus)
-    drawn = Counter(generator.continue_([], rng) for _ in range(11_000))
+    drawn = Counter(generator.continue_(after(), rng) for _ in range(11_000))
     assert len(drawn) == corpus.n_sentences == 11
     # 1,000 each; the standard deviation is 30
     assert all(abs(n - 1000) < 5 * 30 for n in drawn.values())
@@ -139,7 +144,7 @@ def test_random_draws_every_sentence_alike(corpus: Corpus) -> None:
 def test_unigram_draws_words_by_frequency_and_ends_a_sentence(corpus: Corpus) -> None:
     rng = np.random.default_rng(0)
     generator = Unigram(corpus)
-    sentences = [generator.continue_([], rng) for _ in range(3000)]
+    sentences = [generator.continue_(after(), rng) for _ in range(3000)]
     assert all(s.rstrip("\"'").endswith(END_MARKS) for s in sentences)
     drawn = Counter(token.lower() for s in sentences for token in tokens_of(s))
     counts = dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True))
@@ -151,13 +156,13 @@ def test_case_based_gives_what_followed_the_nearest_sentence(corpus: Corpus) -> 
     generator = CaseBased(corpus)
     rng = np.random.default_rng(0)
     # shares "a dog ran to the": 5 of 5 words with "A dog ran to the garden." before it
-    assert generator.continue_(["A dog ran to the gate."], rng) == "The queen saw the dog."
+    assert generator.continue_(after("A dog ran to the gate."), rng) == "The queen saw the dog."
     # the last sentence of a story has none after it, so it is no case
-    assert generator.continue_(["The king was sad!"], rng) != ""
+    assert generator.continue_(after("The king was sad!"), rng) != ""
     with pytest.raises(LookupFailed):
-        generator.continue_(["Zebras!"], rng)
+        generator.continue_(after("Zebras!"), rng)
     with pytest.raises(LookupFailed):
-        generator.continue_([], rng)
+        generator.continue_(after(), rng)
 
 
 def story(number: int) -> Story:
@@ -185,6 +190,69 @@ def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus:
     choice = GeneratorChoice("case", corpus.folder)
     (row,) = generate([Story("z", ("Zebras!",), None)], choice, KeptRows(CONTINUATIONS))
     assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
+
+
+def passages(lengths: list[int], n_books: int) -> list[Story]:
+    """Passages of one sentence and its gold, each of distinct words, over some books."""
+    texts = [f"Word{k} " + "x " * (n - 1) for k, n in enumerate(lengths)]
+    pairs = zip(texts[::2], texts[1::2], strict=False)
+    return [
+        Story(f"p{k}", (one,), gold, None, f"b{k % n_books}") for k, (one, gold) in enumerate(pairs)
+    ]
+
+
+@given(st.lists(st.integers(1, 12), min_size=4, max_size=30), st.integers(1, 3), st.integers(0, 9))
+def test_the_control_is_the_nearest_in_length_of_the_same_book_and_never_its_own(
+    lengths: list[int], n_books: int, seed: int
+) -> None:
+    stories = passages(lengths, n_books)
+    control = AsLong(stories)
+    for story in stories:
+        own = {*story.context, story.gold}
+        of_book = {
+            text
+            for other in stories
+            if other.book == story.book
+            for text in (*other.context, other.gold or "")
+        } - own
+        everywhere = {text for other in stories for text in (*other.context, other.gold or "")}
+        pool = of_book or everywhere - own
+        wanted = len((story.gold or "").split())
+        least = min(abs(len(text.split()) - wanted) for text in pool)
+        drawn = control.continue_(story, np.random.default_rng(seed))
+        assert drawn in pool
+        assert abs(len(drawn.split()) - wanted) == least
+
+
+def test_equally_near_sentences_are_drawn_alike() -> None:
+    stories = passages([4, 5, 4, 6, 4, 4], 1)
+    control = AsLong(stories)
+    rng = np.random.default_rng(0)
+    # Of 5 words there is no other: one of 6 and three of 4 are one word away.
+    drawn = Counter(control.continue_(stories[0], rng) for _ in range(4_000))
+    assert len(drawn) == 4
+    assert max(abs(n / 4_000 - 0.25) for n in drawn.values()) < 0.035
+
+
+def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path) -> None:
+    stories = passages([3, 4, 5, 6, 4, 5], 2)
+    assert AsLong(stories).signature != AsLong(stories[:-1]).signature
+    with pytest.raises(InputError, match="p9: has no gold sentence"):
+        AsLong([*stories, Story("p9", ("A dog ran.",), None)])
+    with pytest.raises(InputError, match="p0: no other passage"):
+        AsLong(stories[:1]).continue_(stories[0], np.random.default_rng(0))
+    file = tmp_path / "passages.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"id": s.id, "context": list(s.context), "gold": s.gold, "book": s.book})
+            + "\n"
+            for s in stories
+        )
+    )
+    choice = GeneratorChoice("as-long", file)
+    rows = list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3))
+    assert {row["system"] for row in rows} == {AS_LONG}
+    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3, n_jobs=2)) == rows
 
 
 @pytest.mark.parametrize(

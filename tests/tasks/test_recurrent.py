@@ -16,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
 from fabula.errors import CorpusError, InputError  # noqa: E402
+from fabula.measures.linguistic.system_scores import Story  # noqa: E402
 from fabula.tasks.continuation.corpus import Corpus, build_corpus  # noqa: E402
 from fabula.tasks.continuation.recurrent import MODEL_FILE, Network, Recurrent  # noqa: E402
 from fabula.tasks.continuation.training import (  # noqa: E402
@@ -52,7 +53,7 @@ def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: 
     assert len(perplexities) == 6
     assert perplexities[-1] < unigram / 2
     sentence = Recurrent.load(corpus, temperature=0.1).continue_(
-        ["The dog saw a cat."], np.random.default_rng(0)
+        Story("p", ("The dog saw a cat.",), None), np.random.default_rng(0)
     )
     assert sentence in {"The cat saw a bird.", "The dog saw a cat.", "The bird flew away."}
 
@@ -138,8 +139,8 @@ def test_the_same_seed_draws_the_same_sentence(tmp_path: Path) -> None:
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     generator = Recurrent.load(corpus, temperature=1.5)
-    context = ["The dog saw a cat."]
-    drawn = [generator.continue_(context, np.random.default_rng(k % 3)) for k in range(6)]
+    passage = Story("p", ("The dog saw a cat.",), None)
+    drawn = [generator.continue_(passage, np.random.default_rng(k % 3)) for k in range(6)]
     assert drawn[:3] == drawn[3:]
     assert len(set(drawn)) > 1
     assert "unknown" not in "".join(drawn)

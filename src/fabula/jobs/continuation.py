@@ -32,7 +32,6 @@ __all__ = [
     "TrainSettings",
     "compare_continuations",
     "continue_passages",
-    "controls_path",
     "cut_passages",
     "read_training_texts",
     "train_generators",
@@ -40,6 +39,7 @@ __all__ = [
 
 ClozeKind = Literal["CN", "NE", "V", "P"]
 Kind = Literal["random", "unigram", "case", "recurrent"]
+Writer = Literal["random", "unigram", "case", "recurrent", "as-long"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
 _SENTENCE_TOKENS = 40
 """Approximate tokens of a continuation."""
@@ -245,8 +245,11 @@ class GenerateSettings(Settings):
     folder: Path | None = setting(
         None, help="Folder that `continuation train` wrote.", unit="DIR", option="from"
     )
-    kinds: tuple[Kind, ...] = setting(
-        _TRAINED, help="Generators from that folder to use.", option="kind"
+    kinds: tuple[Writer, ...] = setting(
+        _TRAINED,
+        help="Generators from that folder to use; repeat it for several. as-long needs no folder: "
+        "it is a control, a sentence of the same book with as many words as the book's own.",
+        option="kind",
     )
     temperature: float = setting(
         0.7,
@@ -259,7 +262,7 @@ class GenerateSettings(Settings):
     models: NoModelSettings = part(NoModelSettings)
 
     def check_together(self) -> None:
-        if self.folder is None and not self.models.models:
+        if self.folder is None and not self.models.models and "as-long" not in self.kinds:
             raise SettingsError("folder", "DIR, `models` MODEL, or both: name at least one writer")
 
 
@@ -279,10 +282,13 @@ def continue_passages(
     from fabula.text.pipeline import load_pipeline
 
     stories, models, seed = read_contexts(settings.contexts), settings.models, settings.seed
+    sources = {
+        kind: settings.contexts if kind == "as-long" else settings.folder for kind in settings.kinds
+    }
     choices = [
-        GeneratorChoice(kind, settings.folder, settings.temperature)
-        for kind in settings.kinds
-        if settings.folder is not None
+        GeneratorChoice(kind, source, settings.temperature)
+        for kind, source in sources.items()
+        if source is not None
     ]
     for choice in choices:
         choice.open()  # before anything is written
@@ -325,18 +331,10 @@ class CompareSettings(Settings):
     )
     out: Path | None = setting(
         None,
-        help="Write the metrics of each continuation here (.jsonl), and those of random sentences "
-        "of equal length beside it (FILE with .as-long before its ending); interrupted runs "
-        "resume.",
+        help="Write the metrics of each continuation here (.jsonl); interrupted runs resume.",
         unit="FILE",
     )
     gold: bool = setting(True, help="Measure the book's own sentences too.")
-    n_draws: int = setting(
-        20,
-        help="Number of random sentences of equal length to compare each continuation with; 0 for "
-        "none.",
-        check=Between(0, 1000),
-    )
     n_examples: int | None = setting(
         None,
         help="Show N passages with each system's text and scores.",
@@ -411,10 +409,10 @@ def compare_continuations(
     Raises `InputError` with the line. Source: Roemmele, Gordon and Swanson 2017.
     """
     from fabula.measures.linguistic import system_scores
-    from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
     from fabula.measures.linguistic.example_table import sample_examples
     from fabula.measures.linguistic.metrics import ToolChoice
     from fabula.measures.linguistic.table import compare_systems, read_vocabulary
+    from fabula.tasks.continuation.baselines import AS_LONG
 
     words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)
@@ -422,49 +420,31 @@ def compare_continuations(
     if settings.gold:
         continuations += system_scores.gold_continuations(stories, continuations)
     choice = ToolChoice(settings.grammar, settings.encoder)
-    n_controls = len({one.story_id for one in continuations}) if settings.n_draws else 0
-    progress.begin("measuring", len(continuations) + n_controls)
+    progress.begin("measuring", len(continuations))
     with open_cluster(settings.engine, progress, "measuring") as cluster:
-        how: dict[str, Any] = {
-            "n_jobs": settings.engine.n_processes,
-            "spread": None if cluster is None else cluster.in_order,
-            "restart": settings.restart,
-            "advance": progress.advance,
-        }
-        rows = system_scores.score_rows(stories, continuations, choice, settings.out, **how)
-        drawn: list[Row] = []
-        if settings.n_draws:
-            progress.say("measuring sentences of equal length")
-            drawn = control_rows(
-                stories,
-                rows,
-                choice,
-                controls_path(settings.out),
-                n_draws=settings.n_draws,
-                seed=settings.seed,
-                **how,
-            )
+        rows = system_scores.score_rows(
+            stories,
+            continuations,
+            choice,
+            settings.out,
+            n_jobs=settings.engine.n_processes,
+            spread=None if cluster is None else cluster.in_order,
+            restart=settings.restart,
+            advance=progress.advance,
+        )
         progress.say("comparing")
         table = compare_systems(
             rows,
             list(dict.fromkeys(one.system for one in continuations)),
             vocabulary=words,
+            controls=[AS_LONG],
             n_permutations=settings.n_permutations,
             level=settings.level,
             correction=settings.correction,
             seed=settings.seed,
         )
-        if drawn:
-            table = compare_at_equal_length(
-                table, rows, drawn, n_draws=settings.n_draws, seed=settings.seed
-            )
     n_examples = settings.n_examples
     if n_examples is None:
         n_examples = _N_ON_PAGE if settings.html is not None else 0
     found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)
     return Comparison(table, found)
-
-
-def controls_path(out: Path | None) -> Path | None:
-    """The file for the metrics of sentences of equal length, beside those of continuations."""
-    return None if out is None else out.with_name(f"{out.stem}.as-long{out.suffix or '.jsonl'}")

@@ -103,12 +103,6 @@ class LinguisticMetricsSettings(Settings):
         check=Between(1),
     )
     recurrent: bool = setting(True, help="Train the recurrent network (needs torch).")
-    n_draws: int = setting(
-        20,
-        help="Compare each continuation with N random sentences of equal length from its book.",
-        unit="N",
-        check=Between(0),
-    )
     n_examples: int | None = setting(
         None,
         help="Show N passages with every system's sentence and scores.",
@@ -145,7 +139,6 @@ def replicate_linguistic_metrics(
         stride=settings.stride,
         n_epochs=settings.n_epochs,
         recurrent=settings.recurrent,
-        n_draws=settings.n_draws,
         n_examples=n_examples,
         seed=settings.seed,
         n_jobs=settings.processes.n_processes,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.equal_length import EqualLength
 from fabula.measures.linguistic.example_table import Example, Written
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
@@ -28,8 +27,6 @@ from fabula.types import Estimate
 
 __all__ = ["example_blocks", "marks", "system_records", "system_tables", "write_system_page"]
 
-_LENGTH = "sentence_length"
-_ANY_LENGTH, _WITH_LENGTH = "any", "r"
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
 
 
@@ -98,57 +95,12 @@ def system_tables(table: SystemTable) -> list[Block]:
     """The table, with the meaning of its marks, and missing values."""
     rows: list[list[Cell]] = []
     columns = [Column("", name="metric"), *(Column(system, ".3f") for system in table.systems)]
-    if table.at_equal_length is not None:
-        columns += [Column(_ANY_LENGTH, ".3f"), Column(_WITH_LENGTH, "+.2f")]
     for heading, metrics in _sections(table):
         rows.append([heading, *[""] * (len(columns) - 1)])
         for metric in metrics:
             cells = [_Marked(table, metric, system) for system in table.systems]
-            rows.append([f"{metric.number:2}. {metric.title}", *cells, *_of_length(table, metric)])
-            rows += [
-                [f"    {title}", *shown, *[""] * (len(columns) - 1 - len(shown))]
-                for title, shown in _as_long(table, metric)
-            ]
-    signature = table.at_equal_length.signature if table.at_equal_length else table.signature
-    return [Sheet("systems", columns, rows), "", *_remarks(table), signature]
-
-
-def _of_length(table: SystemTable, metric: Metric) -> list[str]:
-    """Random sentences of any length, and the metric's correlation; empty without controls."""
-    length = table.at_equal_length
-    if length is None:
-        return []
-    if metric.id not in length.any_length:
-        return ["", ""]
-    return [
-        _value(length.any_length[metric.id], metric),
-        "" if metric.id == _LENGTH else number(length.with_length[metric.id].value, "+.2f"),
-    ]
-
-
-def _as_long(table: SystemTable, metric: Metric) -> list[tuple[str, list[str]]]:
-    """The rows below a metric: random sentences of equal length, and whether the system differs."""
-    length = table.at_equal_length
-    if length is None or metric.id not in length.any_length:
-        return []
-    cells = [length.cells[metric.id, system] for system in table.systems]
-    arrows = [
-        ("↓", "", "↑")[length.differs(metric.id, system, table.level, table.correction) + 1]
-        for system in table.systems
-    ]
-    values = [_value(cell.control, metric) for cell in cells]
-    if metric.id == _LENGTH:
-        return [("random, as long", values)]
-    ps = [
-        cell.test.p_holm if table.correction == "holm" else cell.test.p_bonferroni for cell in cells
-    ]
-    return [
-        ("random, as long", values),
-        (
-            "p of the difference",
-            [f"{number(p, '.2g')}{arrow}" for p, arrow in zip(ps, arrows, strict=True)],
-        ),
-    ]
+            rows.append([f"{metric.number:2}. {metric.title}", *cells])
+    return [Sheet("systems", columns, rows), "", *_remarks(table), table.signature]
 
 
 def _remarks(table: SystemTable) -> Iterator[str]:
@@ -184,32 +136,7 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     else:
         each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
         yield f"{table.n_passages:,} passages; continued: {each}"
-    if table.at_equal_length is not None:
-        yield from _length_remarks(table, table.at_equal_length)
     yield from _missing_lines(table)
-
-
-def _length_remarks(table: SystemTable, length: EqualLength) -> Iterator[str]:
-    """The meaning of the rows and columns about length."""
-    apart = (
-        "" if length.words_apart is None else f", on average {length.words_apart:.2g} words apart"
-    )
-    yield (
-        f"random, as long: up to {length.n_draws:,} random sentences from the same book for each "
-        f"continuation, closest to it in words{apart}, each in place of the continuation; p of the "
-        f"paired difference after {table.correction.title()} over the systems, with ↑ if the "
-        f"system is above them at {table.level:g}, ↓ if it is below"
-    )
-    yield (
-        f"{_ANY_LENGTH}: a random sentence of the book, of any length, for each passage; "
-        f"{_WITH_LENGTH}: Spearman's correlation of the metric with the number of words in these "
-        "sentences"
-    )
-    if length.n_short:
-        yield (
-            f"{length.n_short:,} continuations had fewer than {length.n_draws:,} other sentences "
-            f"to draw from"
-        )
 
 
 def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Block]:
@@ -290,32 +217,7 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
                 "missing": sum(cell.missing.values()),
                 "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
                 "signature": table.signature,
-                **_as_long_record(table, metric.id, system),
             }
-
-
-def _as_long_record(table: SystemTable, metric: str, system: str) -> dict[str, Any]:
-    """The control of a value, and its test; empty cells if there is none."""
-    length = table.at_equal_length
-    if length is None:
-        return {}
-    cell = length.cells.get((metric, system))
-    test = cell and cell.test
-    anything, goes = length.any_length.get(metric), length.with_length.get(metric)
-    return {
-        "as_long": cell and cell.control.value,
-        "as_long_difference": test and test.difference.value,
-        "as_long_difference_low": test and test.difference.low,
-        "as_long_difference_high": test and test.difference.high,
-        "as_long_p": test and test.p,
-        "as_long_p_bonferroni": test and test.p_bonferroni,
-        "as_long_p_holm": test and test.p_holm,
-        "any_length": anything and anything.value,
-        "with_length": goes and goes.value,
-        "with_length_low": goes and goes.low,
-        "with_length_high": goes and goes.high,
-        "as_long_signature": length.signature,
-    }
 
 
 def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
@@ -351,7 +253,6 @@ def page_values(table: SystemTable, examples: Sequence[Example] = ()) -> dict[st
         "remarks": [*_remarks(table), *interval_notes(_estimates(table), table.unit)],
         "signature": table.signature,
         "n_passages": table.n_passages,
-        "has_lengths": table.at_equal_length is not None,
         "examples": [_page_example(table, example) for example in examples],
     }
 
@@ -400,8 +301,6 @@ def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
             }
             for cell, system in zip(cells, table.systems, strict=True)
         ],
-        "of_length": _of_length(table, metric),
-        "as_long": _as_long(table, metric),
         "pairs": [_page_pair(test, metric) for test in table.tests if test.metric == metric.id],
     }
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
 from fabula.measures.linguistic.example_table import Example, sample_examples
 from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.measures.linguistic.system_scores import (
@@ -155,7 +154,6 @@ def replicate_table(
     stride: int = 5,
     n_epochs: int = 3,
     recurrent: bool = True,
-    n_draws: int = 20,
     n_examples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
@@ -163,8 +161,7 @@ def replicate_table(
 ) -> Replica:
     """Cut, train, generate, score and compare; every step resumes where it was interrupted.
 
-    Each continuation is compared with `n_draws` random sentences of its book of equal length, or
-    none if that is 0. `report` gets a stage, how much of it is done, and the total.
+    `report` gets a stage, how much of it is done, and the total.
     """
     stories = list(_cut(books, stride))
     report("reading the training texts", 0, 1)
@@ -192,18 +189,6 @@ def replicate_table(
         n_jobs=n_jobs,
         advance=_counted(report, "measuring", len(continuations)),
     )
-    drawn = []
-    if n_draws:
-        drawn = control_rows(
-            stories,
-            rows,
-            ToolChoice(),
-            out / "scores.as-long.jsonl",
-            n_draws=n_draws,
-            seed=seed,
-            n_jobs=n_jobs,
-            advance=_counted(report, "measuring sentences as long", len(stories)),
-        )
     report("comparing", 0, 1)
     compare = partial(
         compare_systems,
@@ -214,8 +199,6 @@ def replicate_table(
         seed=seed,
     )
     table = compare()
-    if drawn:
-        table = compare_at_equal_length(table, rows, drawn, n_draws=n_draws, seed=seed)
     examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
     papers_way = compare(design="two-sample")
     return Replica(table, papers_way, corpus, len(stories), recurrent, examples)

@@ -116,14 +116,12 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
     """Compare SYSTEMS that continue the same stories on fifteen metrics, with tests.
 
     A row of SYSTEMS contains the `id` of a passage, the `system` and its `text`; null means that
-    the system returned none. Each continuation is also compared with random sentences of equal
-    length from the same book. Source: Roemmele, Gordon and Swanson 2017.
+    the system returned none. Source: Roemmele, Gordon and Swanson 2017.
     """
-    from fabula.jobs.continuation import compare_continuations, controls_path
+    from fabula.jobs.continuation import compare_continuations
     from fabula.presentation.continuation_tables import example_blocks, system_tables
 
-    rows = [settings.out, controls_path(settings.out) if settings.n_draws else None]
-    check_outputs([*rows, settings.html], [*systems, settings.contexts], settings.files)
+    check_outputs([settings.out, settings.html], [*systems, settings.contexts], settings.files)
     with progress_bar("measuring", None) as bar:
         compared = compare_continuations(systems, settings, progress=bar)
     written = compared.write(settings)
@@ -133,4 +131,4 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
     if settings.n_examples:
         print_tables(example_blocks(compared.table, compared.examples))
     print_tables(system_tables(compared.table))
-    print_written([*rows, *written])
+    print_written([settings.out, *written])

@@ -37,7 +37,6 @@ __all__ = [
     "Scored",
     "alone",
     "alone_checked",
-    "in_story",
     "measurements",
     "read_texts",
     "score_continuations",
@@ -119,7 +118,7 @@ def _score(
         return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
     if (foreign := not_english(text)) is not None:
         return _nothing(foreign)
-    outcome = {**alone(tools, parsed), **in_story(context, reading, in_context)}
+    outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
     return Scored(
         values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
         missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
@@ -163,7 +162,7 @@ def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> 
     }
 
 
-def in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
+def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why one is missing."""
     if context.foreign is not None:
         reason = f"the context is {context.foreign}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fabula.errors import InputError
 from fabula.measures.linguistic.continuation_metrics import (
@@ -26,20 +26,17 @@ from fabula.store import read_rows
 from fabula.workers import InOrder, in_order
 
 __all__ = [
-    "BLOCK",
     "GOLD",
     "Continuation",
     "Story",
     "gold_continuations",
     "read_contexts",
     "read_continuations",
-    "rounded",
-    "rows_of_blocks",
     "score_rows",
 ]
 
 GOLD = "gold"
-BLOCK = 64
+_BLOCK = 64
 """Passages that are measured in one batch."""
 _SCORES = RowKind("the score", ("id", "system"), ("values", "digest", "signature"), in_order=True)
 
@@ -65,7 +62,6 @@ class Continuation:
     text: str | None
 
 
-B = TypeVar("B")
 _Block = list[tuple[Story, list[Continuation]]]
 
 
@@ -179,47 +175,19 @@ def score_rows(
         for story in stories
         if story.id in by_story
     ]
+    blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     run = spread or partial(in_order, n_jobs=n_jobs)
-    return rows_of_blocks(
-        _SCORES,
-        [pairs[k : k + BLOCK] for k in range(0, len(pairs), BLOCK)],
-        lambda blocks: run(partial(_score_block, choice), blocks),
-        lambda block, signature: [
-            _expected(story, text, signature) for story, texts in block for text in texts
-        ],
-        lambda: str(open_tools(choice).signature),
-        out,
-        restart=restart,
-        advance=advance,
-    )
-
-
-def rows_of_blocks(
-    kind: RowKind,
-    blocks: Sequence[B],
-    measure: Callable[[Iterable[B]], Iterable[list[Row]]],
-    expected: Callable[[B, str], list[Row]],
-    signature: Callable[[], str],
-    out: Path | None = None,
-    *,
-    restart: bool = False,
-    advance: Callable[[int], None] = lambda _: None,
-) -> list[Row]:
-    """The rows of `measure` for each block, in order; appended to `out` as they are computed.
-
-    Existing rows of an interrupted run are kept if they match what is `expected` of their block
-    under this signature; raises `InputError` if they do not.
-    """
+    measure = partial(run, partial(_score_block, choice))
     if out is None:
         found: list[Row] = []
         for rows in measure(blocks):
             found += rows
             advance(len(rows))
         return found
-    with kept_rows(out, kind, restart=restart) as kept:
+    with kept_rows(out, _SCORES, restart=restart) as kept:
         # Open nothing if there is nothing to compare with.
-        known = signature() if len(kept) else ""
-        wanted = [expected(block, known) for block in blocks]
+        known = str(open_tools(choice).signature) if len(kept) else ""
+        wanted = [[_expected(s, text, known) for s, texts in b for text in texts] for b in blocks]
         found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
         kept.check_end()
         advance(len(found))
@@ -279,7 +247,7 @@ def _row(story: Story, continuation: Continuation, scored: Scored, signature: st
     made_of = _expected(story, continuation, signature)
     return {
         **{name: made_of[name] for name in ("id", "system", "chapter")},
-        "values": {key: rounded(value) for key, value in scored.values.items()},
+        "values": {key: _rounded(value) for key, value in scored.values.items()},
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),
         "sentence_ends": list(scored.sentence_ends),
@@ -289,6 +257,6 @@ def _row(story: Story, continuation: Continuation, scored: Scored, signature: st
     }
 
 
-def rounded(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     """Round to six digits: further digits depend on the processor."""
     return None if value is None else round(value, 6)

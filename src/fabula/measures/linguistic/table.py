@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,11 @@ from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.permutation import N_PERMUTATIONS, Design, PairTest, compare_pairs
 from fabula.types import Estimate, Signature
 
-if TYPE_CHECKING:
-    from fabula.measures.linguistic.equal_length import EqualLength
-
 __all__ = [
     "ADDITIONS",
     "UNKNOWN_WORD",
     "Cell",
     "SystemTable",
-    "clusters_of",
     "compare_systems",
     "read_vocabulary",
 ]
@@ -86,8 +82,6 @@ class SystemTable:
     """Systems that serve as baselines: their pairs are corrected separately."""
     n_permutations: int
     signature: str
-    at_equal_length: EqualLength | None = None
-    """The systems compared with random sentences of equal length, if these were drawn."""
 
     @property
     def least_p(self) -> float:
@@ -127,12 +121,10 @@ class SystemTable:
                             **_plain(cell.estimate),
                             "n": cell.estimate.n,
                             "missing": dict(cell.missing),
-                            **self._at_length(metric.id, system),
                         }
                         for system in self.systems
                         for cell in (self.cells[metric.id, system],)
                     },
-                    **self._of_length(metric.id),
                     "pairs": [
                         {"a": test.a, "b": test.b, **_plain_test(test)}
                         for test in self.tests
@@ -141,24 +133,6 @@ class SystemTable:
                 }
                 for metric in self.metrics
             ],
-            **({} if self.at_equal_length is None else self.at_equal_length.to_json()),
-        }
-
-    def _at_length(self, metric: str, system: str) -> dict[str, Any]:
-        """The control of a system in a metric, and its test, as plain values."""
-        found = self.at_equal_length and self.at_equal_length.cells.get((metric, system))
-        if not found:
-            return {}
-        return {"as_long": {**_plain(found.control), **_plain_test(found.test)}}
-
-    def _of_length(self, metric: str) -> dict[str, Any]:
-        """The metric's values for random sentences of any length, as plain values."""
-        length = self.at_equal_length
-        if length is None or metric not in length.any_length:
-            return {}
-        return {
-            "any_length": _plain(length.any_length[metric]),
-            "with_length": _plain(length.with_length[metric]),
         }
 
 
@@ -204,7 +178,7 @@ def compare_systems(
         if not metric.is_of_all
     }
     ratios = _ratios(aligned, vocabulary)
-    clusters, n_clusters, unit = clusters_of(passages)
+    clusters, n_clusters, unit = _clusters_of(passages)
     full = Signature(
         signature.name,
         (
@@ -268,7 +242,7 @@ def _controls_part(systems: Sequence[str], controls: Collection[str]) -> str:
     return "+".join(names) or "none"
 
 
-def clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
+def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
     """The number of each passage's chapter, the number of chapters, and the kind of unit.
 
     A passage whose chapter is unknown is a unit by itself.

@@ -17,15 +17,15 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from fabula.errors import LookupFailed
-from fabula.measures.linguistic.system_scores import Story
+from fabula.measures.linguistic.system_scores import Story, read_contexts
 from fabula.resume import KeptRows, Row, RowKind
-from fabula.tasks.continuation.baselines import RandomSentence, Unigram
+from fabula.tasks.continuation.baselines import AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.workers import in_order
 
 __all__ = ["CONTINUATIONS", "Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
 
-Kind = Literal["random", "unigram", "case", "recurrent"]
+Kind = Literal["random", "unigram", "case", "recurrent", "as-long"]
 
 CONTINUATIONS = RowKind(
     "the continuation", ("id", "system"), ("missing_reason", "text", "context_digest")
@@ -41,23 +41,29 @@ class Generator(Protocol):
     signature: str
     """Everything that determines its sentences, except the seed."""
 
-    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """The sentence after the context. Raises `LookupFailed` if it has none."""
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
+        """The sentence after the passage's context. Raises `LookupFailed` if it has none.
+
+        Only a control looks at the passage's `gold`, which no system can know.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorChoice:
-    """A generator trained into a folder."""
+    """A generator, and what it is made from."""
 
     kind: Kind
-    folder: Path
+    source: Path
+    """The folder that it was trained into; for the control `as-long`, the file of passages."""
     temperature: float = 0.7
     """Of the recurrent network; lower favours its most probable words."""
 
     def open(self) -> Generator:
         """Raises `InputError` or `CorpusError` if it is not trained there."""
-        corpus = Corpus.open(self.folder)
+        if self.kind == "as-long":
+            return AsLong(read_contexts(self.source))
+        corpus = Corpus.open(self.source)
         if self.kind == "random":
             return RandomSentence(corpus)
         if self.kind == "unigram":
@@ -131,7 +137,7 @@ def _row(generator: Generator, story: Story, seed: int) -> dict[str, Any]:
     text: str | None = None
     reason: str | None = None
     try:
-        text = generator.continue_(story.context, rng)
+        text = generator.continue_(story, rng)
     except LookupFailed:
         reason = "no_similar_sentence"
     made_of = _made_of(generator, story, seed)

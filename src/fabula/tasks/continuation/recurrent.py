@@ -8,7 +8,6 @@ end of sentence. Needs torch (extra `[neural]`).
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from fabula.errors import CorpusError, ModelError
 from fabula.formats import NETWORK
+from fabula.measures.linguistic.system_scores import Story
 from fabula.store import checksum
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
@@ -111,11 +111,11 @@ class Recurrent:
         signature = f"{saved['signature']}|weights:@{digest}"
         return cls(network, corpus.vocabulary, signature, temperature)
 
-    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """A sentence sampled word by word."""
         torch = load_torch()
         numbers = [len(self._vocabulary)]
-        for sentence in context:
+        for sentence in passage.context:
             numbers += self._vocabulary.encode(sentence).tolist()
         written: list[int] = []
         n_threads = torch.get_num_threads()

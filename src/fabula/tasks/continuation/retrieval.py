@@ -8,7 +8,7 @@ the beginning of a posting list for each of its words.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError, LookupFailed
 from fabula.formats import CASES
 from fabula.kernels.nearest import STEPS, nearest, signatures
+from fabula.measures.linguistic.system_scores import Story
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard
 
@@ -147,12 +148,12 @@ class CaseBased:
         self._index = CaseIndex(corpus)
         self.signature = f"case-based|corpus:{corpus.label}|min:{corpus.min_count}"
 
-    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """The sentence after the one nearest to the last of the context.
 
         Raises `LookupFailed` if no sentence of the corpus shares a word with it.
         """
-        tokens = self._corpus.vocabulary.encode(context[-1] if context else "")
+        tokens = self._corpus.vocabulary.encode(passage.context[-1] if passage.context else "")
         found = self._index.nearest(tokens)
         if found is None:
             raise LookupFailed("no sentence of the corpus shares a word with the last sentence")

@@ -42,7 +42,7 @@ def main() -> None:
         stories = write_stories(folder / "stories.jsonl", given.texts)
         report("building", lambda how, out: [
             "reference", "build", books, "--out", out, "--shard-tokens", "2500000",
-            "--no-passages", *how,
+            *how,
         ], folder, "ref")  # fmt: skip
         reference = str(folder / "ref-0")
         report("scoring", lambda how, out: [

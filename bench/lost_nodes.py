@@ -53,7 +53,7 @@ def main() -> None:
         library = folder / "books.jsonl"
         library.write_bytes(b"".join(line({"id": f"b{k}", "text": t}) for k, t in enumerate(books)))
         fabula("reference", "build", str(library), "--out", f"{folder}/r", "--shard-tokens",
-               "40000", "--no-passages", "--jobs", "1")  # fmt: skip
+               "40000", "--jobs", "1")  # fmt: skip
         once = folder / "once.jsonl"
         once.write_bytes(b"".join(line(row) for row in rows))
         fabula(*job(folder / "here.jsonl", str(once), folder), "--jobs", "1")

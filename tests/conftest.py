@@ -7,7 +7,6 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,24 +147,17 @@ def small_model() -> Path:
 
 @pytest.fixture(scope="session")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket | None]:
-    """A bucket of an object store that the nodes know of; None where its server is missing."""
+    """A bucket of an object store; None where its server is missing."""
     if RCLONE is None or importlib.util.find_spec("s3fs") is None:
         yield None
         return
     folder = tmp_path_factory.mktemp("store")
     with s3_server(folder) as environment:
-        yield Bucket(folder / BUCKET, environment, folder / "cache")
+        yield Bucket(folder / BUCKET, environment)
 
 
 @pytest.fixture(scope="session")
-def nodes(bucket: Bucket | None) -> Iterator[Any]:
+def nodes() -> Iterator[Any]:
     """A Ray cluster of three nodes with a processor each. Who removes a node has added it."""
-    with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as there:
-            if bucket is not None:
-                # They keep their copies elsewhere than the machine that gives the command.
-                for name, value in bucket.environment.items():
-                    there.setenv(name, value)
-                there.setenv("FABULA_CACHE", str(bucket.cache))
-            made = stack.enter_context(ray_nodes(1, n_others=2))
+    with ray_nodes(1, n_others=2) as made:
         yield made

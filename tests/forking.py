@@ -229,22 +229,22 @@ def use_kernels() -> None:
     threads.
     """
     import fabula
-    from fabula.measures.near_opening import open_walk
-    from fabula.measures.near_walk import WalkSettings
+    from fabula.jobs.originality import NearOptions
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.reference import Reference
     from fabula.types import Document
 
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]
-        reference = fabula.build(texts, Path(folder, "r"), passages=True, n_jobs=1)
+        reference = fabula.build(texts, Path(folder, "r"), n_jobs=1)
         for match in "verbatim", "near":
             fabula.originality(texts, reference, match=match, n_jobs=1)
         vectors = Path(folder, "vectors.txt")
         vectors.write_text("lamp 1 0\nships 0 1\n")
         with contextlib.closing(Reference.open(Path(folder, "r"))) as opened:
-            walk = open_walk(opened, WalkSettings(meaning=0), vectors=str(vectors))
-            list(OriginalityMeasure(opened, near=walk).measure([Document("a", texts[0])]))
+            for preset in None, "paper":
+                near = NearOptions(preset=preset, vectors=str(vectors)).open(opened)
+                list(OriginalityMeasure(opened, near=near).measure([Document("a", texts[0])]))
 
 
 def _is_there(process: int) -> bool:

@@ -21,11 +21,10 @@ BUCKET = "corpora"
 
 @dataclass(frozen=True)
 class Bucket:
-    """The folder behind a bucket, what leads there, and where nodes keep copies of it."""
+    """The folder behind a bucket, and what leads there."""
 
     folder: Path
     environment: dict[str, str]
-    cache: Path
 
 
 @contextmanager

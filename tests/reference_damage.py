@@ -21,10 +21,11 @@ FLIPS = 0xFE, 0x01, 0xFF, 0x80, 0x10
 
 def answers(folder: Path) -> Any:
     """All kinds of questions that a reference answers."""
-    from fabula.measures.near import NearSettings
-    from fabula.measures.near_opening import open_near
+    from fabula.measures.near import NearSearch, NearSettings
+    from fabula.measures.near_paper import PaperSearch, PaperSettings
+    from fabula.models.vectors import open_vectors
     from fabula.reference import Reference
-    from fabula.reference.passages import PassageSettings
+    from fabula.text.stopwords import load_stop_words
 
     reference = Reference.open(folder / "r")
     held = reference.document(3).text.split()
@@ -42,17 +43,20 @@ def answers(folder: Path) -> Any:
     ]
     ids = reference.numbers_of(["d4", "d31"])
     texts = [reference.document(k).text for k in (0, 17, 33)]
-    near = open_near(
-        reference, [str(folder / "r")],
-        # Without the encoder of sentences, which takes longer to load than all else and reads no
-        # file of a reference.
-        NearSettings(threshold=0.5, floor=1, window=8, meaning=0),
-        PassageSettings(8, 2), vectors=str(folder / "vectors.txt"),
-    )  # fmt: skip
-    exact = reference.longest_matches(words)
-    alike, counterparts = near.search(words, exact, 3, exclude=[5])
+    vectors, stop_words = open_vectors(str(folder / "vectors.txt")), load_stop_words()
+    exact, alike = reference.longest_matches(words), []
+    # Without the encoder of sentences, which takes longer to load than all else and reads no file
+    # of a reference.
+    for near in (
+        NearSearch(reference, vectors, stop_words,
+                   NearSettings(threshold=0.5, floor=2, bits=1, meaning=0)),
+        PaperSearch(reference, vectors, stop_words,
+                    PaperSettings(threshold=0.5, passage_words=8, overlap=2)),
+    ):  # fmt: skip
+        found, counterparts = near.search(words, exact, 3, exclude=[5])
+        alike.append((found.tolist(), counterparts))
     about = reference.fingerprint, reference.n_words, reference.n_documents, reference.written_by
-    return repr((lengths, sources, ids, texts, alike.tolist(), counterparts, about))
+    return repr((lengths, sources, ids, texts, alike, about))
 
 
 def damages(file: Path, n_places: int, first: int) -> Iterator[tuple[int, bytes]]:
@@ -62,7 +66,7 @@ def damages(file: Path, n_places: int, first: int) -> Iterator[tuple[int, bytes]
         changed = bytearray(whole)
         changed[place] ^= FLIPS[k % len(FLIPS)]
         yield place, bytes(changed)
-    if file.name.endswith(("tokens.npy", "indices.npy", "suffixes.npy")):
+    if file.name.endswith(("tokens.npy", "suffixes.npy")):
         # Two bytes at once: large numbers.
         for place in range(128 + 2 * (first % 7), len(whole) - 1, max(2, 2 * (step // 2))):
             changed = bytearray(whole)
@@ -75,9 +79,9 @@ def main() -> None:
 
     folder, n_places, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if "unseen" in sys.argv:
-        from fabula.reference import layout, passage_shards
+        from fabula.reference import layout
 
-        layout.check_files = passage_shards.check_files = lambda *_: None  # type: ignore[assignment]
+        layout.check_files = lambda *_: None
         layout.check_seal = lambda *_: None  # type: ignore[assignment]
     right = answers(folder)
     for file in sorted(file for file in (folder / "r").rglob("*") if file.is_file()):

@@ -18,10 +18,10 @@ import uvicorn
 import fabula
 from fabula.reference import Reference
 from fabula.reference.serving.app import create_app
+from fabula.reference.serving.client import open_served
 from fabula.reference.serving.gate import Tokens
-from fabula.reference.serving.handshake import open_served
 from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.snapshots import States
+from fabula.reference.serving.served import Served
 from tests.forking import fabula_command
 
 TOKEN = "a-token-of-the-tests"
@@ -32,7 +32,7 @@ class Serving:
     """A service, where it listens, and what it serves."""
 
     url: str
-    states: States
+    served: Served
 
     def open(self, **options: object) -> Reference:
         """The reference as a client sees it, with short waits."""
@@ -48,9 +48,9 @@ def serving_reference(
     check_every_s: float = 60,
 ) -> Iterator[Serving]:
     """In this process, on a thread of its own. It looks for changes when it is told to."""
-    states = States(paths)
+    served = Served(paths)
     app = create_app(
-        states, tokens=Tokens(tokens), limits=limits or Limits(), check_every_s=check_every_s
+        served, tokens=Tokens(tokens), limits=limits or Limits(), check_every_s=check_every_s
     )
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -61,7 +61,7 @@ def serving_reference(
     try:
         while not server.started:
             time.sleep(0.005)
-        yield Serving(url, states)
+        yield Serving(url, served)
     finally:
         server.should_exit = True
         thread.join()

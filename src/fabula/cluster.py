@@ -6,7 +6,6 @@ only the tasks it was running, and the results are the same.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
@@ -102,18 +101,58 @@ class Cluster:
             ),
         )
 
-    def n_gpus(self, node: str) -> int:
-        """The number of GPUs of a node."""
-        return sum(
-            int(row["Resources"].get("GPU", 0))
-            for row in self._ray.nodes()
-            if row["Alive"] and node == row["NodeID"]
-        )
+    def in_order(
+        self, function: Callable[[T], R], items: Iterable[T], *, n_cpus: int = 1
+    ) -> Iterator[R]:
+        """Apply `function` to each item, in order, on `n_cpus` processors each.
+
+        Items are read only as results are taken. If reading them fails, what was read before is
+        done first. What is lost with a node is done again; raises `WorkersEnded` where that fails
+        repeatedly.
+        """
+        call = self._ray.remote(_apply).options(max_retries=_MAX_RETRIES, num_cpus=n_cpus).remote
+        shared = self._ray.put(function)
+        stream, pending, failure = iter(items), deque[Any](), None
+        while failure is None:
+            try:
+                item = next(stream)
+            except StopIteration:
+                break
+            except FabulaError as error:
+                failure = error
+                break
+            pending.append(call(shared, item))
+            if len(pending) > 2 * self.n_cpus():
+                yield self._get(pending.popleft())
+        while pending:
+            yield self._get(pending.popleft())
+        if failure is not None:
+            raise failure
+
+    def _get(self, awaited: Any) -> Any:
+        """The result of a task. Raises what it raised, or `WorkersEnded` if it was lost."""
+        lost = self._ray.exceptions.RayError
+        try:
+            return self._ray.get(awaited)
+        except lost as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, FabulaError):
+                raise cause from None
+            if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, lost):
+                raise
+            raise WorkersEnded(
+                f"work on the cluster was lost ({_first_line(error)}); check that its nodes have "
+                "memory and disk space left, and run the same command again"
+            ) from error
 
     def _check_versions(self) -> None:
         """Refuse nodes whose results might differ. Raises `InputError`."""
-        ask = self._ray.remote(num_cpus=0)(_version)
-        asked = {node: self._on(ask, node).remote() for node in self.nodes()}
+        import ray.util.scheduling_strategies as strategies
+
+        ask, asked = self._ray.remote(num_cpus=0)(_version), {}
+        for node in self.nodes():
+            there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+            asked[node] = ask.options(scheduling_strategy=there).remote()
         for node, awaited in asked.items():
             try:
                 version = self._ray.get(awaited)
@@ -127,75 +166,6 @@ class Cluster:
                     f"the cluster's node {node[:8]} has Fabula {version}, but this machine has "
                     f"{__version__}; install the same version on all nodes"
                 )
-
-    def _on(self, remote: Any, node: str, **options: Any) -> Any:
-        """A remote function or class pinned to that node."""
-        import ray.util.scheduling_strategies as strategies
-
-        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-        return remote.options(scheduling_strategy=there, **options)
-
-    def task(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-        """Wrap a function to run anywhere in the cluster; it returns a reference for `get`."""
-        remote = self._ray.remote(max_retries=_MAX_RETRIES, **options)(function)
-        call: Callable[..., Any] = remote.remote
-        return call
-
-    def actor(self, kind: type, node: str, **options: Any) -> Callable[..., Any]:
-        """Wrap a class so that its objects live on that node; calling it returns a handle.
-
-        The actor ends with its node; calls to it then fail.
-        """
-        create: Callable[..., Any] = self._on(self._ray.remote(kind), node, **options).remote
-        return create
-
-    def end(self, actors: Iterable[Any]) -> None:
-        """Kill actors, whether or not their nodes are still there."""
-        for actor in actors:
-            with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
-                self._ray.kill(actor)
-
-    def get(self, awaited: Any) -> Any:
-        """The result of a task. Raises what it raised, or `WorkersEnded` if it was lost."""
-        with self._told():
-            return self._ray.get(awaited)
-
-    async def answer(self, awaited: Any) -> Any:
-        """Like `get`, without blocking the event loop."""
-        with self._told():
-            return await awaited
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        lost = self._ray.exceptions.RayError
-        try:
-            yield
-        except lost as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, FabulaError):
-                raise cause from None
-            if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, lost):
-                raise
-            raise WorkersEnded(
-                f"work on the cluster was lost ({_first_line(error)}); check that its nodes have "
-                "memory and disk space left, and run the same command again"
-            ) from error
-
-    def put(self, value: Any) -> Any:
-        """Store a value so that each node fetches it only once."""
-        return self._ray.put(value)
-
-    def in_order(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Apply `function` to each item, in order; items are read only as results are taken."""
-        call = self.task(_apply)
-        shared = self.put(function)
-        pending: deque[Any] = deque()
-        for item in items:
-            pending.append(call(shared, item))
-            if len(pending) > 2 * self.n_cpus():
-                yield self.get(pending.popleft())
-        while pending:
-            yield self.get(pending.popleft())
 
 
 def _check_answers(address: str | None) -> None:

@@ -1,14 +1,11 @@
-"""The format of every file that Fabula writes and reads: its version, and how others are handled.
+"""The format of every file that Fabula writes and reads, and its version.
 
 A file, or each of its rows, gives the version of its format in a field; without one, the version
-is 1, as each format began. Files written by a newer Fabula are refused, since their fields may
-mean other things; older ones are read, or refused with the command that recreates them.
+is 1. This version of Fabula reads the formats that it writes; others are refused in a sentence with
+the command that makes the file again. A format's version increases when the meaning of a field
+changes, or when a reader of the previous version would misread it.
 
-A format's version increases when the meaning of a field changes, or when a reader of the previous
-version would misread it. Its files in `tests/golden/formats/` are never removed.
-
-A study's database has its own versions (`studies/migrations/`). Rubrics and study files are
-written by people; unknown fields in them are errors.
+Rubrics and study files are written by people; unknown fields in them are errors.
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ __all__ = [
     "DIVERSITY",
     "FORMATS",
     "NETWORK",
-    "PASSAGES",
     "PHRASES",
     "PROVENANCE",
     "REFERENCE",
@@ -41,14 +37,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file, the version that is written, and the oldest version that is read."""
+    """A kind of file, and the version of its format."""
 
     kind: str
     """For messages, as it follows "holds": `a reference corpus`."""
     version: int
     remedy: str
-    """How to recreate an older one, or what to do instead."""
-    oldest: int = 1
+    """How to recreate one of another version, or what to do instead."""
     field: str = "format"
     error: type[FabulaError] = InputError
 
@@ -57,30 +52,23 @@ class Format:
         """The version field to write into a file."""
         return {self.field: self.version}
 
-    def check(self, said: Mapping[str, Any], where: object, *, replaces: bool = False) -> int:
-        """Return the version given by a file's header or row. Raises `error` if it is not readable.
+    def check(self, said: Mapping[str, Any], where: object) -> None:
+        """Raise `error` if a file's header or row gives another version than this one reads.
 
-        A row's signature also says which Fabula wrote it. replaces: accept an older file, since
-        a new one is about to replace it.
+        A row's signature also says which Fabula wrote it.
         """
         found, writer = said.get(self.field, 1), newer_version(said.get("signature"))
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
             raise self.error(
                 f"{where}: damaged (its `{self.field}` is {found!r}, not a version); {self.remedy}"
             )
-        if found > self.version or writer is not None:
-            raise self.error(
-                f"{where}: written by {f'version {writer}' if writer else 'a newer version'} of "
-                f"Fabula ({self.kind} of format {found}), and this is {__version__}, which reads "
-                f"format {self.version}; use that version, or {self.remedy}"
-            )
-        if found < self.oldest and not replaces:
-            raise self.error(
-                f"{where}: written by an earlier version of Fabula ({self.kind} of format "
-                f"{found}), and this is {__version__}, which reads format {self.oldest}; "
-                f"{self.remedy}"
-            )
-        return found
+        if found == self.version and writer is None:
+            return
+        by = f"version {writer}" if writer else "another version"
+        raise self.error(
+            f"{where}: written by {by} of Fabula ({self.kind} of format {found}), and this is "
+            f"{__version__}, which reads format {self.version}; use that version, or {self.remedy}"
+        )
 
 
 _TRAIN = "train again with `fabula continuation train`"
@@ -90,20 +78,13 @@ ROWS = Format("rows", 1, "name another file", field="fabula_format")
 RUN = Format("a judge's run", 1, "choose another `out`")
 """Its `run.json`; answers and measurements are rows."""
 REFERENCE = Format(
-    "a reference corpus", 2, "build it again with `fabula reference build`", 2, error=CorpusError
+    "a reference corpus", 2, "build it again with `fabula reference build`", error=CorpusError
 )
-PASSAGES = Format(
-    "passages of a corpus",
-    1,
-    "delete that folder and run `fabula reference passages`",
-    error=CorpusError,
-)
-DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`", 2)
+DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`")
 DIVERSITY = Format(
     "a result of diversity",
     2,
     "measure it again with `fabula diversity --json`",
-    2,
     field="fabula_diversity",
 )
 PHRASES = Format(
@@ -112,7 +93,7 @@ PHRASES = Format(
     "write it again with `fabula groups phrases --out`",
     field="fabula_phrases",
 )
-TRAINING = Format("a training corpus", 2, _TRAIN, 2)
+TRAINING = Format("a training corpus", 2, _TRAIN)
 CASES = Format("an index of cases", 1, _TRAIN, error=CorpusError)
 NETWORK = Format("a recurrent network", 1, _TRAIN, error=CorpusError)
 PROVENANCE = Format("a record of how a result was made", 1, "make the result again")
@@ -122,7 +103,6 @@ FORMATS = (
     ROWS,
     RUN,
     REFERENCE,
-    PASSAGES,
     DETECTORS,
     DIVERSITY,
     PHRASES,

@@ -28,26 +28,16 @@ from fabula import __version__
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PROVENANCE
 from fabula.store import checksum, dump_json, noting_writes, write_whole
-from fabula.stored_results import (
-    digest_stored,
-    is_address,
-    manifest_digest,
-    read_beside,
-    stored_files,
-    write_beside,
-)
 from fabula.types import Document
 
 __all__ = [
     "Before",
-    "Place",
     "Record",
     "Recording",
     "current_recording",
     "differences",
     "digest_of",
     "folder_of_record",
-    "is_there",
     "note_output",
     "note_texts",
     "read_record",
@@ -57,8 +47,6 @@ __all__ = [
 ]
 
 Record = dict[str, Any]
-Place = Path | str
-"""Where a result is: a file or folder on this machine, or an address in an object store."""
 _ENDING = ".provenance.json"
 _PACKAGES = (
     "numpy",
@@ -78,7 +66,7 @@ _PACKAGES = (
 """Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """A password in a URL."""
-IN_PLACE = ("reference add", "reference filter", "reference remove")
+IN_PLACE = ("reference add", "reference remove")
 """Commands that modify an existing result."""
 _LEFT_OUT = (".lock", "run.json")
 """Files of a result folder without numbers, which are ignored."""
@@ -93,9 +81,9 @@ class Before:
     """Oldest first; empty if the history was not recorded."""
 
     @classmethod
-    def of(cls, result: Place) -> Before | None:
+    def of(cls, result: Path) -> Before | None:
         """None if there is no result yet."""
-        if not is_there(result):
+        if not result.exists():
             return None
         digest = digest_of(result)
         if not _is_recorded(result, digest):
@@ -110,7 +98,7 @@ class Before:
 class Recording:
     """What is noted while a job runs."""
 
-    written: set[Place] = field(default_factory=set)
+    written: set[Path] = field(default_factory=set)
     models: dict[tuple[str, str, str], None] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     """Digests of inputs that are not files."""
@@ -126,9 +114,9 @@ class Recording:
         self,
         command: str,
         settings: Mapping[str, Any],
-        outputs: Mapping[str, Place],
+        outputs: Mapping[str, Path],
         inputs: Iterable[str],
-    ) -> list[Place]:
+    ) -> list[Path]:
         """Write a record beside each of the `outputs`, which are keyed by the setting naming them.
 
         Skips results not written during this recording, and those already recorded with the same
@@ -171,28 +159,20 @@ class Recording:
             _write_record(path, whole)
         return [record_path(path) for path in new]
 
-    def note_write(self, place: Place) -> None:
+    def note_write(self, place: Path) -> None:
         """Note a file or folder that was written."""
-        self.written.add(place if isinstance(place, str) else place.resolve())
+        self.written.add(place.resolve())
 
     def note_answer(self, name: str, served: str, runtime: str) -> None:
         """Note that a model answered: its name here, its own name for itself, and its runtime."""
         self.models[name, served, runtime] = None
 
-    def _has_written(self, path: Place) -> bool:
-        if isinstance(path, str):
-            return any(f"{one}/".startswith(f"{path}/") for one in self.written)
+    def _has_written(self, path: Path) -> bool:
         place = path.resolve()
-        here = (one for one in self.written if isinstance(one, Path))
-        return path.exists() and any(place in (one, *one.parents) for one in here)
+        return path.exists() and any(place in (one, *one.parents) for one in self.written)
 
     def _input(self, source: str) -> str | None:
-        """The digest of an input that has not changed since the job began.
-
-        None for texts in an object store: they would have to be fetched once more.
-        """
-        if is_address(source):
-            return manifest_digest(source, self.started_ns)
+        """The digest of an input that has not changed since the job began; None if unknown."""
         files = _files_of(source)
         try:
             if not files or max(file.stat().st_mtime_ns for file in files) > self.started_ns:
@@ -244,61 +224,32 @@ def note_texts(documents: Iterable[Document]) -> None:
     noted.inputs[f"texts in memory {number}"] = digest.hexdigest()
 
 
-def is_there(result: Place) -> bool:
-    """Whether there is a result at a place."""
-    return bool(stored_files(result)) if isinstance(result, str) else result.exists()
-
-
-def record_path(result: Place) -> Place:
-    """The path or address of a result's record."""
-    if isinstance(result, str):
-        return result + _ENDING
+def record_path(result: Path) -> Path:
+    """The path of a result's record."""
     return result.with_name(f"{result.resolve().name}{_ENDING}")
 
 
-def folder_of_record(record: Record, result: Place) -> Path:
-    """The folder in which a result was made.
-
-    A record in an object store may be read on another machine. If the folder does not exist there,
-    this is the current folder.
-    """
-    if not isinstance(result, str):
-        return result.parent / str(record["folder"])
-    folder = Path(str(record["folder"]))
-    return folder if folder.is_dir() else Path.cwd()
+def folder_of_record(record: Record, result: Path) -> Path:
+    """The folder in which a result was made."""
+    return result.parent / str(record["folder"])
 
 
-def _folder_from(result: Place) -> str:
+def _folder_from(result: Path) -> str:
     """The current folder, as seen from the folder of a result."""
-    if isinstance(result, str):
-        return str(Path.cwd())
     return os.path.relpath(Path.cwd(), result.resolve().parent)
 
 
-def _write_record(result: Place, record: Record) -> None:
+def _write_record(result: Path, record: Record) -> None:
     data = (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
-    path = record_path(result)
-    if isinstance(path, str):
-        write_beside(path.removesuffix(_ENDING), _ENDING, data)
-    else:
-        # A user who may not read the result may not read what it was made of.
-        write_whole(path, data, is_private=not Path(result).stat().st_mode & 0o077)
+    # A user who may not read the result may not read what it was made of.
+    write_whole(record_path(result), data, is_private=not result.stat().st_mode & 0o077)
 
 
-def _record_bytes(path: Place) -> bytes:
-    if isinstance(path, Path):
-        return path.read_bytes()
-    data = read_beside(path.removesuffix(_ENDING), _ENDING)
-    if data is None:
-        raise FileNotFoundError(path)
-    return data
-
-
-def read_record(result: Place) -> Record:
+def read_record(result: Path) -> Record:
     """The record of a result, given the result or the record itself. Raises `InputError`."""
     path = result if str(result).endswith(_ENDING) else record_path(result)
     try:
-        record = json.loads(_record_bytes(path))
+        record = json.loads(path.read_bytes())
         names = ("command", "folder"), ("settings", "inputs", "outputs", "versions", "machine")
         whole = isinstance(record["models"], list)
         for kind, some in zip((str, dict), names, strict=True):
@@ -317,7 +268,7 @@ def read_record(result: Place) -> Record:
     return record  # type: ignore[no-any-return]
 
 
-def steps_of(record: Record, result: Place) -> list[Record]:
+def steps_of(record: Record, result: Path) -> list[Record]:
     """The records to follow, oldest first, to recreate a result.
 
     Raises `InputError` if it was changed in place and its previous state is not recorded.
@@ -339,7 +290,7 @@ def steps_of(record: Record, result: Place) -> list[Record]:
     return [*older, record]
 
 
-def _is_recorded(path: Place, digest: str) -> bool:
+def _is_recorded(path: Path, digest: str) -> bool:
     """Whether a record exists for exactly these bytes."""
     try:
         held = read_record(path)["outputs"].values()
@@ -371,13 +322,11 @@ def differences(before: Record, after: Record) -> list[str]:
     return found
 
 
-def digest_of(path: Place) -> str:
+def digest_of(path: Path) -> str:
     """SHA-256 of a file, or of the names and digests of a folder's content.
 
-    A corpus, also one in an object store, is represented by its manifest.
+    A corpus is represented by its manifest.
     """
-    if isinstance(path, str):
-        return digest_stored(path)
     return checksum(path) if path.is_file() else _digest(_files_of(str(path)), path)
 
 

@@ -8,24 +8,63 @@ made again. New rows are appended as they arrive; at the end each key occurs onc
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self, TypeVar
 
 from fabula.errors import InputError
-from fabula.store import RowWriter
+from fabula.store import RowWriter, read_rows
 from fabula.types import Signature
 
-__all__ = ["KeptRows", "Row", "RowKind", "has_failed", "kept_rows"]
+__all__ = ["KeptRows", "Row", "RowKind", "Share", "has_failed", "kept_rows"]
 
 Row = dict[str, Any]
 _Key = tuple[Any, ...]
+T = TypeVar("T")
 
 _MADE_AGAIN = ("failed", "refused", "lookup_failed")
 _TEXTS = ("text_digest", "digest", "context_digest", "text", "story", "original")
 _START_OVER = "choose another `out`, or start over with `restart`"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One of `n` shares of a job's texts, or of a corpus's shards: each `n`-th of them.
+
+    Any scheduler can start the shares, on one machine or several. When all are done, the same job
+    without a share joins them.
+    """
+
+    number: int
+    """From 1."""
+    n: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The share written as `3/8`. Raises `InputError`."""
+        number, _, n = text.partition("/")
+        if number.isdecimal() and n.isdecimal() and 1 <= int(number) <= int(n):
+            return cls(int(number), int(n))
+        raise InputError(f"`share` {text}: must be I/N, with I from 1 to N, as in 3/8")
+
+    @property
+    def name(self) -> str:
+        return f"{self.number}-of-{self.n}"
+
+    def has(self, k: int) -> bool:
+        """Whether it has the k-th thing, counted from 0."""
+        return k % self.n == self.number - 1
+
+    def of(self, things: Iterable[T]) -> Iterator[T]:
+        return (thing for k, thing in enumerate(things) if self.has(k))
+
+    def beside(self, path: Path) -> Path:
+        """The file of this share's rows, for a job whose rows are in the file `path`."""
+        return path.with_name(f"{path.name}.{self.name}")
 
 
 def has_failed(row: Mapping[str, Any]) -> bool:
@@ -63,8 +102,14 @@ class KeptRows:
     """
 
     def __init__(
-        self, kind: RowKind, file: RowWriter | None = None, *, restart: bool = False
+        self,
+        kind: RowKind,
+        file: RowWriter | None = None,
+        *,
+        restart: bool = False,
+        shared: Iterable[Row] = (),
     ) -> None:
+        """`shared`: rows that shares of the job made, which become part of the file."""
         self.kind, self._file = kind, file
         self._kept: dict[_Key, Row] = {}
         self._new: dict[_Key, Row] = {}
@@ -86,6 +131,11 @@ class KeptRows:
             self._lines.setdefault(key, line)
         self.has_stale = len(self._kept) < len(rows)
         """Whether the file holds superseded rows."""
+        self._shared = {
+            key: row
+            for row in shared
+            if (key := self._key(row)) not in self._kept and not kind.is_made_again(row)
+        }
         self._ahead = iter(tuple(self._lines) if kind.in_order else ())
         self._has_begun = False
 
@@ -95,20 +145,22 @@ class KeptRows:
 
     def __len__(self) -> int:
         """The number of existing rows that are reused."""
-        return len(self._kept)
+        return len(self._kept) + len(self._shared)
 
     def __contains__(self, key: _Key) -> bool:
-        return key in self._kept
+        return key in self._kept or key in self._shared
 
     def kept(self) -> Iterator[Row]:
         """The existing rows that are reused."""
-        return iter(self._kept.values())
+        return chain(self._kept.values(), self._shared.values())
 
     def _key(self, row: Mapping[str, Any]) -> _Key:
         return tuple(row[name] for name in self.kind.key)
 
     def find(self, expected: Mapping[str, Any]) -> Row | None:
         """The row with this key, or None if there is none to reuse and it must be made.
+
+        In a stream, `keep` it in its turn.
 
         `expected` holds the key and everything the row must have been made from. Raises
         `InputError` if it was made from something else.
@@ -117,13 +169,22 @@ class KeptRows:
         due = next(self._ahead, key)
         if due != key:
             self._refuse(due, "of another text")
-        row = self._new.get(key, self._kept.get(key))
+        row = self._new.get(key, self._kept.get(key, self._shared.get(key)))
         if row is None:
             return None
         for name, value in expected.items():
             if row.get(name) != value:
                 self._refuse(key, _difference(name, row.get(name), value))
-        return None if self.kind.is_made_again(row) else row
+        if self.kind.is_made_again(row):
+            return None
+        if not self.kind.in_order:
+            self.keep(row)
+        return row
+
+    def keep(self, row: Row) -> None:
+        """Append a row that was found to the file, if a share made it."""
+        if self._shared.pop(self._key(row), None) is not None:
+            self.add(row)
 
     def check_only(self, keys: Collection[_Key]) -> None:
         """Raise `InputError` if an existing row does not belong to this run."""
@@ -141,9 +202,10 @@ class KeptRows:
             self._refuse(due, "of another text")
 
     def _refuse(self, key: _Key, difference: str) -> NoReturn:
+        line = self._lines.get(key)
+        where = f"a share of {self._name}" if line is None else f"{self._name}, line {line}"
         raise InputError(
-            f"{self._name}, line {self._lines.get(key, 0)}: contains {self.kind.what} "
-            f"{difference}: {_shown(key)}; {_START_OVER}"
+            f"{where}: contains {self.kind.what} {difference}: {_shown(key)}; {_START_OVER}"
         )
 
     def begin(self) -> None:
@@ -200,13 +262,27 @@ def _difference(name: str, was: object, expected: object) -> str:
 
 
 @contextmanager
-def kept_rows(path: Path | None, kind: RowKind, *, restart: bool = False) -> Iterator[KeptRows]:
+def kept_rows(
+    path: Path | None, kind: RowKind, *, restart: bool = False, share: Share | None = None
+) -> Iterator[KeptRows]:
     """Open the rows of a file as its only writer; without a path they are kept in memory.
 
-    Raises `InputError` if it holds something else, `BusyError` if another process is writing.
+    Those of a `share` are in a file of its own beside it; without one, those of all shares count as
+    made. Raises `InputError` if a file holds something else, `BusyError` if another process is
+    writing.
     """
     if path is None:
         yield KeptRows(kind)
         return
+    if share is not None:
+        with RowWriter(share.beside(path)) as file:
+            yield KeptRows(kind, file, restart=restart)
+        return
+    shared: list[Row] = []
+    for other in sorted(path.parent.glob(f"{glob.escape(path.name)}.*-of-*")):
+        rows = [] if restart else read_rows(other)
+        for line, row in enumerate(rows, 1):
+            kind.check(row, f"{other}, line {line}")
+            shared.append(row)
     with RowWriter(path) as file:
-        yield KeptRows(kind, file, restart=restart)
+        yield KeptRows(kind, file, restart=restart, shared=shared)

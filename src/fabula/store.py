@@ -34,7 +34,6 @@ __all__ = [
     "dump_json",
     "fresh_folder",
     "measurement_row",
-    "note_write",
     "noting_writes",
     "publish_folder",
     "read_measurements",
@@ -46,7 +45,7 @@ __all__ = [
 ]
 
 
-_note: ContextVar[Callable[[Path | str], object]] = ContextVar("note", default=lambda _path: None)
+_note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
 
 
 def dump_json(value: Any) -> str:
@@ -76,18 +75,13 @@ def checksum(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def noting_writes(note: Callable[[Path | str], object]) -> Iterator[None]:
-    """Call `note` for each file and folder written in this context; addresses are strings."""
+def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
+    """Call `note` for each file and folder written in this context."""
     token = _note.set(note)
     try:
         yield
     finally:
         _note.reset(token)
-
-
-def note_write(address: str) -> None:
-    """Note that something was written at an address in an object store."""
-    _note.get()(address)
 
 
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
@@ -145,12 +139,9 @@ def sync(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-def fresh_folder(path: Path, attempt: str = "") -> Path:
-    """Create an empty folder beside `path`, to be filled and passed to `publish_folder`.
-
-    `attempt` distinguishes it from the folder of another process that may still be writing.
-    """
-    aside = path.with_name(f"{path.name}.part{attempt}")
+def fresh_folder(path: Path) -> Path:
+    """Create an empty folder beside `path`, to be filled and passed to `publish_folder`."""
+    aside = path.with_name(f"{path.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     return aside

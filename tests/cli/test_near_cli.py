@@ -18,6 +18,8 @@ from fabula.settings import SettingsError
 
 HELD = "Upon the grey morning the keeper climbed slowly towards his lantern and counted seven gulls"
 REWORDED = "On that gray morning the keeper walked slowly to his lamp and counted seven birds"
+LOOSE = ["--bits", "5", "--meaning", "0"]
+"""No word of so small a corpus tells many bits."""
 PAIRS = [("grey", "gray"), ("climbed", "walked"), ("lantern", "lamp"), ("gulls", "birds")]
 
 
@@ -50,46 +52,30 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_near_matches_are_found_by_the_index_without_passages(
-    tmp_path: Path, corpus: Path, vectors: Path
-) -> None:
-    text = tmp_path / "mine.txt"
-    text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
-    options = [text, "--reference", corpus, "--match", "near", "--vectors", vectors]
-    # No word of so small a corpus tells many bits.
-    walk = [*options, "--near-search", "index", "--bits", "5", "--meaning", "0"]
-    fabula("originality", *walk, "--out", tmp_path / "walk.jsonl")
-    (row,) = rows_of(tmp_path / "walk.jsonl")
-    span = next(span for span in row["covered"] if span["kind"] == "near")
-    assert span["sources"][0]["title"] == "Old 0"
-    assert "walk:5bits" in row["signature"]
-
-
 def test_near_matches_over_http_are_those_of_the_disk(
     tmp_path: Path, corpus: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
-    options = [text, "--match", "near", "--vectors", vectors]
+    options = [text, "--match", "near", "--vectors", vectors, *LOOSE]
     fabula("originality", *options, "--reference", corpus, "--out", tmp_path / "disk.jsonl")
     with serving_reference(corpus) as served:
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
         there = [*options, "--reference", served.url]
         fabula("originality", *there, "--out", tmp_path / "http.jsonl")
-        index = fabula("originality", *there, "--near-search", "index", code=REFUSED)
-        assert "leave out --near-search index" in index.stderr
+        paper = ["--preset", "paper", "--vectors", vectors, "--match", "near"]
+        refused = fabula("originality", text, "--reference", served.url, *paper, code=REFUSED)
+        assert "this needs a corpus on this machine's disk" in refused.stderr
+    (row,) = rows_of(tmp_path / "disk.jsonl")
+    assert "walk:5bits" in row["signature"]
+    assert "near" in {span["kind"] for span in row["covered"]}
     assert (tmp_path / "http.jsonl").read_bytes() == (tmp_path / "disk.jsonl").read_bytes()
 
 
-def test_settings_of_the_other_search_are_refused() -> None:
-    for settings in (
-        {"search": "index", "preset": "paper"},
-        {"search": "index", "n_passages": 5},
-        {"search": "passages", "bits": 5.0},
-        {"bits": 5.0},
-    ):
-        with pytest.raises(SettingsError, match="is only for `search`"):
-            NearOptions(**settings)  # type: ignore[arg-type]
+def test_the_published_search_is_set_by_its_preset_alone() -> None:
+    for name in ("threshold", "floor", "ratio", "meaning", "bits"):
+        with pytest.raises(SettingsError, match=f"`{name}` is part of what `preset` sets"):
+            NearOptions(preset="paper", **{name: 1})  # type: ignore[arg-type]
 
 
 def test_near_matches_reach_the_rows_the_page_and_compare(
@@ -99,7 +85,8 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
     near = ["--match", "near", "--vectors", vectors, "--spread", "3"]
     options = [text, "--reference", corpus]
-    for name, more in (("near", near), ("plain", []), ("paper", [*near, "--preset", "paper"])):
+    for name, more in (("near", [*near, *LOOSE]), ("plain", []),
+                       ("paper", [*near, "--preset", "paper"])):  # fmt: skip
         fabula("originality", *options, *more, "--out", tmp_path / f"{name}.jsonl",
                "--html", tmp_path / f"{name}.html")  # fmt: skip
     (row,) = rows_of(tmp_path / "near.jsonl")
@@ -124,9 +111,9 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
     ("options", "said"),
     [
         (["--threshold", "0.9"], "--threshold is only for --match near"),
-        (["--top-passages", "9"], "--top-passages is only for --match near"),
+        (["--bits", "9"], "--bits is only for --match near"),
         (["--match", "near", "--vectors", "none.vec"], "no such file"),
-        (["--match", "near", "--passage-words", "20"], "overlap < length"),
+        (["--match", "near", "--preset", "paper", "--bits", "9"], "--bits is part of what"),
         (["--exclude-model", "local"], "--exclude auto"),
         (["--exclude-same", "prompt_id"], "cannot exclude by "),
     ],
@@ -163,7 +150,7 @@ def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path) -> None:
     rows = [{"id": "a", "pair_id": "p", "text": same}, {"id": "b", "pair_id": "q", "text": "other"}]
     source = tmp_path / "s.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    fabula("reference", "build", source, "--out", tmp_path / "ref", "--no-passages")
+    fabula("reference", "build", source, "--out", tmp_path / "ref")
     found = {}
     for name, more in (("with", []), ("without", ["--exclude-same", "pair_id"])):
         out = tmp_path / f"{name}.jsonl"
@@ -180,7 +167,7 @@ def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path) -> None:
     held = [f"He wrote: {shared}, as they say. " * 2, f"Once {shared} in another tale of its own."]
     source.write_text("".join(json.dumps({"id": f"d{k}", "text": t}) + "\n"
                               for k, t in enumerate(held)), encoding="utf-8")  # fmt: skip
-    fabula("reference", "build", source, "--out", tmp_path / "ref", "--no-passages")
+    fabula("reference", "build", source, "--out", tmp_path / "ref")
     text = tmp_path / "t.txt"
     text.write_text(f"My story begins so: {shared}, and then it goes on in words of my own, which "
                     f"nobody wrote before me.", encoding="utf-8")  # fmt: skip

@@ -19,7 +19,7 @@ from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents
-from fabula.reference.serving.handshake import open_served
+from fabula.reference.serving.client import open_served
 from fabula.reference.tombstones import remove_documents
 from fabula.text import read_documents
 from fabula.types import Document
@@ -199,15 +199,3 @@ def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path) -> None:
     done = run_fabula("reference", "serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "not a reference corpus" in done.stderr
-
-
-def test_near_matches_without_passages_at_the_service_are_refused_with_the_remedy(
-    home: Path,
-) -> None:
-    with serving_process(str(home / "library.ref"), "--port", "0") as at:
-        done = run_fabula(
-            "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
-        )
-    assert done.returncode == 3
-    assert "its operator must build the passages" in done.stderr
-    assert "Traceback" not in done.stderr

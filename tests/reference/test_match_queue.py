@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.reference import Reference
+from fabula.reference.serving.answers import match_together
 from fabula.reference.serving.messages import Limits, MatchAsked
-from fabula.reference.serving.replies import match_together
-from fabula.reference.serving.snapshots import State, States
+from fabula.reference.serving.served import Served, State
 from fabula.reference.tombstones import remove_documents
 from fabula.types import Document
 
@@ -41,7 +41,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def state(path: Path) -> State:
-    return States([path]).now
+    return Served([path]).now
 
 
 @st.composite
@@ -75,7 +75,7 @@ class Held:
     def __init__(self, serving: Serving) -> None:
         self.n_searches = 0
         self.begun, self.go = threading.Event(), threading.Event()
-        local = serving.states.now.reference.local
+        local = serving.served.now.reference.local
         self._match = local.match
         local.match = self  # type: ignore[assignment, method-assign]
 
@@ -106,7 +106,7 @@ def waiting(
         ) as client,
         ThreadPoolExecutor(len(bodies) + 1) as pool,
     ):
-        held, state = Held(serving), serving.states.now.key
+        held, state = Held(serving), serving.served.now.key
 
         def ask(body: dict[str, Any]) -> Future[httpx.Response]:
             return pool.submit(client.post, "/v1/match", json={"state": state, **body})

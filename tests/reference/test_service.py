@@ -15,9 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.measures.test_near import FEW, FILLER
+from tests.measures.test_near_paper import STOP, vectors
 from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.measures.near import NearSearch
+from fabula.measures.near_paper import PaperSearch
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels
@@ -25,15 +29,13 @@ from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.info import About
-from fabula.reference.layout import Manifest
 from fabula.reference.parts import JoinedParts
-from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.reference.reference_spec import open_backend
-from fabula.reference.serving.handshake import open_served
+from fabula.reference.serving import client
+from fabula.reference.serving.client import open_served
 from fabula.reference.serving.messages import Limits
 from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
-from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey", "naïve", "🐋"]
@@ -70,14 +72,16 @@ def test_a_served_reference_answers_as_the_local_one(
     # A piece must hold the longest run that stands in the reference: here that has 20 words.
     limits = Limits(
         max_words=data.draw(st.sampled_from([21, 30, 1000])),
-        max_grams=data.draw(st.sampled_from([1, 3, 100])),
-        max_named=data.draw(st.sampled_from([1, 10, 1000])),
         max_documents=data.draw(st.sampled_from([1, 2, 64])),
         max_body_bytes=data.draw(st.sampled_from([1024, 1 << 20])),
-        max_excluded=10,
         n_per_s=0,
     )
-    with serving_reference(path, limits=limits) as serving:
+    with (
+        serving_reference(path, limits=limits) as serving,
+        pytest.MonkeyPatch.context() as smaller,
+    ):
+        smaller.setattr(client, "MAX_GRAMS", data.draw(st.sampled_from([1, 3, 100])))
+        smaller.setattr(client, "MAX_NAMED", data.draw(st.sampled_from([1, 10, 1000])))
         served = serving.open()
         assert served.about.removed.tolist() == local.about.removed.tolist()
         assert (served.name, served.fingerprint, served.size, served.settings) == (
@@ -192,19 +196,6 @@ def test_served_and_local_references_are_searched_as_one(
             open_backend([serving.url, str(tmp_path / "d")])
 
 
-def test_plain_texts_are_matched_in_a_batch(library: Path, examples: Path) -> None:
-    local = Reference.open(library)
-    asked = [(examples / "the-count.txt").read_text(encoding="utf-8"), "", "Ünd 🐋 sea!"]
-    with serving_reference(library, tokens=()) as serving:
-        answer = httpx.post(f"{serving.url}/v1/batch", json={"texts": asked}).json()
-    assert answer["fingerprint"] == local.fingerprint
-    for text, found in zip(asked, answer["texts"], strict=True):
-        words = local.locate(text)
-        assert found["starts"] == words.starts.tolist()
-        assert found["ends"] == words.ends.tolist()
-        assert found["lengths"] == local.longest_matches(words.words).tolist()
-
-
 def test_what_was_removed_is_not_given_out(library: Path) -> None:
     with serving_reference(library) as serving:
         served = serving.open()
@@ -230,58 +221,60 @@ def located(text: str) -> LocatedText:
     return LocatedText(text, TextSettings().locate(text))
 
 
-@slow
-@given(texts, queries, st.data())
-def test_served_passages_are_those_of_the_local_reference(
-    tmp_path_factory: pytest.TempPathFactory,
-    held: list[list[str]],
-    asked: list[list[str]],
-    data: st.DataObject,
-) -> None:
-    """Which are best, what they say and where they stand; requests cut to pieces."""
-    path = tmp_path_factory.mktemp("ref") / "r"
-    Reference.build(documents(held), path, shard_tokens=data.draw(st.sampled_from([1, 25, 1000])))
-    stop_words, cut = load_stop_words(), PassageSettings(6, 2)
-    build_passages(path, Manifest.read(path).shards, cut, stop_words)
-    out = data.draw(st.sets(st.integers(0, len(held) - 1), max_size=3))
-    limits = Limits(
-        max_words=data.draw(st.sampled_from([6, 30, 1000])),
-        max_named=data.draw(st.sampled_from([1, 10, 1000])),
-        max_excluded=10,
-        n_per_s=0,
-    )
-    here = PassageIndex(Reference.open(path), cut, stop_words)
-    with serving_reference(path, limits=limits) as serving:
-        served = serving.open()
-        there = PassageIndex(served, cut, stop_words)
-        assert there.n_passages == here.n_passages
-        for exclude in (set[int](), out):
-            best = here.best_many(asked, 3, exclude=exclude)
-            found = there.best_many(asked, 3, exclude=exclude)
-            assert [one.tolist() for one in found] == [one.tolist() for one in best]
-        read, expected = there.read(best), here.read(best)
-        assert list(read) == list(expected)
-        for k, one in read.items():
-            for name in ("passages", "numbers", "first_words", "tokens", "begins", "lengths"):
-                assert np.array_equal(getattr(one, name), getattr(expected[k], name))
-            ids = np.unique(one.tokens)
-            assert there.part.words({k: ids}) == here.part.words({k: ids})
-        served.close()
+def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path: Path) -> None:
+    """The same bytes, over several shards, with words in pages and documents left out."""
+    rng = np.random.default_rng(2)
+    known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
+    held = [Document(f"d{k}", " ".join(rng.choice(known, 40))) for k in range(20)]
+    texts = []
+    for k, one in enumerate(held[::3]):
+        words = one.text.split()
+        words[5:30:6] = rng.choice(known, 5).tolist()
+        texts.append(Document(f"t{k}", " ".join(words)))
+    Reference.build(held, tmp_path / "r", shard_tokens=200)
+    remove_documents(tmp_path / "r", [3])
+    with serving_reference(tmp_path / "r", limits=Limits(max_words=50)) as serving:
+        rows = []
+        for reference in (Reference.open(tmp_path / "r"), serving.open()):
+            near = NearSearch(reference, vectors(), STOP, FEW)
+            measure = OriginalityMeasure(
+                reference, levels=Levels(3, 5), near=near, exclude=CopyRule(run=30), spread=3
+            )
+            rows.append([to_row(result) for result in measure.measure(texts)])
+            reference.close()
+    assert rows[0] == rows[1]
+    assert any(span["kind"] == "near" for row in rows[0] for span in row["covered"])
 
 
-def test_passages_that_a_service_has_not_are_named_with_the_remedy(library: Path) -> None:
+def test_what_needs_the_files_of_a_corpus_is_told_so(library: Path) -> None:
     with serving_reference(library) as serving:
         served = serving.open()
-        with pytest.raises(InputError, match="need a corpus on a local disk"):
-            _ = served.local
-        with pytest.raises(InputError, match="its operator must build the passages"):
-            PassageIndex(served, PassageSettings(), load_stop_words())
-        for key in ("3-1-\0", "3-1-/etc", "3-1-x/../y"):
-            with pytest.raises(InputError, match="not set up on this service"):
-                served.part.passages(key)
-        with pytest.raises(InputError, match="only its passages can be searched over HTTP"):
-            served.part.walks()
+        with pytest.raises(InputError, match="not one that is served; use the folder"):
+            PaperSearch(served, vectors(), STOP)
         served.close()
+
+
+BAD_STRETCHES: list[dict[str, Any]] = [
+    {"firsts": []}, {"ends": [99]}, {"numbers": [9]}, {"firsts": [3], "ends": [3]},
+    {"first_words": [5]}, {"scores": [-1]}, {"scores": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", BAD_STRETCHES, ids=str)
+def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, Any]) -> None:
+    good = {"firsts": [0], "ends": [2], "numbers": [0], "first_words": [0], "end_words": [2],
+            "scores": [9]}  # fmt: skip
+    answer = {
+        "/v1/about": ABOUT | {"vocabularies": [2]},
+        "/v1/words": {"state": "f@1", "words": ["w0", "sea"], "counts": [5, 4]},
+        "/v1/near": {"state": "f@1", **good, **wrong},
+    }
+    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
+        reference = opened(url)
+        near = NearSearch(reference, vectors(), STOP, FEW)
+        with pytest.raises(LookupFailed):
+            near.search(["w0", "sea", "w1"], np.zeros(3, np.int32), 2)
+        reference.close()
 
 
 def test_without_the_right_token_it_is_said_what_to_do(
@@ -310,14 +303,6 @@ def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) ->
             pytest.raises(kind, match=said),
         ):
             open_served(url, backoff_s=0.001, max_retries=1)
-
-
-def test_a_service_that_looks_at_fewer_places_is_refused(library: Path) -> None:
-    with (
-        serving_reference(library, limits=Limits(max_places=1000)) as serving,
-        pytest.raises(CorpusError, match="start the service with `--max-places 100000`"),
-    ):
-        serving.open()
 
 
 class answering:  # noqa: N801 (used as a function, as `serving` is)
@@ -354,15 +339,16 @@ class answering:  # noqa: N801 (used as a function, as `serving` is)
 
 
 ABOUT = {
-    "service": "fabula-reference", "protocol": 1, "version": "0", "name": "r", "fingerprint": "f",
+    "service": "fabula-reference", "protocol": 2, "version": "0", "name": "r", "fingerprint": "f",
     "state": "f@1", "tokeniser": "word1", "case": "fold", "punct": "drop", "n_documents": 2,
     "n_words": 9, "n_numbers": 3, "removed": [1], "written_by": [], "limits": {},
+    "vocabularies": [], "held_out": [],
 }  # fmt: skip
 
 BAD_ABOUTS = [
-    {"service": "other"}, {"protocol": 2}, {"n_numbers": 2**52, "n_documents": 2**52 - 1},
+    {"service": "other"}, {"protocol": 1}, {"n_numbers": 2**52, "n_documents": 2**52 - 1},
     {"n_numbers": -1}, {"removed": [3]}, {"removed": [1, 1]}, {"removed": "1"}, {"case": "upper"},
-    {"n_documents": 3}, {"limits": {"max_words": 0}}, {"limits": {"max_named": "many"}},
+    {"n_documents": 3}, {"limits": {"max_words": 0}}, {"limits": {"max_words": "many"}},
     {"name": None}, {"state": ["f"]},
 ]  # fmt: skip
 

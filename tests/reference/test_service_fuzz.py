@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import httpx
@@ -12,10 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.reference import Reference
-from fabula.reference.layout import Manifest
-from fabula.reference.passages import PassageSettings, build_passages
+from fabula.reference.part_walk import WalkTerms
 from fabula.reference.serving.messages import Limits
-from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
 schemathesis = pytest.importorskip("schemathesis", reason="it is not installed")
@@ -24,8 +23,12 @@ CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance",
     "response_headers_conformance", "response_schema_conformance",
 )  # fmt: skip
-CUT, STOP_WORDS = PassageSettings(4, 1), load_stop_words("none")
-THERE: dict[str, Any] = {"shard": 0, "passages": [0, 0], "ids": [1, 2]}
+NEAR: dict[str, Any] = {
+    "shard": 0, "units": [0, 0, 1], "is_content": [True, False], "starts": [0, 2, 3],
+    "n_anchors": [1, 0], "ids": [1, 2, 3], "rarities": [64] * 3, "gains": [64] * 3,
+    "functions": [3], "exclude": [],
+}  # fmt: skip
+TERMS = dict.fromkeys((field.name for field in fields(WalkTerms)), 5)
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -42,8 +45,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     path = tmp_path_factory.mktemp("fuzz") / "sea"
     held = [Document(f"d{k}", f"the sea was calm {k}") for k in range(6)]
     Reference.build(held, path, shard_tokens=12)
-    build_passages(path, Manifest.read(path).shards, CUT, STOP_WORDS)
-    limits = Limits(max_words=300, max_grams=20, n_per_s=0, n_at_once=1)
+    limits = Limits(max_words=300, n_per_s=0, n_at_once=1)
     with serving_reference(path, limits=limits) as serving:
         yield serving
 
@@ -55,12 +57,9 @@ def described(serving: Serving) -> Any:
 
 
 OPERATIONS = [
-    ("/", "POST"), ("/health", "GET"), ("/metrics", "GET"), ("/v1/about", "GET"),
-    ("/v1/batch", "POST"), ("/v1/documents", "POST"), ("/v1/find", "POST"), ("/v1/held-out", "GET"),
-    ("/v1/ids", "POST"),
-    ("/v1/match", "POST"), ("/v1/passages", "POST"), ("/v1/passages/best", "POST"),
-    ("/v1/passages/holders", "POST"), ("/v1/passages/read", "POST"),
-    ("/v1/passages/words", "POST"),
+    ("/health", "GET"), ("/metrics", "GET"), ("/v1/about", "GET"), ("/v1/documents", "POST"),
+    ("/v1/find", "POST"), ("/v1/ids", "POST"), ("/v1/match", "POST"), ("/v1/near", "POST"),
+    ("/v1/words", "POST"),
 ]  # fmt: skip
 
 
@@ -75,21 +74,13 @@ def mended(body: Any, state: str) -> Any:
     if isinstance(body, dict):
         if isinstance(body.get("state"), str):
             body["state"] = state
-        if isinstance(body.get("key"), str):
-            body["key"] = CUT.key(STOP_WORDS)
-            if len(str(body)) % 2 and "weights" in body:
-                body["weights"], body["texts"] = [1.0] * len(body["terms"]), []
-            if len(str(body)) % 2 and "shard" in body:
-                body |= {name: of for name, of in THERE.items() if name in body}
-        if "query_type" in body:
-            body["index"] = body["corpus"] = "sea"
-            body["query_type"] = ("count", "find", "get_doc_by_rank", "x")[len(str(body)) % 4]
-            if body["query_type"] == "count" and body.get("query") is None:
-                # Some are answered, whatever is drawn.
-                body["query"] = "the sea"
-            if isinstance(body.get("query"), str):
-                # Of a query and token ids only one is taken.
-                body.pop("query_ids", None)
+        if "terms" in body and len(str(body)) % 2:
+            # A text that can be compared, but for one field as it was drawn.
+            (name,) = [*sorted(NEAR)[len(str(body)) % len(NEAR) :], "terms"][:1]
+            body |= {**NEAR, "terms": TERMS, name: body[name]} if len(str(body)) % 3 else NEAR
+            body["terms"] = body["terms"] if len(str(body)) % 3 else TERMS
+        elif "shard" in body and len(str(body)) % 2:
+            body |= {"shard": 0, "first": 1}
     return body
 
 
@@ -99,7 +90,7 @@ def test_every_answer_is_as_the_service_describes_it(
 ) -> None:
     schemathesis.checks.load_all_checks()
     checks = schemathesis.checks.CHECKS.get_by_names(CHECKS)
-    state = serving.states.now.key
+    state = serving.served.now.key
     seen: Counter[int] = Counter()
 
     @bounded(60 if method == "POST" else 3)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,35 +22,30 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 from fabula.errors import InputError
 from fabula.reference import Reference
 from fabula.reference.http_client import LookupServer
-from fabula.reference.layout import Manifest
-from fabula.reference.passages import PassageSettings, build_passages
+from fabula.reference.part_walk import WalkTerms
+from fabula.reference.serving import answers
+from fabula.reference.serving import client as client_module
 from fabula.reference.serving.gate import Gate, Tokens, read_tokens
 from fabula.reference.serving.messages import Limits
-from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
 
-TINY = Limits(
-    max_body_bytes=2048, max_words=20, max_grams=3, max_places=10, max_named=6, max_documents=2,
-    max_excluded=2, n_per_s=0, n_at_once=1,
-)  # fmt: skip
-
-
-CUT = PassageSettings(4, 1)
-KIND = {"key": CUT.key(load_stop_words("none"))}
+TINY = Limits(max_body_bytes=2048, max_words=20, max_documents=2, n_per_s=0, n_at_once=1)
+FEW = {"MAX_GRAMS": 3, "MAX_PLACES": 10, "MAX_NAMED": 6, "MAX_EXCLUDED": 2}
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("limits") / "sea"
     Reference.build([Document(f"d{k}", f"the sea was calm {k}") for k in range(5)], path)
-    build_passages(path, Manifest.read(path).shards, CUT, load_stop_words("none"))
     return path
 
 
 @pytest.fixture(scope="module")
 def tiny(path: Path) -> Iterator[Serving]:
-    with serving_reference(path, limits=TINY) as serving:
+    with serving_reference(path, limits=TINY) as serving, pytest.MonkeyPatch.context() as smaller:
+        for name, value in FEW.items():
+            smaller.setattr(answers, name, value)
         yield serving
 
 
@@ -64,10 +60,14 @@ def client_of(serving: Serving, token: str = TOKEN) -> httpx.Client:
 
 
 def asked(serving: Serving, **more: Any) -> dict[str, Any]:
-    return {"state": serving.states.now.key, **more}
+    return {"state": serving.served.now.key, **more}
 
 
-BEST: dict[str, Any] = {"terms": ["sea"], "weights": [1.0], "texts": [[0]], "n_passages": 3}
+NEAR: dict[str, Any] = {
+    "shard": 0, "units": [0], "is_content": [True], "starts": [0, 1], "n_anchors": [1], "ids": [1],
+    "rarities": [9], "gains": [9], "functions": [], "exclude": [],
+    "terms": dict.fromkeys((field.name for field in fields(WalkTerms)), 5),
+}  # fmt: skip
 BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
     (
         "/v1/match",
@@ -93,24 +93,33 @@ BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/documents", {"numbers": [0, 1, 2]}, 413, "3 documents"),
     ("/v1/documents", {"numbers": [5]}, 404, "no document has the number 5"),
     ("/v1/ids", {"ids": ["a", "b", "c"]}, 413, "3 ids"),
-    ("/v1/batch", {"texts": ["sea " * 21]}, 413, "21 words"),
-    ("/v1/batch", {"texts": ["sea"], "exclude": [7]}, 422, "beyond the document numbers"),
-    ("/v1/batch", {"texts": ["sea"], "more": 1}, 422, "more"),
-    ("/v1/batch", {"texts": ["sea"], "state": "none@0"}, 409, "run the command again"),
-    ("/v1/passages", {"key": "4-1-other"}, 404, "its operator must build the passages"),
-    ("/v1/passages", {"key": ".."}, 404, "its operator must build the passages"),
-    ("/v1/passages", {"key": "../shards"}, 404, "its operator must build the passages"),
-    ("/v1/passages/holders", KIND | {"terms": ["sea"] * 21}, 413, "21 words"),
-    ("/v1/passages/best", KIND | BEST | {"texts": [[1]]}, 422, "beyond the given terms"),
-    ("/v1/passages/best", KIND | BEST | {"weights": []}, 422, "must have one for each term"),
-    ("/v1/passages/best", KIND | BEST | {"texts": [[0]] * 3}, 413, "passages named"),
-    ("/v1/passages/best", KIND | BEST | {"exclude": [5]}, 422, "beyond the document numbers"),
-    ("/v1/passages/read", KIND | {"shard": 1, "passages": [0]}, 422, "no shard has this number"),
-    ("/v1/passages/read", KIND | {"shard": 0, "passages": [99]}, 422, "beyond those of the shard"),
-    ("/v1/passages/read", KIND | {"shard": 0, "passages": []}, 422, "passages"),
-    ("/v1/passages/read", KIND | {"shard": 0, "passages": [0] * 6}, 413, "words of passages"),
-    ("/v1/passages/words", KIND | {"shard": 0, "ids": [99]}, 422, "beyond the words"),
-    ("/v1/passages/words", KIND | {"shard": 0, "ids": [0]}, 422, "ids.0"),
+    ("/v1/ids", {"ids": [], "more": 1}, 422, "more"),
+    ("/v1/ids", {"ids": [], "state": "none@0"}, 409, "run the command again"),
+    ("/v1/words", {"shard": 1, "first": 1}, 404, "no words of the shard 1"),
+    ("/v1/words", {"shard": 0, "first": 0}, 404, "no words"),
+    ("/v1/near", NEAR | {"shard": 1}, 404, "no shard has the number 1"),
+    ("/v1/near", NEAR | {"units": [0] * 21}, 413, "21 words"),
+    ("/v1/near", NEAR | {"exclude": [5]}, 422, "beyond the document numbers"),
+    ("/v1/near", NEAR | {"terms": {}}, 422, "not a text to compare"),
+    ("/v1/near", NEAR | {"rarities": [2**50]}, 422, "not a text to compare"),
+    *(
+        ("/v1/near", NEAR | {name: value}, 422, f"{name}: a number is out of its range")
+        for name, value in (
+            ("units", [1]),
+            ("units", []),
+            ("starts", [0]),
+            ("starts", [1, 1]),
+            ("ids", [99]),
+            ("ids", [0]),
+            ("n_anchors", [2]),
+            ("n_anchors", []),
+            ("rarities", []),
+            ("gains", [2**21]),
+            ("functions", [0]),
+            ("functions", [99]),
+        )
+    ),
+    ("/v1/near", NEAR | {"terms": NEAR["terms"] | {"width": 9999}}, 422, "width"),
     ("/v1/match", {"words": ["x" * 3000], "places": [1]}, 413, "larger than 2,048 bytes"),
 ]
 
@@ -182,8 +191,8 @@ def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None) ->
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     with httpx.Client(base_url=tiny.url, headers=headers) as stranger:
         for method, address in (
-            ("GET", "/v1/about"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/"),
-            ("POST", "/v1/batch"), ("GET", "/nowhere"),
+            ("GET", "/v1/about"), ("GET", "/metrics"), ("GET", "/openapi.json"),
+            ("POST", "/v1/match"), ("POST", "/v1/near"), ("GET", "/nowhere"),
         ):  # fmt: skip
             reply = stranger.request(method, address)
             assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
@@ -227,12 +236,15 @@ def test_a_rate_slows_a_client_and_changes_nothing(path: Path) -> None:
         served.close()
 
 
-def test_more_exclusions_than_are_taken_are_told_with_the_remedy(path: Path) -> None:
-    with serving_reference(path, limits=Limits(max_excluded=2)) as serving:
+def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_EXCLUDED", 2)
+    with serving_reference(path) as serving:
         served = serving.open()
         assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
         for ask in (served.longest_matches, served.attribute):
-            with pytest.raises(InputError, match="start the service with `--max-excluded 3`"):
+            with pytest.raises(InputError, match="at most 2 documents, not 3; use the folder"):
                 ask(["sea"], exclude=[0, 1, 2])
         # Ids are looked up a few at a time.
         assert served.numbers_of([f"d{k}" for k in range(5)]) == {f"d{k}": [k] for k in range(5)}
@@ -243,7 +255,7 @@ def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> No
     """One thread searches, one request waits, and the third is refused at once."""
     held, n_held = threading.Event(), threading.Semaphore(0)
     with serving_reference(path, limits=Limits(n_at_once=1, n_waiting=1)) as serving:
-        local = serving.states.now.reference.local
+        local = serving.served.now.reference.local
         plain = local.match
 
         def slow(*given: Any, **more: Any) -> Any:
@@ -294,9 +306,6 @@ def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path) -> None
     assert figures['fabula_requests_total{endpoint="other",status="404"}'] == "1.0"
     assert figures['fabula_request_seconds_count{endpoint="/v1/match"}'] == "3.0"
     assert figures["fabula_words_searched_total"] == "6.0"
-    assert figures["fabula_shards"] == "1.0"
-    fingerprint = serving.states.now.reference.fingerprint
-    assert f'fabula_reference_info{{fingerprint="{fingerprint}",name="sea"}}' in figures
     assert "secret" not in page
     assert TOKEN not in page
 
@@ -355,8 +364,8 @@ def test_a_page_elsewhere_may_read_no_answer(tiny: Serving, client: httpx.Client
 
 def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None:
     with serving_reference(path) as serving, client_of(serving) as client:
-        serving.states.problem = f"{path}: manifest.json is damaged"
-        assert client.get("/health").json()["problem"] == serving.states.problem
+        serving.served.problem = f"{path}: manifest.json is damaged"
+        assert client.get("/health").json()["problem"] == serving.served.problem
         told = httpx.get(f"{serving.url}/health")
         assert "see the service's log" in told.json()["problem"]
         assert str(path.parent) not in told.text

@@ -73,13 +73,13 @@ def build(
     """Build a reference corpus in the folder `out`, and open it.
 
     settings: those of `fabula reference build`, such as `case` ("fold", "keep"), `punct` ("drop",
-    "keep"), `restart`, `n_jobs`; `passages` is off by default. Raises `CorpusError` if `out`
+    "keep"), `restart`, `n_jobs`. Raises `CorpusError` if `out`
     contains something else, `InputError` for texts that cannot be read.
     """
     from fabula.jobs.references import BuildSettings, build_corpus
     from fabula.reference import Reference
 
-    chosen = settings_from(BuildSettings, {"passages": False, **settings}, {"out": str(out)})
+    chosen = settings_from(BuildSettings, settings, {"out": str(out)})
     build_corpus(documents_of(texts, text=text, id=id).documents, chosen)
     return Reference.open(str(out))
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from fabula.provenance import Recording, recording
-from fabula.stored_results import is_address
 
 __all__ = ["Made", "recorded_call", "recorded_save"]
 
@@ -55,8 +54,7 @@ def recorded_call(function: Callable[P, R]) -> Callable[P, R]:
         sources = tuple(dict.fromkeys(_sources(given)))
         made = Made(f"{home}.{function.__name__}", settings, sources, noted)
         if out is not None:
-            place = str(out).rstrip("/") if is_address(str(out)) else Path(out)
-            noted.keep(made.call, settings, {"out": place}, sources)
+            noted.keep(made.call, settings, {"out": Path(out)}, sources)
         if hasattr(type(result), "made"):
             # The result is frozen; its provenance is not part of it.
             object.__setattr__(result, "_made", made)
@@ -101,8 +99,6 @@ def _sources(given: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_here(source: str | Path) -> bool:
-    if is_address(source):
-        return True
     try:
         return Path(source).exists()
     except (OSError, ValueError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.jobs.references import is_served, place_of
+from fabula.jobs.references import is_folder
 
 if TYPE_CHECKING:
     from fabula.jobs.result_files import TableFiles
@@ -26,16 +26,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Location of a corpus: a folder, or an object store URL such as `s3://...`."""
+    """The folder of a corpus."""
 
     name = "path"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | Path:
-        if problem := is_served(str(value)):
+    ) -> Path:
+        if problem := is_folder(value):
             self.fail(problem, param, ctx)
-        return place_of(str(value))
+        return Path(str(value))
 
 
 def texts_argument(name: str) -> Callable[[F], F]:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fabula.cli.options import CorpusType
-
-if TYPE_CHECKING:
-    from fabula.provenance import Place
 
 __all__ = ["recorded", "words_of"]
 
@@ -74,25 +71,19 @@ def _is_out(param: click.Parameter) -> bool:
     return isinstance(param, click.Option) and param.opts[-1] == "--out"
 
 
-def _outputs(ctx: click.Context) -> Iterator[tuple[str, Place]]:
-    """Yield options that may name a result: a file by any option, a folder only by `--out`.
-
-    A corpus may also be at an address in an object store.
-    """
+def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
+    """Yield options that may name a result: a file by any option, a folder only by `--out`."""
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
         if value is None or not _may_name_a_result(param):
-            continue
-        if "://" in str(value):
-            yield str(param.name).replace("__", "."), str(value).rstrip("/")
             continue
         path = Path(str(value))
         if not isinstance(param, click.Option) or _is_out(param) or not path.is_dir():
             yield str(param.name).replace("__", "."), path
 
 
-def _sources(ctx: click.Context, outputs: Mapping[str, Place]) -> Iterator[str]:
-    """Yield local paths, and addresses in object stores, named by other arguments and options."""
+def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
+    """Yield local paths named by other arguments and options."""
     written = {str(path) for path in outputs.values()}
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
@@ -105,10 +96,6 @@ def _sources(ctx: click.Context, outputs: Mapping[str, Place]) -> Iterator[str]:
 def _is_here(source: str) -> bool:
     import glob
 
-    from fabula.stored_results import is_address
-
-    if is_address(source):
-        return True
     if not source:
         return False  # an option that was left empty, not the current folder
     try:

@@ -13,12 +13,7 @@ from fabula.settings import Between, Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
 
-__all__ = ["ADDRESS_HELP", "Engine", "Processes", "open_cluster"]
-
-ADDRESS_HELP = (
-    "ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
-    "[env: RAY_ADDRESS]"
-)
+__all__ = ["Engine", "Processes", "open_cluster"]
 
 
 # Without slots, so that a settings class can have two bases.
@@ -51,7 +46,12 @@ class Engine(Processes):
         help="ray: on a Ray cluster, or on `n_jobs` processes of one started for this command.",
         option="engine",
     )
-    address: str | None = setting(None, help=ADDRESS_HELP, unit="ADDRESS")
+    address: str | None = setting(
+        None,
+        help="ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
+        "[env: RAY_ADDRESS]",
+        unit="ADDRESS",
+    )
 
     def check_together(self) -> None:
         if self.kind == "local" and self.address is not None:

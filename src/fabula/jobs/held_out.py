@@ -66,8 +66,7 @@ class HeldOut:
     """The distribution of a reference's own documents, and where it is kept."""
 
     group: GroupNumbers
-    path: str
-    """A file, or an address in an object store."""
+    path: Path
 
     def lines(self) -> list[str]:
         """Lines for display."""
@@ -83,7 +82,7 @@ class HeldOut:
     def to_json(self) -> dict[str, Any]:
         from dataclasses import asdict
 
-        return {"out": self.path, **asdict(self.group)}
+        return {"out": str(self.path), **asdict(self.group)}
 
 
 def measure_held_out(
@@ -102,18 +101,16 @@ def measure_held_out(
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference import Reference
     from fabula.reference.layout import HELD_OUT
-    from fabula.reference.local_copies import folder_of
     from fabula.reference.reference_spec import is_elsewhere
-    from fabula.reference.storage import is_stored, open_home
+    from fabula.reference.storage import open_home
     from fabula.stats.resample import MIN_UNITS
 
     if is_elsewhere(corpus):
         raise InputError(
-            f"{corpus}: held-out numbers are stored with a corpus, in a folder or an object "
-            "store; run `reference measure` on the machine that stores it; a service then "
-            "provides them"
+            f"{corpus}: held-out numbers are stored with a corpus; run `reference measure` on the "
+            "machine that stores it; a service then provides them"
         )
-    folder = folder_of(corpus)
+    folder = open_home(corpus).path
     options = OriginalityOptions(
         (corpus,),
         levels=settings.levels,
@@ -155,22 +152,18 @@ def measure_held_out(
         signature=signature,
         items={item: one for item, one in found.items() if one is not None},
     )
-    path = _kept_file(corpus)
+    path = folder / HELD_OUT
     kept = read_groups(path) if path.exists() else []
     write_groups(path, [*(one for one in kept if one.signature != signature), group])
-    place = str(path)
-    if is_stored(corpus):
-        open_home(corpus).write(HELD_OUT, path.read_bytes())
-        place = f"{corpus.rstrip('/')}/{HELD_OUT}"
     scores.unlink(missing_ok=True)
-    return HeldOut(group, place)
+    return HeldOut(group, path)
 
 
 def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     """The files of held-out scores stored with these references.
 
-    Files in an object store or on a server are copied. Raises `CorpusError` if a store does not
-    respond, and `LookupFailed` if a server does not.
+    Those of a served reference are copied. Raises `CorpusError` if an address cannot be fetched,
+    and `LookupFailed` if a server does not respond.
     """
     from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
 
@@ -181,26 +174,22 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _kept_file(corpus: str) -> Path:
-    """The local file of a corpus's scores, updated from its store or server."""
-    from fabula.reference.layout import HELD_OUT
-    from fabula.reference.local_copies import folder_of
+    """The local file of a corpus's scores."""
     from fabula.reference.reference_spec import is_served
-    from fabula.reference.storage import is_stored, open_home
+    from fabula.reference.storage import HELD_OUT, fetch_corpus
     from fabula.store import cache_folder, dump_json, write_whole
 
-    if is_served(corpus):
-        from fabula.reference.serving.handshake import ask_held_out
+    if not is_served(corpus):
+        return fetch_corpus(corpus) / HELD_OUT
+    from fabula.reference.serving.client import open_served
 
-        key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
-        path = cache_folder() / "served" / key / HELD_OUT
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [dump_json(row) for row in ask_held_out(corpus)]
-        write_whole(path, "".join(f"{row}\n" for row in rows).encode())
-        return path
-    path = folder_of(corpus) / HELD_OUT
-    if is_stored(corpus) and (data := open_home(corpus).read(HELD_OUT)) is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
+    key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
+    path = cache_folder() / "served" / key / HELD_OUT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _, part = open_served(corpus, n_parallel=1)
+    with closing(part):
+        rows = [dump_json(row) for row in part.held_out]
+    write_whole(path, "".join(f"{row}\n" for row in rows).encode())
     return path
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fabula.jobs.engine import ADDRESS_HELP
-from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.settings import Between, Settings, part, setting
 
 if TYPE_CHECKING:
     from fabula.models import ModelOptions
@@ -105,28 +104,7 @@ class ModelSettings(Settings):
         help="Constrain hosted models to a JSON schema.",
         default_text="models known to follow one",
     )
-    engine: Literal["local", "ray"] = setting(
-        "local",
-        help="ray: copies of each local model answer on a Ray cluster, one per GPU, or one per "
-        "node without GPUs.",
-    )
-    address: str | None = setting(None, help=ADDRESS_HELP, unit="ADDRESS")
-    n_gpus: int | None = setting(
-        None,
-        help="ray: GPUs for each copy.",
-        unit="N",
-        check=Between(1),
-        default_text="1 if the cluster has any",
-    )
     spending: Spending = part(Spending)
-
-    def check_together(self) -> None:
-        if self.engine == "local":
-            for name in ("address", "n_gpus"):
-                if getattr(self, name) is not None:
-                    raise SettingsError(name, "is only for `engine` ray")
-        elif not self.models:
-            raise SettingsError("engine", "ray runs language models; name one with `models`")
 
     @property
     def n_models(self) -> int:
@@ -137,9 +115,6 @@ class ModelSettings(Settings):
         """Options for `open_model`; all models opened with them share the cost limit."""
         from dataclasses import replace
 
-        from fabula.models.cluster_models import ClusterTerms
-
-        is_spread = self.engine == "ray"
         return replace(
             self.spending.options(),
             n_parallel=self.n_parallel,
@@ -149,7 +124,6 @@ class ModelSettings(Settings):
             timeout_s=self.timeout,
             effort=self.reasoning_effort,
             structured=self.structured,
-            cluster=ClusterTerms(self.address, self.n_gpus) if is_spread else None,
         )
 
 

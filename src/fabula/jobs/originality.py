@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,20 +15,19 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import page_setting
+from fabula.jobs.result_files import page_setting, share_of, share_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
     from fabula.measures.exclusion import ExcludeIds, ExcludeSame
-    from fabula.measures.near import NearSearch, NearSettings
-    from fabula.measures.near_walk import NearWalk, WalkSettings
+    from fabula.measures.near import NearSearch
+    from fabula.measures.near_paper import PaperSearch
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
     from fabula.models import ModelOptions
     from fabula.reference import Backend, Reference
     from fabula.reference.exclude import CopyRule
-    from fabula.reference.passages import PassageSettings
     from fabula.types import Document
 
     Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
@@ -44,33 +46,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NearOptions(Settings):
-    """Overrides of the preset for near matches."""
+    """What counts as a near match."""
 
-    search: Literal["passages", "index"] | None = setting(
-        None,
-        help="near: passages: compare with the passages that BM25 ranks first; index: walk the "
-        "index from every rare word, with no limit on passages.",
-        default_text="passages",
-        option="near-search",
-    )
     preset: Literal["paper"] | None = setting(
         None,
-        help="near: the published settings: a threshold of 0.95, no minimum of content words, no "
-        "check of lengths, ends or meaning.",
+        help="near: the published search, in a corpus on this machine: passages by BM25, word "
+        "mover similarity of 0.95.",
     )
     threshold: float | None = setting(
         None,
-        help="near: minimum similarity, in both directions.",
+        help="near: minimum similarity of two words.",
         unit="T",
         check=Between(0, 1, low_open=True),
-        default_text="0.75; 0.45 with index",
+        default_text="0.45",
     )
     floor: int | None = setting(
         None,
-        help="near: minimum number of content words in both spans.",
+        help="near: minimum number of similar content words.",
         unit="N",
         check=Between(1),
-        default_text="5; 4 with index",
+        default_text="4",
     )
     ratio: float | None = setting(
         None,
@@ -84,44 +79,14 @@ class NearOptions(Settings):
         help="near: minimum cosine of the spans' sentence vectors; 0 turns the check off.",
         unit="M",
         check=Between(0, 1),
-        default_text="0.7; 0.5 with index",
+        default_text="0.5",
     )
     bits: float | None = setting(
         None,
-        help="near, with index: minimum score of a match, in bits above chance.",
+        help="near: minimum score of a match, in bits above chance.",
         unit="N",
         check=Between(0),
         default_text="22",
-    )
-    n_passages: int | None = setting(
-        None,
-        help="near: number of most similar passages searched for each window of the text.",
-        unit="K",
-        check=Between(1),
-        default_text="100",
-        option="top-passages",
-        formerly=("passages",),
-    )
-    window: int | None = setting(
-        None,
-        help="near: words in a window of the text.",
-        unit="N",
-        check=Between(1),
-        default_text="50",
-    )
-    passage_words: int | None = setting(
-        None,
-        help="near: words in a passage of the reference.",
-        unit="N",
-        check=Between(1),
-        default_text="300",
-    )
-    passage_overlap: int | None = setting(
-        None,
-        help="near: words that consecutive passages share.",
-        unit="N",
-        check=Between(0),
-        default_text="50",
     )
     stop_words: str | None = setting(
         None,
@@ -131,49 +96,42 @@ class NearOptions(Settings):
     )
     vectors: str | None = setting(
         None,
-        help="near: word vectors: a .kv, .vec or GloVe file, or a Hugging Face model's folder; "
-        "spacy for those of the English pipeline.",
+        help="near: word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
+        "for those of the English pipeline.",
         unit="PATH|spacy",
         default_text="those of the sentence encoder",
     )
 
     def check_together(self) -> None:
-        is_walk = self.search == "index"
-        others = (
-            ("preset", "n_passages", "window", "passage_words", "passage_overlap")
-            if is_walk
-            else ("bits",)
-        )
-        for name in others:
-            if getattr(self, name) is not None:
-                kind = "passages" if is_walk else "index"
-                raise SettingsError(name, f"is only for `search` {kind}")
+        for name in self._thresholds() if self.preset else ():
+            raise SettingsError(name, "is part of what `preset` sets")
 
-    def walk_settings(self) -> WalkSettings:
-        """The settings of a walk over the index, with the overrides."""
-        from fabula.measures.near_walk import WalkSettings
+    def open(self, corpus: Reference, progress: Progress = SILENT) -> NearSearch | PaperSearch:
+        """Open the search. Raises `InputError`, `ModelError`."""
+        from fabula.measures.near import NearSearch, NearSettings
+        from fabula.measures.near_paper import PaperSearch
+        from fabula.models.vectors import open_vectors
+        from fabula.text.stopwords import load_stop_words
 
+        progress.say("loading word vectors")
+        words = load_stop_words(self.stop_words or "english")
+        vectors = open_vectors(self.vectors or "")
+        is_english = not self.vectors
+        opened: NearSearch | PaperSearch
+        if self.preset:
+            progress.say("indexing passages")
+            opened = PaperSearch(corpus, vectors, words, is_english=is_english)
+        else:
+            settings = NearSettings(**self._thresholds())
+            opened = NearSearch(corpus, vectors, words, settings, is_english=is_english)
+        progress.say("measuring")
+        return opened
+
+    def _thresholds(self) -> dict[str, Any]:
+        """The given ones."""
         names = ("threshold", "floor", "ratio", "meaning", "bits")
         given = {name: getattr(self, name) for name in names}
-        return WalkSettings(**{k: v for k, v in given.items() if v is not None})
-
-    def search_settings(self) -> NearSettings:
-        """The preset with the overrides."""
-        from fabula.measures.near import NEAR_PRESETS, NearSettings
-
-        names = ("threshold", "floor", "ratio", "meaning", "n_passages", "window")
-        given = {name: getattr(self, name) for name in names}
-        return replace(
-            NEAR_PRESETS.get(self.preset or "", NearSettings()),
-            **{name: value for name, value in given.items() if value is not None},
-        )
-
-    def passages(self) -> PassageSettings:
-        """How the reference is split into passages."""
-        from fabula.reference.passages import PassageSettings
-
-        given = {"n_words": self.passage_words, "overlap": self.passage_overlap}
-        return PassageSettings(**{k: v for k, v in given.items() if v is not None})
+        return {name: value for name, value in given.items() if value is not None}
 
 
 # Without slots, so that a settings class can have two bases.
@@ -188,7 +146,7 @@ class Matching(Settings):
         default_text="5-12; 5-7 against texts by models",
     )
     match: Literal["verbatim", "near"] = setting(
-        "verbatim", help="near: also find matches in other words, by word-mover similarity."
+        "verbatim", help="near: also find matches in other words."
     )
 
 
@@ -197,10 +155,10 @@ class OriginalityOptions(Matching):
     """What determines the originality of a text."""
 
     references: tuple[str, ...] = setting(
-        help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), "
-        "or the http://... address where `fabula reference serve` serves it "
-        "(FABULA_REFERENCE_TOKEN holds the token); repeat it to search several as one. Or a "
-        "web-scale index: infinigram:NAME[@URL] over HTTP (`fabula reference catalogue` "
+        help="Corpus to compare with: its folder, its address (s3://, gs://, or "
+        "https://.../manifest.json), which is fetched once, or the http://... address where "
+        "`fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the token); repeat "
+        "it to search several as one. Or a web-scale index: infinigram:NAME[@URL] over HTTP (`fabula reference catalogue` "
         "lists the names; FABULA_INFINIGRAM_URL sets your own server; "
         "infinigram-mini:NAME@URL is one that compares characters), or infinigram-index:PATH "
         "on this machine (PATH#tokenizer.json if the tokenizer is elsewhere).",
@@ -294,6 +252,7 @@ class OriginalitySettings(Settings):
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
+    share: str | None = share_setting()
     restart: bool = setting(
         False, help="Score everything again, ignoring `out` and the look-up cache."
     )
@@ -302,6 +261,7 @@ class OriginalitySettings(Settings):
     html: Path | None = page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
+        share_of(self.share, self.out)
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
         if is_limited and self.engine.kind != "local":
             raise SettingsError(
@@ -430,34 +390,15 @@ def _excluded(exclude: str, corpus: Reference | None) -> CopyRule | ExcludeIds |
 
 def _open_near(
     options: OriginalityOptions, corpus: Reference | None, progress: Progress
-) -> NearSearch | NearWalk:
+) -> NearSearch | PaperSearch:
     """Near-verbatim search with these options."""
-    from fabula.measures.near_opening import open_near, open_walk
-
     if corpus is None:
         raise SettingsError(
             "match",
             "near needs a reference corpus built by Fabula; an infini-gram index only says where "
             "n-grams occur verbatim",
         )
-    near = options.near
-    if near.search == "index":
-        return open_walk(
-            corpus,
-            near.walk_settings(),
-            stop_words=near.stop_words or "english",
-            vectors=near.vectors or "",
-            say=progress.say,
-        )
-    return open_near(
-        corpus,
-        options.references,
-        near.search_settings(),
-        near.passages(),
-        stop_words=near.stop_words or "english",
-        vectors=near.vectors or "",
-        say=progress.say,
-    )
+    return options.near.open(corpus, progress)
 
 
 @contextmanager
@@ -468,13 +409,14 @@ def open_rows(
     from fabula.measures.scores import ScoreRun, to_row
 
     options, engine = settings.measure, settings.engine
-    if engine.kind == "ray":
-        options = replace(options, references=_corpora(options.references))
+    how: dict[str, Any] = {
+        "restart": settings.restart,
+        "share": share_of(settings.share, settings.out),
+    }
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
         if cluster is not None:
-            yield _rows_on_cluster(stack, cluster, replace(settings, measure=options), progress)
-            return
+            options = replace(options, references=tuple(map(_for_all_nodes, options.references)))
         measure = stack.enter_context(
             open_measure(
                 options,
@@ -484,72 +426,73 @@ def open_rows(
                 fresh=settings.restart,
             )
         )
-        scoring = ScoreRun(measure, to_row, settings.out, restart=settings.restart)
+        if cluster is None:
+            yield ScoreRun(measure, to_row, settings.out, **how).rows, measure.reference
+            return
+        there = partial(open_measure, options, SILENT, spending=settings.spending)
+        scoring = ScoreRun(
+            _OnCluster(cluster, measure, there), attrgetter("row"), settings.out, **how
+        )
         yield scoring.rows, measure.reference
 
 
-def _corpora(references: Sequence[str]) -> tuple[str, ...]:
-    """The references (corpora on disk or in object stores), by names valid on all nodes."""
-    from fabula.reference.layout import Manifest
-    from fabula.reference.reference_spec import is_elsewhere
-    from fabula.reference.storage import open_home
+class _OnCluster:
+    """An originality measure whose batches of texts are measured on a cluster.
 
-    if any(map(is_elsewhere, references)):
-        raise SettingsError("kind", "ray needs a reference corpus built by Fabula")
-    homes = [open_home(reference).everywhere() for reference in references]
-    # Duplicates count once.
-    found: dict[str, str] = {}
-    for home in homes:
-        found.setdefault(Manifest.read(home).fingerprint, home.spec)
-    return tuple(found.values())
+    `measure` is the same measure opened here: it defines how a text is measured. Each process there
+    opens it once, as `open_` does.
+    """
 
+    def __init__(
+        self,
+        cluster: Cluster,
+        measure: OriginalityMeasure,
+        open_: Callable[[], AbstractContextManager[OriginalityMeasure]],
+    ) -> None:
+        import cloudpickle
 
-def _rows_on_cluster(
-    stack: ExitStack, cluster: Cluster, settings: OriginalitySettings, progress: Progress
-) -> tuple[Rows, Backend]:
-    """Like `open_rows`. With several nodes, none needs the whole reference."""
-    from functools import partial
+        self._cluster, self._measure = cluster, measure
+        self._opened = cloudpickle.dumps(open_)
+        self.signature, self.asked = measure.signature, measure.asked
 
-    from fabula.measures.scores import ScoreRun, to_row
-    from fabula.measures.team import TeamMeasure, row_of
-    from fabula.reference.distributed import Holders
+    def measure(self, documents: Iterable[Document]) -> Iterator[_ScoredThere]:
+        from fabula.text import in_batches
 
-    options = settings.measure
-    opened = None
-    if len(nodes := cluster.nodes()) > 1:
-        if options.match == "near" and options.near.search != "index":
-            _build_passages(options, progress, cluster)
-        holders = Holders.over(cluster, options.references, nodes)
-        stack.callback(cluster.end, holders.actors)
-        opened = holders.open()
-    here = open_measure(
-        options,
-        progress,
-        opened,
-        spending=settings.spending,
-        n_threads=settings.engine.n_processes,
-        fresh=settings.restart,
-    )
-    measure = stack.enter_context(here)
-    there = partial(open_measure, options, SILENT, spending=settings.spending)
-    team = TeamMeasure(cluster, measure, there, to_row, options.references)
-    rows = ScoreRun(team, row_of, settings.out, restart=settings.restart).rows
-    return rows, measure.reference
+        sent: deque[list[Document]] = deque()
+
+        def batches() -> Iterator[list[Document]]:
+            for batch in in_batches(iter(documents), _NEAR_CHARS if self._measure.near else _CHARS):
+                sent.append(batch)
+                yield batch
+
+        for rows in self._cluster.in_order(partial(_rows_there, self._opened), batches()):
+            yield from map(_ScoredThere, sent.popleft(), rows)
 
 
-def _build_passages(options: OriginalityOptions, progress: Progress, cluster: Cluster) -> None:
-    """Build the passages for near matches, on the nodes."""
-    from fabula.reference.layout import Manifest
-    from fabula.reference.passages import build_passages
-    from fabula.text.stopwords import load_stop_words
+_CHARS, _NEAR_CHARS = 1 << 18, 1 << 15
+"""Of a batch."""
 
-    words = load_stop_words(options.near.stop_words or "english")
-    for path in dict.fromkeys(options.references):
-        build_passages(
-            path,
-            Manifest.read(path).shards,
-            options.near.passages(),
-            words,
-            progress.say,
-            spread=cluster.in_order,
-        )
+
+@dataclass(frozen=True, slots=True)
+class _ScoredThere:
+    document: Document
+    row: dict[str, Any]
+
+
+def _rows_there(opened: bytes, documents: list[Document]) -> list[dict[str, Any]]:
+    from fabula.measures.scores import to_row
+
+    return [to_row(result) for result in _opened_there(opened)[1].measure(documents)]
+
+
+@lru_cache(maxsize=1)
+def _opened_there(opened: bytes) -> tuple[ExitStack, OriginalityMeasure]:
+    import cloudpickle
+
+    stack = ExitStack()
+    return stack, stack.enter_context(cloudpickle.loads(opened)())
+
+
+def _for_all_nodes(spec: str) -> str:
+    """A reference by a name that does not depend on the current folder."""
+    return spec if ":" in spec else str(Path(spec).resolve())

@@ -13,15 +13,14 @@ from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
+from fabula.jobs.result_files import share_of, share_setting
 from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.resume import Row, Share
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.cluster import Cluster
     from fabula.reference.catalogue import Collection
     from fabula.reference.layout import Manifest
-    from fabula.reference.reading_cluster import FarDocuments
-    from fabula.resume import Row
     from fabula.types import Document
 
 Sources = tuple[Sequence[str], Reading]
@@ -33,7 +32,6 @@ __all__ = [
     "CatalogueSettings",
     "Corpus",
     "InfoSettings",
-    "PassageOptions",
     "RemoveSettings",
     "SampleSettings",
     "VerifySettings",
@@ -43,33 +41,25 @@ __all__ = [
     "build_corpus",
     "build_from_catalogue",
     "counted",
-    "filter_corpus",
-    "index_passages",
     "info_lines",
+    "is_folder",
     "is_in_catalogue",
-    "is_served",
     "is_size",
     "n_bytes_of",
-    "place_of",
     "remove_from_corpus",
     "verify_corpus",
     "write_corpus",
 ]
 
 
-def is_served(place: str) -> str | None:
+def is_folder(place: object) -> str | None:
     """Why a corpus cannot be written to a place; None if it can."""
-    if not place.startswith(("http://", "https://")):
+    if ":/" not in str(place):
         return None
     return (
-        f"{place}: name a folder or an address in an object store (s3://, gs://); a corpus served "
-        "over HTTP must be changed on its own machine"
+        f"{place}: name a folder; a corpus at an address, or one that is served, is built and "
+        "changed in its folder, and copied from there"
     )
-
-
-def place_of(corpus: str) -> str | Path:
-    """Where a corpus is: a folder, or an address of an object store such as `s3://...`."""
-    return corpus.rstrip("/") if "://" in corpus else Path(corpus)
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -148,8 +138,8 @@ class SampleSettings(Settings):
 class AddSettings(Settings):
     """How texts become shards of a corpus."""
 
-    passages: bool = setting(True, help="Also index passages, which near matches need.")
     engine: Engine = part(Engine)
+    share: str | None = share_setting()
     restart: bool = setting(False, help="Start over, ignoring the results of an earlier run.")
 
 
@@ -157,11 +147,7 @@ class AddSettings(Settings):
 class BuildSettings(Settings):
     """Where a corpus is built, and how."""
 
-    out: str = setting(
-        help="Folder to build, or an address in an object store: s3://, gs://.",
-        unit="DIR",
-        check=is_served,
-    )
+    out: Path = setting(help="Folder to build.", unit="DIR", check=is_folder)
     case: Literal["fold", "keep"] | None = setting(
         None, help="fold: ignore case; keep: distinguish Word from word.", default_text="fold"
     )
@@ -192,23 +178,10 @@ class BuildSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class PassageOptions(Settings):
-    """The passages in which near matches are searched."""
-
-    passage_words: int = setting(300, help="Words in a passage.", unit="N", check=Between(1))
-    passage_overlap: int = setting(
-        50, help="Words that consecutive passages share.", unit="N", check=Between(0)
-    )
-    stop_words: str = setting(
-        "english", help="Words that are not indexed.", unit="english|none|FILE"
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Corpus:
     """The current state of a corpus."""
 
-    place: str | Path
+    place: Path
     manifest: Manifest
 
     def __str__(self) -> str:
@@ -237,7 +210,7 @@ class InfoSettings(Settings):
     ids: bool = setting(False, help="List the documents' ids instead, one per line.")
 
 
-def info_lines(place: str | Path, settings: InfoSettings) -> Iterator[str]:
+def info_lines(place: Path, settings: InfoSettings) -> Iterator[str]:
     """What a corpus contains, how it was built and how old it is; or its documents' ids."""
     from fabula.reference import Reference
     from fabula.reference.info import Age
@@ -277,9 +250,7 @@ class VerifySettings(Settings):
     )
 
 
-def verify_corpus(
-    place: str | Path, settings: VerifySettings, *, progress: Progress = SILENT
-) -> Corpus:
+def verify_corpus(place: Path, settings: VerifySettings, *, progress: Progress = SILENT) -> Corpus:
     """Check every file against its checksum, and that the corpus finds its own text.
 
     Raises `CorpusError` at the first problem.
@@ -297,7 +268,7 @@ class RemoveSettings(Settings):
     ids_file: Path | None = setting(None, help="File with one id per line.")
 
 
-def remove_from_corpus(place: str | Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
+def remove_from_corpus(place: Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
     """Remove documents from a corpus by id; searches no longer find them.
 
     Raises `CorpusError` for an id that the corpus does not have.
@@ -325,18 +296,17 @@ def build_corpus(
     sources: Sources | None = None,
     *,
     progress: Progress = SILENT,
-) -> Corpus:
-    """Build a corpus from the documents, or resume an interrupted build.
+) -> Corpus | None:
+    """Build a corpus from the documents, or resume an interrupted build; None for a share of it.
 
     `sources` names the sources of the documents, and how they are read: the nodes of a cluster read
-    them directly if they can. Raises `InputError`, `CorpusError`.
+    them too. Raises `InputError`, `CorpusError`.
     """
     write = _write_parameters(settings)
-    place = place_of(settings.out)
-    return _written(write, documents, place, settings.adding, sources, progress)
+    return _written(write, documents, settings.out, settings.adding, sources, progress)
 
 
-def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest]:
+def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest | None]:
     """The function that builds a corpus with these settings."""
     from fabula.reference.build import BuildParameters, build_reference
     from fabula.text import TextSettings
@@ -351,12 +321,12 @@ def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest]:
 
 def add_to_corpus(
     documents: Iterable[Document],
-    place: str | Path,
+    place: Path,
     settings: AddSettings,
     sources: Sources | None = None,
     *,
     progress: Progress = SILENT,
-) -> Corpus:
+) -> Corpus | None:
     """Add documents to a corpus, in new shards; otherwise like `build_corpus`."""
     from fabula.reference.build import add_documents
 
@@ -369,7 +339,7 @@ def build_from_catalogue(
     settings: BuildSettings,
     *,
     progress: Progress = SILENT,
-) -> Corpus:
+) -> Corpus | None:
     """Build a corpus from a public one, or from a sample of it; resumes with the same bytes.
 
     Raises `InputError` if the network does not reach it, `CorpusError`.
@@ -387,7 +357,7 @@ def build_from_catalogue(
     progress.begin("reading", sample.size_bytes)
     documents = sample.documents(progress.advance, progress.tell)
     write = partial(_write_parameters(settings), source=sample.to_row())
-    return _written(write, documents, place_of(settings.out), settings.adding, None, progress)
+    return _written(write, documents, settings.out, settings.adding, None, progress)
 
 
 def _how_large(collection: Collection) -> str:
@@ -410,74 +380,47 @@ def is_in_catalogue(sources: Sequence[str], own: Path | None = None) -> bool:
 
 
 def _written(
-    write: Callable[..., Manifest],
+    write: Callable[..., Manifest | None],
     documents: Iterable[Document],
-    place: str | Path,
+    place: Path,
     settings: AddSettings,
     sources: Sources | None,
     progress: Progress,
-) -> Corpus:
-    from fabula.reference.build_cluster import on_cluster
-
-    with open_cluster(settings.engine, progress, "reading") as cluster:
-        manifest = write(
-            _read_there(cluster, sources, progress) or documents,
-            place,
-            n_jobs=settings.engine.n_processes,
-            restart=settings.restart,
-            report=progress.say,
-            write=None if cluster is None else on_cluster(cluster),
-        )
-        if settings.passages:
-            index_passages(place, PassageOptions(), progress, cluster=cluster)
-    return Corpus(place, manifest)
-
-
-def _read_there(
-    cluster: Cluster | None, sources: Sources | None, progress: Progress
-) -> FarDocuments | None:
-    """The documents of the sources, read by the nodes if all of them can."""
-    if cluster is None or sources is None:
-        return None
-    from fabula.reference.reading_cluster import FarDocuments, are_far
-    from fabula.text import find_files
-
-    names, how = sources
-    files = find_files(names, format_=how.format)
-    if not are_far(files):
-        return None
-    fields = {"text_field": how.text_field, "id_field": how.id_field, "format_": how.format}
-    return FarDocuments(cluster, files, fields, progress.advance)
+) -> Corpus | None:
+    """The corpus, or None if only a share of it was written."""
+    how: dict[str, Any] = {"n_jobs": settings.engine.n_processes, "report": progress.say}
+    share = share_of(settings.share, place)
+    if share is not None and settings.restart:
+        raise SettingsError("restart", "cannot be used with `share`: start over without it first")
+    with open_cluster(settings.engine, progress, "building") as cluster:
+        if cluster is not None and share is None:
+            if sources is None or "-" in sources[0]:
+                raise SettingsError("kind", "ray needs texts in files that every node can read")
+            nodes = cluster.nodes()
+            shares = [Share(k, len(nodes)) for k in range(1, len(nodes) + 1)]
+            build = partial(_write_share, write, place.resolve(), sources)
+            n_cpus = min(map(cluster.n_cpus, nodes))
+            for k, _ in enumerate(cluster.in_order(build, shares, n_cpus=n_cpus), 1):
+                progress.say(f"building: {k} of {len(shares)} shares are done")
+        manifest = write(documents, place, restart=settings.restart, share=share, **how)
+    return None if manifest is None else Corpus(place, manifest)
 
 
-def index_passages(
-    place: str | Path,
-    options: PassageOptions,
-    progress: Progress = SILENT,
-    *,
-    cluster: Cluster | None = None,
-) -> int:
-    """Index missing passages; returns the total number of passages. Raises `CorpusError`."""
-    from fabula.reference.layout import Manifest
-    from fabula.reference.passages import PassageSettings, build_passages
-    from fabula.text.stopwords import load_stop_words
-
-    return build_passages(
-        place,
-        Manifest.read(place).shards,
-        PassageSettings(options.passage_words, options.passage_overlap),
-        load_stop_words(options.stop_words),
-        progress.say,
-        spread=map if cluster is None else cluster.in_order,
-    )
-
-
-def filter_corpus(place: str | Path, progress: Progress = SILENT) -> Corpus:
-    """Add the search filter and keys to each shard that lacks them. Raises `CorpusError`."""
-    from fabula.reference.filters import add_filters
+def _write_share(
+    write: Callable[..., Manifest | None], place: Path, sources: Sources, share: Share
+) -> None:
+    """On a node, which reads the texts itself: write the shards of a share."""
+    from fabula.text import find_files, read_documents
     from fabula.workers import default_jobs
 
-    return Corpus(place, add_filters(place, n_jobs=default_jobs(), report=progress.say))
+    names, how = sources
+    documents = read_documents(
+        find_files(names, format_=how.format),
+        text_field=how.text_field,
+        id_field=how.id_field,
+        format_=how.format,
+    )
+    write(documents, place, n_jobs=default_jobs(), share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,4 +537,5 @@ def write_corpus(
         report=progress.say,
         written_by=tuple(dict.fromkeys(row["model"] for row in rows)),
     )
+    assert manifest is not None, "it is None only for a share"
     return WrittenCorpus(Corpus(settings.out, manifest), rows, answers)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from fabula.settings import Settings, setting
-from fabula.store import checksum
-from fabula.stored_results import checksum_stored, stored_files
 
 __all__ = ["Rerun", "RerunSettings", "compare_results"]
 
@@ -63,13 +61,8 @@ class Rerun:
         return [*found, "what else differs:", *self.causes]
 
 
-def compare_results(before: Path | str, after: Path) -> list[str]:
-    """How two results of one command differ, file by file; for rows, also field by field.
-
-    `before` may be the address of a corpus in an object store, which is read whole.
-    """
-    if isinstance(before, str):
-        return list(_of_stored(before, after))
+def compare_results(before: Path, after: Path) -> list[str]:
+    """How two results of one command differ, file by file; for rows, also field by field."""
     if not before.is_dir():
         return list(_of_files(before, after, after.name))
     found: list[str] = []
@@ -81,29 +74,17 @@ def compare_results(before: Path | str, after: Path) -> list[str]:
 def _compared(old: Collection[str], new: Collection[str]) -> list[str]:
     """The files to compare.
 
-    Left out are those that searches and `reference measure` add to a corpus, if only one has them.
+    Left out is what `reference measure` adds to a corpus, if only one has it.
     """
     from fabula.reference.layout import HELD_OUT
 
-    later = "passages/", HELD_OUT
     in_both = set(old) & set(new)
     is_corpus = "manifest.json" in in_both
     return [
         name
         for name in sorted({*old, *new})
-        if name in in_both or not (is_corpus and name.startswith(later))
+        if name in in_both or not (is_corpus and name == HELD_OUT)
     ]
-
-
-def _of_stored(address: str, after: Path) -> Iterator[str]:
-    files = stored_files(address).items()
-    old = {name: size for name, size in files if PurePosixPath(name).name not in _LEFT_OUT}
-    new = {name: (after / name).stat().st_size for name in _files_in(after)}
-    for name in _compared(old, new):
-        if name not in old or name not in new:
-            yield f"{name}: was not written {'then' if name not in old else 'now'}"
-        elif old[name] != new[name] or checksum_stored(address, name) != checksum(after / name):
-            yield f"{name}: {old[name]:,} bytes then, {new[name]:,} now, and not the same"
 
 
 def _files_in(folder: Path) -> list[str]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabula.errors import InputError
-from fabula.settings import Settings, setting
+from fabula.resume import Share
+from fabula.settings import Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
-__all__ = ["TableFiles", "page_setting", "plot_setting"]
+__all__ = ["TableFiles", "page_setting", "plot_setting", "share_of", "share_setting"]
 
 
 def _is_page(path: Path) -> None:
@@ -40,6 +41,26 @@ def plot_setting(help: str) -> Path | None:  # noqa: A002
     """A field for a picture; an unknown suffix, or no matplotlib, raises `InputError`."""
     made: Path | None = setting(None, help=help, unit="FILE", check=_is_plot)
     return made
+
+
+def share_setting() -> str | None:
+    """A field for the share of a job whose rows are in the file `out`; see `share_of`."""
+    made: str | None = setting(
+        None,
+        help="Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same "
+        "command without this option joins them.",
+        unit="I/N",
+    )
+    return made
+
+
+def share_of(share: str | None, out: object) -> Share | None:
+    """The share that a job's settings ask for. Raises `InputError`, `SettingsError`."""
+    if share is None:
+        return None
+    if out is None:
+        raise SettingsError("share", "needs `out`, which all shares have in common")
+    return Share.parse(share)
 
 
 def _ends_with(ending: str) -> Callable[[Path], str | None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fabula.reference import Reference
     from fabula.reference.serving.gate import Tokens
     from fabula.reference.serving.messages import Limits
-    from fabula.reference.serving.snapshots import States
+    from fabula.reference.serving.served import Served
 
 __all__ = ["ServeSettings", "serve"]
 
@@ -37,24 +37,8 @@ class ServeSettings(Settings):
     max_words: int = setting(
         500_000, help="Maximum number of words in a request.", check=Between(1)
     )
-    max_grams: int = setting(
-        2_000, help="Maximum number of n-grams in a request.", check=Between(1)
-    )
-    max_places: int = setting(
-        100_000,
-        help="Maximum number of places of an n-gram in a shard at which documents are looked up.",
-        check=Between(0),
-    )
-    max_named: int = setting(
-        200_000,
-        help="Maximum number of documents named in an answer about several n-grams.",
-        check=Between(1),
-    )
     max_documents: int = setting(
         64, help="Maximum number of documents that a request fetches.", check=Between(1)
-    )
-    max_excluded: int = setting(
-        100_000, help="Maximum number of documents that a request leaves out.", check=Between(0)
     )
     rate: int = setting(
         500, help="Maximum requests per second for each token; 0 for no limit.", check=Between(0)
@@ -79,13 +63,13 @@ class ServeSettings(Settings):
     def limits(self) -> Limits:
         from fabula.reference.serving.messages import Limits
 
-        names = ("words", "grams", "places", "named", "documents", "excluded")
         return Limits(
             max_body_bytes=max(1024, n_bytes_of(self.max_body)),
+            max_words=self.max_words,
+            max_documents=self.max_documents,
             n_per_s=self.rate,
             n_at_once=self.n_jobs or 0,
             n_waiting=self.n_waiting,
-            **{f"max_{name}": getattr(self, f"max_{name}") for name in names},
         )
 
 
@@ -112,7 +96,7 @@ def serve(
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
         ) from error
-    from fabula.reference.serving.snapshots import States
+    from fabula.reference.serving.served import Served
 
     host, file = settings.host, settings.token_file
     tokens = Tokens(read_tokens(file))
@@ -121,29 +105,29 @@ def serve(
             f"`host` {host}: other machines could connect, and no token restricts access; give "
             "`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
         )
-    states = States(directories, say=warn)
+    served = Served(directories, say=warn)
     listening = web.listen(host, settings.port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     app = create_app(
-        states, tokens=tokens, limits=settings.limits(), check_every_s=settings.check_every
+        served, tokens=tokens, limits=settings.limits(), check_every_s=settings.check_every
     )
     web.serve(
         app,
         listening,
-        lambda: announce(states.now.reference, url, len(tokens)),
-        on_hangup=lambda: _look_again(states, tokens, file, warn),
+        lambda: announce(served.now.reference, url, len(tokens)),
+        on_hangup=lambda: _look_again(served, tokens, file, warn),
         keep_alive_s=60,
     )
 
 
 def _look_again(
-    states: States, tokens: Tokens, token_file: Path | None, warn: Callable[[str], None]
+    served: Served, tokens: Tokens, token_file: Path | None, warn: Callable[[str], None]
 ) -> None:
     """Check the corpora for changes, and reload the tokens."""
     from fabula.errors import InputError
     from fabula.reference.serving.gate import read_tokens
 
-    states.wake()
+    served.wake()
     try:
         # Whether tokens are required was decided at the start: none cannot become some, or some
         # none.

@@ -21,10 +21,6 @@ import numpy as np
 __all__ = [
     "best_passage",
     "best_span",
-    "gather_passages",
-    "list_unseen",
-    "number_units",
-    "score_terms",
     "search_near",
     "similarities",
 ]
@@ -33,78 +29,6 @@ MOST_ALIKE = np.float32(0.999)
 """The highest cosine of two different words: equal vectors do not make them identical."""
 TOLERANCE = 1e-9
 """Means this far below the threshold still pass: rounded sums depend on their order."""
-
-
-@nb.njit(nogil=True, cache=True)
-def score_terms(data, indices, indptr, terms, weights, scores):
-    """Add each term's column, weighted, to the passages' scores.
-
-    data: float32, indices: int32, indptr: int64, columns by term; terms: int64 (n_terms,);
-    weights: float32 (n_terms,); scores: float32 (n_passages,), modified.
-    """
-    for t in range(len(terms)):
-        weight = weights[t]
-        for k in range(indptr[terms[t]], indptr[terms[t] + 1]):
-            scores[indices[k]] += weight * data[k]
-
-
-@nb.njit(nogil=True, cache=True)
-def gather_passages(tokens, begins, lengths, units, units_out, places, offsets):
-    """Gather the content words of passages, one after the other; returns their number.
-
-    begins: int64, lengths: int32 (n_passages,), in tokens. units: int32, by token id, -2 for words
-    that are not content words. Out: units_out, places (position in the passage), int32 with room
-    for n_words; offsets: int64 (n_passages + 1,).
-    """
-    n = 0
-    for p in range(len(begins)):
-        offsets[p] = n
-        for k in range(lengths[p]):
-            unit = units[tokens[begins[p] + k]]
-            if unit != -2:
-                units_out[n] = unit
-                places[n] = k
-                n += 1
-    offsets[len(begins)] = n
-    return n
-
-
-@nb.njit(nogil=True, cache=True)
-def list_unseen(tokens, begins, lengths, units, mark):
-    """List the tokens of passages whose unit is still `mark`: uint32, in order, with repeats."""
-    n = 0
-    for p in range(len(begins)):
-        for k in range(lengths[p]):
-            n += units[tokens[begins[p] + k]] == mark
-    unseen = np.empty(n, np.uint32)
-    n = 0
-    for p in range(len(begins)):
-        for k in range(lengths[p]):
-            token = tokens[begins[p] + k]
-            if units[token] == mark:
-                unseen[n] = token
-                n += 1
-    return unseen
-
-
-@nb.njit(nogil=True, cache=True)
-def number_units(units, n_rows, n_unknown, distinct, numbers):
-    """Number the distinct values of `units` in order of appearance; returns their count.
-
-    units: int32 (n,), rows of vectors, or -3 and below for the `n_unknown` words without a vector.
-    Out: distinct, int32 with room for n, and numbers, int32 (n,), indices into it.
-    """
-    known = np.full(n_rows + n_unknown, -1, np.int32)
-    n = 0
-    for k in range(len(units)):
-        unit = units[k]
-        at = unit if unit >= 0 else n_rows - 3 - unit
-        if known[at] < 0:
-            known[at] = n
-            distinct[n] = unit
-            n += 1
-        numbers[k] = known[at]
-    return n
 
 
 @nb.njit(nogil=True, cache=True)
@@ -147,14 +71,12 @@ def similarities(vectors, rows, columns, out):
 
 @nb.njit(nogil=True, cache=True)
 def _occurs_in(
-    sims, words, n_words, passage, places, length, min_words, floor, threshold, ratio, work, best
+    sims, words, passage, places, length, min_words, floor, threshold, work, best
 ):  # fmt: skip
-    """Whether a span of the passage is similar to the n-gram of `n_words` words.
+    """Whether a span of the passage is similar to the n-gram.
 
     A span extends from just after the preceding content word to just before the following one,
-    and has at least `min_words` words, `floor` of them content words. Measured from its first
-    content word to its last, neither it nor the n-gram is more than `ratio` times as long as the
-    other.
+    and has at least `min_words` words, `floor` of them content words.
     """
     m, n = len(words), len(passage)
     deficit, lowest = work[0], work[1]
@@ -185,9 +107,6 @@ def _occurs_in(
             end = places[b + 1] if b + 1 < n else length
             if b + 1 - a < floor or end - begin < min_words:
                 continue
-            n_there = places[b] - places[a] + 1
-            if n_there > ratio * n_words or n_words > ratio * n_there:
-                continue
             if deficit[b + 1] > deficit[a] + TOLERANCE * (b + 1 - a):
                 continue
             total = 0.0
@@ -200,17 +119,16 @@ def _occurs_in(
 
 @nb.njit(nogil=True, cache=True)
 def search_near(
-    sims, words, exact, first, stop, j, passages, places, offsets, lengths, min_words, floor,
-    max_words, threshold, ratio, found,
+    sims, words, exact, passages, places, offsets, lengths, min_words, floor, max_words, threshold,
+    found,
 ):  # fmt: skip
-    """DJ Search over the starts `first` to `stop`; returns the final second pointer.
+    """DJ Search: two pointers over all n-grams (Algorithm 2).
 
     sims: float32 (n_units, n_columns), passage words by text words. words: int32 (n_words,), each
     word's column, -1 if not a content word; exact: int32 (n_words,), longest exact matches.
     passages, places: int32, content words of all passages, offsets: int64 (n_passages + 1,),
     lengths: int32 (n_passages,), in words. found: int32 (n_words,), the longest match at each
-    start, modified. n-grams longer than `max_words` are not searched. ratio: maximum length of an
-    n-gram relative to its span, and of a span relative to its n-gram.
+    start, modified. n-grams longer than `max_words` are not searched.
     """
     n = len(words)
     n_passages = len(lengths)
@@ -227,8 +145,8 @@ def search_near(
         longest = max(longest, offsets[p + 1] - offsets[p])
     work = np.empty((2, longest + 1), np.float64)
     best = np.empty(n + 1, np.float32)
-    i, j = first, max(j, first + min_words)
-    while i < stop and j <= n:
+    i, j = 0, min_words
+    while i < n and j <= n:
         occurs = j - i <= exact[i]
         a, b = before[i], before[j]
         if not occurs and b - a < floor and j < n and j - i < max_words:
@@ -242,8 +160,8 @@ def search_near(
                     continue
                 low, high = offsets[p], offsets[p + 1]
                 occurs = _occurs_in(
-                    sims, content[a:b], j - i, passages[low:high], places[low:high], lengths[p],
-                    min_words, floor, threshold, ratio, work, best,
+                    sims, content[a:b], passages[low:high], places[low:high], lengths[p], min_words,
+                    floor, threshold, work, best,
                 )  # fmt: skip
                 if occurs:
                     break
@@ -254,7 +172,6 @@ def search_near(
         else:
             i += 1
             j = max(j, i + min_words)
-    return j
 
 
 @nb.njit(nogil=True, cache=True)
@@ -282,8 +199,8 @@ def _prefix_sums(sims, content, passages, offsets):
 
 
 @nb.njit(nogil=True, cache=True)
-def best_span(sims, words, n_words, passage, places, length, min_words, floor, ratio, least):
-    """The span of the passage that is most similar to the n-gram of `n_words` words, above `least`.
+def best_span(sims, words, passage, places, length, min_words, floor, least):
+    """The span of the passage that is most similar to the n-gram, above `least`.
 
     words: int32 (m,), its content words as columns; passage, places: int32 (n,). Returns
     (similarity, first content word, end); (least, 0, 0) if none is above it. Ties go to the first,
@@ -317,9 +234,6 @@ def best_span(sims, words, n_words, passage, places, length, min_words, floor, r
             end = places[b + 1] if b + 1 < n else length
             if b + 1 - a < floor or end - begin < min_words:
                 continue
-            n_there = places[b] - places[a] + 1
-            if n_there > ratio * n_words or n_words > ratio * n_there:
-                continue
             similarity = min(here / m, there / (b + 1 - a))
             if similarity > top + TOLERANCE:
                 top, first, after = similarity, a, b + 1
@@ -327,17 +241,14 @@ def best_span(sims, words, n_words, passage, places, length, min_words, floor, r
 
 
 @nb.njit(nogil=True, cache=True)
-def best_passage(
-    sims, words, n_words, passages, places, offsets, lengths, min_words, floor, ratio
-):  # fmt: skip
+def best_passage(sims, words, passages, places, offsets, lengths, min_words, floor):
     """`best_span` over all passages: (similarity, passage, first content word, end)."""
     top, chosen, first, after = 0.0, -1, 0, 0
     for p in range(len(lengths)):
         low, high = offsets[p], offsets[p + 1]
         found, a, b = best_span(
-            sims, words, n_words, passages[low:high], places[low:high], lengths[p], min_words,
-            floor, ratio, top,
-        )  # fmt: skip
+            sims, words, passages[low:high], places[low:high], lengths[p], min_words, floor, top
+        )
         if b:
             top, chosen, first, after = found, p, a, b
     return top, chosen, first, after

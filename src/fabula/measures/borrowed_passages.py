@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from fabula.errors import ModelError
 from fabula.measures.counterparts import Counterpart
 from fabula.measures.near import NearSettings
-from fabula.measures.near_walk import WalkSettings
+from fabula.measures.near_paper import PaperSettings
 from fabula.reference import Backend, Occurrence, Reference
 from fabula.types import Span
 
@@ -200,7 +200,7 @@ def trim_near(
     n_words: int,
     counterpart: Counterpart,
     verbatim: Iterable[tuple[int, int]],
-    settings: NearSettings | WalkSettings,
+    settings: NearSettings | PaperSettings,
 ) -> tuple[int, int, Counterpart] | None:
     """Trim a near run of ends that only the rest of it pays for: (first, words, counterpart).
 

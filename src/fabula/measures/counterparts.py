@@ -34,7 +34,7 @@ class Counterpart:
 
 
 class SearchForNear:
-    """What searches of passages and walks of the index have in common.
+    """What the search of the index and the published one have in common.
 
     `meaning` is the least cosine of the sentence vectors of both sides, 0 for no check; `encoder`
     replaces the packaged one. `is_english`: the vectors are of English words, so texts in other

@@ -1,114 +1,108 @@
-"""Near-verbatim matches: n-grams that occur in the reference in other words.
+"""Near matches by walking the index: alignments that are too good for chance.
 
-Lu et al. 2024, section "DJ Search" and appendix A.2: an n-gram of the text matches if it occurs
-verbatim, or if a span of one of the passages most similar to the text (by BM25) is as similar to
-it as the threshold, by the smaller of the two directional means of best cosines between their
-content words.
+Every place of the reference where a rare word of the text, or a rare run of its words, occurs is
+looked at, and text and reference are aligned from there (`kernels.walk`); so the parts of a
+reference, on disk or behind a server, find what one corpus finds. That a walk of the suffix array
+may substitute words, and is kept small by what occurs, is the idea of Yoneda et al. 2026,
+"SoftMatcha 2" (arXiv 2602.10908); the definition of a match is not theirs:
 
-Details that the paper leaves open are decided as follows (all of it is in the signature):
-
-- A text of any length is read in windows, each with its own passages: borrowing in one place is
-  found whatever the rest is about. An n-gram is compared with the passages of the window that it
-  starts in.
-- Similarity needs content words on both sides, at least `floor` of them: two are too few.
-- A content word without a vector resembles only itself.
-- A near match has at most 100 words; no level of the index comes close to that.
-
-Beyond the paper, unless its preset is selected: neither side is over `ratio` times as long as the
-other; each is cut at the first and the last content word that resembles one of the other's; and for
-what remains, the sentence encoder must agree that both sides mean the same (`meaning`).
+- A word carries *bits*: minus the logarithm of its share of the reference's words. A content word
+  aligned with one that is at least `threshold` similar gains the smaller of the two words' bits, at
+  most `_MOST_BITS`, times their cosine; other words gain `_FUNCTION_BITS` if aligned with
+  themselves. Each unaligned word has a cost.
+- The score of a stretch, minus the logarithm of the reference's words, is its *bits over chance*:
+  it must reach `bits` (Karlin and Altschul 1990). So the more informative the aligned words, in
+  order, the more words may differ. A repeated word in a stretch is not informative: its gain does
+  not count.
+- At least `floor` content words are similar, neither side is over `ratio` times as long as the
+  other, and the sentence encoder must agree that both mean about the same (`meaning`).
+- A stretch ends with the words where its score is highest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.kernels.movers import best_passage, search_near
+from fabula.kernels.movers import similarities
+from fabula.kernels.walk import PARTS
+from fabula.measures.alike_words import AlikeWords
 from fabula.measures.counterparts import Counterpart, SearchForNear
-from fabula.measures.near_windows import Units, Window, is_content
 from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
-from fabula.reference.passages import PassageIndex
-from fabula.reference.search import N_LOCATED
+from fabula.reference import Reference
+from fabula.reference.part_walk import Walk, WalkTerms
+from fabula.text.stopwords import StopWords
 
-__all__ = ["NEAR_PRESETS", "NearSearch", "NearSettings"]
+__all__ = ["NearSearch", "NearSettings"]
 
-MAX_WORDS = 100
-_ROUNDING = 1e-6
-"""For means of 32-bit cosines."""
-_N_WINDOWS = 64
-"""Windows whose passages are requested, and held, at a time."""
+_MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
+_CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0
+_DROP_BITS = 12.0
+_WIDTH, _REACH, _GAP = 5, 100, 30
+_WINDOW, _OVERLAP = 4096, 512
+"""Words of a text that are looked for at a time, and those that two windows share. What lies in
+both is found whole; longer matches are found in parts."""
+_ANCHOR = 0.6
+"""Least cosine of words that may replace the text's in an anchor."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearSettings:
-    """When two n-grams are near, and where to search."""
+    """When a stretch of a text is near to one of the reference, and where to search."""
 
-    threshold: float = 0.75
-    floor: int = 5
-    """Content words that both n-grams must have."""
-    n_passages: int = 100
-    """Passages that each window of the text is compared with."""
-    window: int = 50
-    """Words of a window; half a window more is read with it to find its passages."""
+    threshold: float = 0.45
+    """Least cosine of two similar words."""
+    bits: float = 22.0
+    """Minimum bits over chance."""
+    meaning: float = 0.5
+    """Least cosine of the two sides' sentence vectors; 0 to skip the check."""
+    floor: int = 4
+    """Content words of the text that must be similar."""
     ratio: float = 2.0
     """Maximum length ratio of the two sides in words; inf for any."""
-    meaning: float = 0.7
-    """Least cosine of the two sides' sentence vectors; 0 to skip the check."""
-    trim: bool = True
-    """Whether each side begins and ends with a content word that resembles one of the other's."""
+    n_places: int = 256
+    """Maximum expected occurrences of an anchor in the reference, if its words were drawn at
+    random."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
+        if not (0 < self.threshold <= 1 and 0 <= self.meaning <= 1):
             raise InputError(
-                f"`threshold` {self.threshold:g}: must be a similarity over 0 and at most 1"
+                "near matches: the threshold must be over 0 and at most 1, the meaning between 0 "
+                "and 1"
             )
-        if self.floor < 1 or self.n_passages < 1 or self.window < 1:
-            raise InputError("`floor`, `n_passages` and `window` must be at least 1")
-        if not (self.ratio >= 1 and 0 <= self.meaning <= 1):
-            raise InputError(
-                "near matches: the ratio must be at least 1, the meaning between 0 and 1"
-            )
+        if self.floor < 1 or self.n_places < 1 or not self.ratio >= 1:
+            raise InputError("near matches: `floor`, `n_places` and `ratio` must be at least 1")
 
     def signature_parts(self) -> dict[str, str]:
         return {
             "T": repr(self.threshold),
             "floor": str(self.floor),
-            "K": f"{self.n_passages}per{self.window}",
+            "walk": f"{self.bits:g}bits,{self.n_places}places",
             "ratio": f"{self.ratio:g}",
-            "ends": "cut" if self.trim else "found",
         }
 
 
-NEAR_PRESETS = {
-    "paper": NearSettings(threshold=0.95, floor=1, ratio=math.inf, meaning=0, trim=False)
-}
-
-
 @dataclass(frozen=True, slots=True)
-class _Nearest:
-    """An n-gram of the text, and the position of its counterpart."""
+class _Stretch:
+    """A stretch of the text aligned with one of a document, half-open, in words."""
 
     first: int
     end: int
-    """Its words: `first` to `end`, half-open."""
-    similarity: float
     number: int
-    """Its document's number."""
     first_word: int
-    """The word of the document where it begins."""
-    n_words: int
-    pairs: tuple[tuple[int, int, float], ...]
+    end_word: int
+    score: int
 
 
 class NearSearch(SearchForNear):
-    """Near-verbatim search in a reference; its passages must have been built.
+    """Near-match search in a reference.
 
     `encoder` reads both sides of each match if `settings.meaning` requires it; the packaged one is
     the default.
@@ -116,29 +110,29 @@ class NearSearch(SearchForNear):
 
     def __init__(
         self,
-        index: PassageIndex,
+        reference: Reference,
         vectors: WordVectors,
+        stop_words: StopWords,
         settings: NearSettings = NearSettings(),
         encoder: Encoder | None = None,
         *,
         is_english: bool = True,
     ) -> None:
         """`is_english`: the vectors are of English words, so other texts are not searched."""
-        super().__init__(
-            vectors, index.stop_words, settings.meaning, encoder, is_english=is_english
-        )
-        self.index = index
+        super().__init__(vectors, stop_words, settings.meaning, encoder, is_english=is_english)
+        self.reference = reference
         self.settings = settings
-        self._units = Units(index, vectors)
+        self._part = reference.part.walks()
+        shards = self._part.vocabularies
+        self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
+        self._chance_bits = math.log2(max(1, self._alike.n_words))
+        self._functions = [
+            ids[~self._alike.is_content & (ids > 0)].astype(np.int64) for ids in self._alike.ids
+        ]
 
     def signature_parts(self) -> dict[str, str]:
         """Everything that determines a near match besides the reference."""
-        cut = self.index.settings
-        return {
-            **self.settings.signature_parts(),
-            "pass": f"{cut.n_words}-{cut.overlap}",
-            **super().signature_parts(),
-        }
+        return {**self.settings.signature_parts(), **super().signature_parts()}
 
     def search(
         self,
@@ -152,28 +146,20 @@ class NearSearch(SearchForNear):
 
         exact: int32 (n_words,), the longest verbatim matches. The lengths, int32 (n_words,), are
         those of `exact` where no longer near match was found. Counterparts are given by first word,
-        for each near match that no longer one contains.
+        for each near match that no longer one contains. Of stretches that lie more than half in
+        better ones only the better count.
         """
-        raw = exact.copy()
-        nearest: dict[tuple[int, int], _Nearest] = {}
-        j, reach = 0, 0
-        for (first, stop, tail), window in self._windows(words, exclude):
-            j = first + self._search(
-                window,
-                exact[first:tail],
-                stop - first,
-                max(0, j - first),
-                min_words,
-                raw[first:tail],
-            )
-            for i in range(first, stop):
-                if raw[i] >= min_words and i + raw[i] > reach:
-                    reach = i + int(raw[i])
-                    if raw[i] > exact[i]:
-                        one = self._nearest(window, first, i, reach, min_words)
-                        if one is not None and one.end - one.first > exact[one.first]:
-                            nearest[one.first, one.end] = one
-        return self._longest(words, exact, self._counterparts(nearest), min_words)
+        counterparts: dict[tuple[int, int], Counterpart] = {}
+        kept: list[_Stretch] = []
+        for one in self._stretches(words, min_words, exclude):
+            is_new = one.end - one.first > exact[one.first : one.end].max(initial=0)
+            if not is_new or any(2 * _shared(one, o) > _shorter(one, o) for o in kept):
+                continue
+            counterpart = self._counterpart(words, one)
+            if counterpart is not None:
+                kept.append(one)
+                counterparts[one.first, one.end] = counterpart
+        return self._longest(words, exact, counterparts, min_words)
 
     def covered_by(
         self,
@@ -183,177 +169,154 @@ class NearSearch(SearchForNear):
         within: Iterable[tuple[int, int]],
         exclude: Iterable[int] = (),
     ) -> dict[int, list[tuple[int, int]]]:
-        """The half-open stretches of words that lie in a near match with each document, by number.
+        """The half-open stretches of words that are near to each document, by number.
 
-        Searches the passages of one document at a time, before `search` cuts and drops matches;
-        only stretches with at least `min_words` words `within` those that it kept.
+        At least `min_words` words of each lie `within` the stretches that were kept.
         """
         kept = list(within)
         covered: dict[int, list[tuple[int, int]]] = {}
-        for (first, stop, tail), window in self._windows(words, exclude) if kept else ():
-            if not any(begin < tail and end > first for begin, end in kept):
-                continue
-            none = np.zeros(len(window.columns), np.int32)
-            for p, number in enumerate(window.numbers.tolist()):
-                found = none.copy()
-                self._search(window.one(p), none, stop - first, 0, min_words, found)
-                spans = [(int(first + i), int(first + i + found[i])) for i in np.flatnonzero(found)]
-                both = {(max(a, c), min(b, d)) for a, b in spans for c, d in kept}
-                if here := sorted((a, b) for a, b in both if b - a >= min_words):
-                    covered.setdefault(number, []).extend(here)
-        return covered
+        for one in self._stretches(words, min_words, exclude) if kept else ():
+            both = {(max(one.first, a), min(one.end, b)) for a, b in kept}
+            covered.setdefault(one.number, []).extend((a, b) for a, b in both if b - a >= min_words)
+        return {number: sorted(set(spans)) for number, spans in covered.items() if spans}
 
-    def _windows(
-        self, words: Sequence[str], exclude: Iterable[int]
-    ) -> Iterator[tuple[tuple[int, int, int], Window]]:
-        """(first word, end of its starts, end of what may be matched) of each window, and its
-        passages; windows with too few content words, or without a passage, are omitted.
+    def _stretches(
+        self, words: Sequence[str], min_words: int, exclude: Iterable[int]
+    ) -> list[_Stretch]:
+        """Stretches with enough bits, the best first."""
+        out, ratio = sorted(exclude), self.settings.ratio
+        found = []
+        n_begins = max(1, len(words) - _OVERLAP) if words else 0
+        for begin in range(0, n_begins, _WINDOW - _OVERLAP):
+            for one in self._part.walk(self._walks(words[begin : begin + _WINDOW]), exclude=out):
+                columns = (
+                    one.firsts + begin,
+                    one.ends + begin,
+                    one.numbers,
+                    one.first_words,
+                    one.end_words,
+                    one.scores,
+                )
+                rows = zip(*(column.tolist() for column in columns), strict=True)
+                found += [_Stretch(*row) for row in rows]
+        found = [
+            one
+            for one in set(found)
+            if one.end - one.first >= min_words
+            and one.end - one.first <= ratio * (one.end_word - one.first_word)
+            and one.end_word - one.first_word <= ratio * (one.end - one.first)
+        ]
+        return sorted(found, key=lambda s: (-s.score, s.number, s.first_word, s.first, s.end))
 
-        Many are requested at a time, since parts of the reference may be remote.
-        """
-        settings, units = self.settings, self._units.of_text(words)
-        out = sorted(exclude)
-        spans = []
-        for first in range(0, len(words), settings.window):
-            stop = min(len(words), first + settings.window)
-            tail = min(len(words), stop + MAX_WORDS)
-            if np.count_nonzero(is_content(units[first:tail])) >= settings.floor:
-                spans.append((first, stop, tail))
-        for at in range(0, len(spans), _N_WINDOWS):
-            some = spans[at : at + _N_WINDOWS]
-            texts = [words[first : stop + settings.window // 2] for first, stop, _ in some]
-            chosen = self.index.best_many(texts, settings.n_passages, exclude=out)
-            tokens = self.index.read(chosen)
-            self._units.see(tokens)
-            for span, passages in zip(some, chosen, strict=True):
-                if len(passages):
-                    yield span, self._units.window(units[span[0] : span[2]], passages, tokens)
-
-    def _search(
-        self,
-        window: Window,
-        exact: NDArray[np.int32],
-        stop: int,
-        j: int,
-        min_words: int,
-        found: NDArray[np.int32],
-    ) -> int:
-        """`search_near` over the starts before `stop`; `j` is where the second pointer starts."""
-        return int(
-            search_near(
-                window.sims,
-                window.columns,
-                exact,
-                0,
-                stop,
-                j,
-                window.content,
-                window.places,
-                window.offsets,
-                window.lengths,
-                min_words,
-                self.settings.floor,
-                MAX_WORDS,
-                self.settings.threshold,
-                self.settings.ratio,
-                found,
+    def _walks(self, words: Sequence[str]) -> list[Walk]:
+        """The text, for each shard."""
+        alike, settings = self._alike, self.settings
+        number = {word: k for k, word in enumerate(dict.fromkeys(words))}
+        distinct = list(number)
+        is_content = np.array([self.stop_words.is_content(word) for word in distinct], np.bool_)
+        found = alike.of(distinct, is_content.tolist())
+        own_bits = np.array([alike.bits_of(word) for word in distinct])
+        sizes = np.array([len(one.numbers) for one in found], np.int64)
+        units = np.repeat(np.arange(len(distinct)), sizes)
+        numbers = np.concatenate([one.numbers for one in found])
+        cosines = np.concatenate([one.cosines for one in found])
+        bits = alike.bits[numbers]
+        gains = np.minimum(np.minimum(own_bits[units], bits), _MOST_BITS) * cosines
+        gains[~is_content[units]] = 0.0
+        is_anchor = cosines >= _ANCHOR
+        enough = max(0.0, self._chance_bits - math.log2(settings.n_places))
+        terms = WalkTerms(
+            content_cost=round(_CONTENT_COST * PARTS),
+            function_cost=round(_FUNCTION_COST * PARTS),
+            enough=round(enough * PARTS),
+            width=_WIDTH,
+            drop=round(_DROP_BITS * PARTS),
+            exchange=round(_EXCHANGE_COST * PARTS),
+            reach=_REACH,
+            company=round(_COMPANY_BITS * PARTS),
+            least=round(_LEAST_BITS * PARTS),
+            gap=_GAP,
+            join=round(_JOIN_COST * PARTS),
+            need=round((settings.bits + self._chance_bits) * PARTS),
+        )
+        walks = []
+        for ids, functions in zip(alike.ids, self._functions, strict=True):
+            here = np.flatnonzero(ids[numbers])
+            counts = np.bincount(units[here], minlength=len(distinct))
+            anchors = np.bincount(units[here][is_anchor[here]], minlength=len(distinct))
+            walks.append(
+                Walk(
+                    units=np.array([number[word] for word in words], np.int32),
+                    is_content=is_content,
+                    starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+                    n_anchors=anchors,
+                    ids=ids[numbers[here]].astype(np.int64),
+                    rarities=_in_parts(bits[here]),
+                    gains=np.maximum(1, _in_parts(gains[here])),
+                    functions=functions,
+                    terms=terms,
+                )
             )
-        )
+        return walks
 
-    def _nearest(
-        self, window: Window, begin: int, first: int, end: int, min_words: int
-    ) -> _Nearest | None:
-        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin`.
-
-        None if too little is left of it when its ends are cut.
-        """
-        settings = self.settings
-        columns = window.columns[first - begin : end - begin]
-        where = np.flatnonzero(columns >= 0)
-        own = columns[where]
-        _, p, a, b = best_passage(
-            window.sims,
-            own,
-            len(columns),
-            window.content,
-            window.places,
-            window.offsets,
-            window.lengths,
-            min_words,
-            settings.floor,
-            settings.ratio,
-        )
-        there = slice(int(window.offsets[p]) + a, int(window.offsets[p]) + b)
-        places, sims = window.places[there], window.sims[window.content[there]][:, own]
-        if settings.trim:
-            rows, held = _cut_ends(sims, settings.threshold)
-            where = where[held]
-            first, end = first + int(where[0]), first + int(where[-1]) + 1
-            where -= where[0]
-            places, sims = places[rows], sims[rows, held]
-        if min(sims.shape) < settings.floor or end - first < min_words:
+    def _counterpart(self, words: Sequence[str], one: _Stretch) -> Counterpart | None:
+        """The counterpart of the stretch; None if too little is similar."""
+        n_there = one.end_word - one.first_word
+        located = self.reference.located_document(one.number)[1].part(one.first_word, n_there)
+        is_content = self.stop_words.is_content
+        here = [k for k in range(one.first, one.end) if is_content(words[k])]
+        there = [k for k, word in enumerate(located.words) if is_content(word)]
+        if not here or not there:
             return None
-        n_there = int(places[-1] - places[0]) + 1
-        if max(n_there, end - first) > settings.ratio * min(n_there, end - first):
+        sims = self._similarities([words[k] for k in here], [located.words[k] for k in there])
+        tops = sims.max(axis=0)
+        is_alike = tops >= self.settings.threshold
+        if np.count_nonzero(is_alike) < self.settings.floor:
             return None
-        here, back = sims.max(axis=0), sims.max(axis=1)
-        similarity = min(1.0, float(here.mean(dtype=float)), float(back.mean(dtype=float)))
-        if similarity < settings.threshold - _ROUNDING:
+        seen: set[str] = set()
+        again = []
+        for k, top in zip(
+            (k for k, held in zip(here, is_alike, strict=True) if held),
+            tops[is_alike].tolist(),
+            strict=True,
+        ):
+            if words[k] in seen:
+                again.append(min(_MOST_BITS, self._alike.bits_of(words[k])) * top)
+            seen.add(words[k])
+        if one.score / PARTS - math.fsum(again) < self.settings.bits + self._chance_bits:
             return None
-        return _Nearest(
-            first=first,
-            end=end,
-            similarity=similarity,
-            number=int(window.numbers[p]),
-            first_word=int(window.first_words[p]) + int(places[0]),
-            n_words=n_there,
+        means = float(tops.mean(dtype=float)), float(sims.max(axis=1).mean(dtype=float))
+        return Counterpart(
+            similarity=min(1.0, *means),
+            source=self.reference.occurrence(one.number, one.first_word, n_there),
+            words=located,
             pairs=tuple(
-                (int(i), int(places[j]) - int(places[0]), float(here[c]))
-                for c, (i, j) in enumerate(zip(where, sims.argmax(axis=0), strict=True))
+                (k - one.first, there[j], float(top))
+                for k, j, top in zip(here, sims.argmax(axis=0).tolist(), tops, strict=True)
             ),
         )
 
-    def _counterparts(
-        self, nearest: Mapping[tuple[int, int], _Nearest]
-    ) -> dict[tuple[int, int], Counterpart]:
-        """With the texts that contain them, fetched many at a time."""
-        reference = self.index.reference
-        found = {}
-        by_document = sorted(nearest.items(), key=lambda item: item[1].number)
-        for at in range(0, len(by_document), N_LOCATED):
-            some = by_document[at : at + N_LOCATED]
-            reference.fetch(sorted({one.number for _, one in some}))
-            for span, one in some:
-                found[span] = Counterpart(
-                    similarity=one.similarity,
-                    source=reference.occurrence(one.number, one.first_word, one.n_words),
-                    words=reference.located_document(one.number)[1].part(
-                        one.first_word, one.n_words
-                    ),
-                    pairs=one.pairs,
-                )
-        return {span: found[span] for span in nearest}
-
-
-def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice]:
-    """Rows and columns of `sims` that remain after removing ends that resemble nothing remaining.
-
-    sims: float32 (n_there, n_here). At least one of each remains.
-    """
-    least = threshold - _ROUNDING
-    top, bottom, left, right = 0, sims.shape[0], 0, sims.shape[1]
-    while True:
-        part = sims[top:bottom, left:right]
-        is_row, is_column = part.max(axis=1) >= least, part.max(axis=0) >= least
-        if not is_row.any():
-            return slice(top, top + 1), slice(left, left + 1)
-        rows, columns = np.flatnonzero(is_row), np.flatnonzero(is_column)
-        edges = (
-            top + int(rows[0]),
-            top + int(rows[-1]) + 1,
-            left + int(columns[0]),
-            left + int(columns[-1]) + 1,
+    def _similarities(self, mine: Sequence[str], theirs: Sequence[str]) -> NDArray[np.float32]:
+        """Cosines of words: float32 (n_theirs, n_mine)."""
+        both = [*theirs, *mine]
+        own = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
+        rows = self.vectors.rows(both)
+        units = np.array(
+            [row if row >= 0 else own[word] for word, row in zip(both, rows, strict=True)], np.int32
         )
-        if edges == (top, bottom, left, right):
-            return slice(top, bottom), slice(left, right)
-        top, bottom, left, right = edges
+        sims = np.empty((len(theirs), len(mine)), np.float32)
+        similarities(self.vectors.matrix, units[: len(theirs)], units[len(theirs) :], sims)
+        return sims
+
+
+def _in_parts(bits: NDArray[Any]) -> NDArray[np.int32]:
+    parts: NDArray[np.int32] = np.rint(np.asarray(bits) * PARTS).astype(np.int32)
+    return parts
+
+
+def _shared(one: _Stretch, other: _Stretch) -> int:
+    return max(0, min(one.end, other.end) - max(one.first, other.first))
+
+
+def _shorter(one: _Stretch, other: _Stretch) -> int:
+    return min(one.end - one.first, other.end - other.first)

@@ -39,7 +39,7 @@ from fabula.measures.borrowed_passages import (
 from fabula.measures.counterparts import Counterpart
 from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
 from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.near_walk import NearWalk
+from fabula.measures.near_paper import PaperSearch
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
@@ -148,7 +148,7 @@ class OriginalityMeasure:
         exclude: CopyRule | ExcludeIds | None = None,
         exclude_same: ExcludeSame | None = None,
         judge: QuoteJudge | None = None,
-        near: NearSearch | NearWalk | None = None,
+        near: NearSearch | PaperSearch | None = None,
         n_sources: int = 3,
         spread: int = 0,
         n_threads: int = 1,

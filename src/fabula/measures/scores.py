@@ -20,7 +20,7 @@ from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
 from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
-from fabula.resume import KeptRows, RowKind, kept_rows
+from fabula.resume import KeptRows, RowKind, Share, kept_rows
 from fabula.text import check_documents
 from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
@@ -140,16 +140,22 @@ class ScoreRun(Generic[S]):
         out: Path | None,
         *,
         restart: bool = False,
+        share: Share | None = None,
     ) -> None:
         self._measure = measure
         self._row_of = row_of
         self._out = out
         self._restart = restart
+        self._share = share
 
     def rows(self, documents: Iterable[Document]) -> Iterator[tuple[Document, dict[str, Any]]]:
         """Each document with its row, in order; a row is written before it is yielded."""
         stream = iter(check_documents(documents))
-        with kept_rows(self._out, _SCORES, restart=self._restart) as rows:
+        if self._share is not None:
+            stream = self._share.of(stream)
+        with kept_rows(
+            self._out, _SCORES, restart=self._restart, share=self._share
+        ) as rows:
             for row in rows.kept():
                 _check_sketch(row, self._out)
             rows.begin()
@@ -169,7 +175,10 @@ class ScoreRun(Generic[S]):
         found = ((document, rows.find(self._expected(document))) for document in stream)
         for is_there, stretch in groupby(found, lambda one: one[1] is not None):
             if is_there:
-                yield from ((document, row) for document, row in stretch if row is not None)
+                for document, row in stretch:
+                    if row is not None:
+                        rows.keep(row)
+                        yield document, row
                 continue
             for result in self._measure.measure(document for document, _ in stretch):
                 row = self._row_of(result) | {"asked": self._measure.asked(result.document)}

@@ -8,10 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, Self, TypeVar
 
-from fabula.errors import ModelError
 from fabula.models.base import Answer, Form, Model, Prompt, Sampling
-
-__all__ = ["Copies", "SharedModel"]
 
 C = TypeVar("C")
 
@@ -24,22 +21,15 @@ class Copies(Generic[C]):
 
     def __init__(self, copies: Iterable[C], n_each: int) -> None:
         self._n_each = n_each
-        self._n_under_way: dict[C, int] = {}
-        self._read: dict[C, deque[str]] = {}
-        self._error: ModelError | None = None
+        self._n_under_way = dict.fromkeys(copies, 0)
+        self._read = {copy: deque[str](maxlen=n_each) for copy in self._n_under_way}
         self._changed = asyncio.Condition()
-        self._put(copies)
-
-    def __len__(self) -> int:
-        return len(self._n_under_way)
 
     @asynccontextmanager
     async def free(self, prefix: str) -> AsyncIterator[C]:
-        """A copy to ask about `prefix`, once one is free. Raises the error passed to `fail`."""
+        """A copy to ask about `prefix`, once one is free."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._free() or self._error)
-            if self._error is not None:
-                raise self._error
+            await self._changed.wait_for(self._free)
             copy = min(self._free(), key=lambda one: self._rank(one, prefix))
             self._n_under_way[copy] += 1
             self._read[copy].append(prefix)
@@ -47,30 +37,8 @@ class Copies(Generic[C]):
             yield copy
         finally:
             async with self._changed:
-                if copy in self._n_under_way:
-                    self._n_under_way[copy] -= 1
+                self._n_under_way[copy] -= 1
                 self._changed.notify_all()
-
-    async def add(self, copies: Iterable[C]) -> None:
-        async with self._changed:
-            self._put(copies)
-            self._changed.notify_all()
-
-    def drop(self, copy: C) -> None:
-        """Stop using this copy."""
-        self._n_under_way.pop(copy, None)
-        self._read.pop(copy, None)
-
-    async def fail(self, error: ModelError) -> None:
-        """No copy will be free again: raise the error for all current and future callers."""
-        async with self._changed:
-            self._error = error
-            self._changed.notify_all()
-
-    def _put(self, copies: Iterable[C]) -> None:
-        for copy in copies:
-            self._n_under_way[copy] = 0
-            self._read[copy] = deque(maxlen=self._n_each)
 
     def _free(self) -> list[C]:
         return [copy for copy, n in self._n_under_way.items() if n < self._n_each]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Effort, Model
 from fabula.models.budgeted import BudgetedModel
-from fabula.models.cluster_models import ClusterModel, ClusterTerms
 from fabula.models.cost import Budget, Prices, SharedBudget
 from fabula.models.function import FunctionModel
 from fabula.models.hosted import HostedModel
@@ -39,8 +37,6 @@ class ModelOptions:
     """Prices of tokens, for models with unknown prices."""
     shared_budget: SharedBudget | None = None
     """The total limit for all models opened with it; None is no limit."""
-    cluster: ClusterTerms | None = None
-    """Where copies of a local model run; None runs it here."""
 
 
 def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -> BudgetedModel:
@@ -51,7 +47,7 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
     `local` is the embedded one, `PATH.gguf` any other GGUF file, `http://...` an OpenAI-compatible
     server (several separated by commas share the calls), `replay:PATH` recorded answers, and
     `provider/model` any model of Inspect AI; a `FunctionModel` is used as is. Raises `ModelError`,
-    and `InputError` if a limit requires an unknown price, or if a model cannot run on a cluster.
+    and `InputError` if a limit requires an unknown price.
     """
     options = options or ModelOptions()
     if isinstance(spec, FunctionModel):
@@ -64,19 +60,6 @@ def _model(spec: str, options: ModelOptions) -> Model:
     is_here = spec == "local" or spec.lower().endswith(".gguf")
     if is_here and options.effort is not None:
         raise InputError(f"{spec}: `reasoning_effort` is only for hosted models; leave it out")
-    if is_here and options.cluster is not None:
-        # Nodes have other working directories, and may have the embedded model elsewhere.
-        path = spec if spec == "local" else str(Path(spec).absolute())
-        n_parallel = options.n_parallel or 1
-        return ClusterModel(
-            _local(spec, n_parallel), partial(_local, path, n_parallel), options.cluster
-        )
-    if options.cluster is not None:
-        raise InputError(
-            f"{spec}: `engine` ray is for models that run on the cluster, `local` or a .gguf file; "
-            "leave it out: this model is called from this machine, with `n_parallel` calls at a "
-            "time"
-        )
     if is_here:
         return _local(spec, options.n_parallel or 1)
     if spec.startswith("replay:"):

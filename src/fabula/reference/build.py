@@ -9,9 +9,9 @@ written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ from fabula.reference.layout import (
     read_shard_info,
     text_digest,
 )
-from fabula.reference.reading_cluster import FarDocuments
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
-from fabula.reference.storage import Home, LocalHome, open_home
+from fabula.reference.storage import Home, open_home
 from fabula.reference.tombstones import read_removed
+from fabula.resume import Share
 from fabula.store import dump_json
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
@@ -41,7 +41,6 @@ from fabula.types import Document
 __all__ = [
     "BuildParameters",
     "ShardPlan",
-    "WriteShards",
     "add_documents",
     "build_reference",
 ]
@@ -94,14 +93,11 @@ class ShardPlan:
     settings: TextSettings
     parameters: BuildParameters
     report: Report
+    share: Share | None
 
     def name_of(self, k: int) -> str:
         """The name of the k-th shard to write."""
         return f"{self.first + k:05d}"
-
-
-WriteShards = Callable[[Iterator[Document], ShardPlan], Iterator[ShardInfo]]
-"""Writes a stream of documents as shards; yields what each contains, in order."""
 
 
 def build_reference(
@@ -115,20 +111,21 @@ def build_reference(
     report: Report = lambda stage: None,
     written_by: tuple[str, ...] = (),
     source: Mapping[str, Any] | None = None,
-    write: WriteShards | None = None,
-) -> Manifest:
-    """Build a corpus at `path`, or resume an interrupted build.
+    share: Share | None = None,
+) -> Manifest | None:
+    """Build a corpus in the folder `path`, or resume an interrupted build.
 
-    `path`: a folder, or the address of an object store. `written_by` names the models that wrote
+    `written_by` names the models that wrote
     the documents, if models did; `source` is the public corpus that they are a sample of, with its
-    sampling rule. `write` replaces the `n_jobs` processes on this machine as the way to do the
-    work. Repeating a finished build changes nothing. Raises `CorpusError` if `path` holds another
+    sampling rule. With a `share` only its shards are written, and nothing is returned: when all
+    are, the same call without one finishes the corpus, with the same bytes. Repeating a finished
+    build changes nothing. Raises `CorpusError` if `path` holds another
     corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
-    stream = _stream_of(documents)
+    stream = _Dated(check_documents(documents))
     home = open_home(path)
     _check_room(home)
-    with home.lock():
+    with _turn(home, share):
         if home.read(_MANIFEST) is not None and not restart:
             found = Manifest.read(home)
             asked = settings, asdict(parameters), (0,), written_by, source
@@ -148,8 +145,7 @@ def build_reference(
                 "`fabula reference add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
-        write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(home, manifest, stream, write, restart, report)
+        return _extend(home, manifest, stream, n_jobs, restart, report, share)
 
 
 def add_documents(
@@ -159,25 +155,22 @@ def add_documents(
     n_jobs: int,
     restart: bool = False,
     report: Report = lambda stage: None,
-    write: WriteShards | None = None,
-) -> Manifest:
+    share: Share | None = None,
+) -> Manifest | None:
     """Add documents to the corpus at `path`, in new shards; resumes an interrupted addition.
 
     Repeating the last addition changes nothing, unless `restart` is set or some of it was removed.
     """
-    stream = _stream_of(documents)
+    stream = _Dated(check_documents(documents))
     home = open_home(path)
     Manifest.read(home)
-    with home.lock():
+    with _turn(home, share):
         manifest = Manifest.read(home)
         _forget_finished(home, manifest)
         head = next(stream, None)
         if head is None:
             raise InputError("no texts to add")
-        if isinstance(stream, FarDocuments):
-            stream.put_back()
-        else:
-            stream = _Dated(chain([head], stream))
+        stream = _Dated(chain([head], stream))
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
         is_whole = not (read_removed(home, manifest) >= n_before).any()
@@ -188,14 +181,12 @@ def add_documents(
                 f"{path}: these texts start with the documents that were added last, but are not "
                 "the same texts; use `restart` to add all of them (existing documents are kept)"
             )
-        write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(home, manifest, stream, write, restart, report)
+        return _extend(home, manifest, stream, n_jobs, restart, report, share)
 
 
-def _stream_of(documents: Iterable[Document]) -> Iterator[Document]:
-    """Iterate over the documents. Raises `InputError` if there are none."""
-    # Remote documents are not fetched for this check.
-    return documents if isinstance(documents, FarDocuments) else _Dated(check_documents(documents))
+def _turn(home: Home, share: Share | None) -> AbstractContextManager[None]:
+    """The right to write: everything, or the shards of a share. Raises `BusyError`."""
+    return home.lock() if share is None else home.lock(f"shares/{share.name}")
 
 
 class _Dated(Iterator[Document]):
@@ -215,14 +206,20 @@ class _Dated(Iterator[Document]):
 def _extend(
     home: Home,
     manifest: Manifest,
-    stream: Iterator[Document],
-    write: WriteShards,
+    stream: _Dated,
+    n_jobs: int,
     restart: bool,
     report: Report,
-) -> Manifest:
+    share: Share | None,
+) -> Manifest | None:
     parameters = BuildParameters(**manifest.parameters)
     first = len(manifest.shards)
-    _begin(home, manifest, restart)
+    if share is None:
+        _begin(home, manifest, restart)
+    else:
+        # One of several that may begin at the same time.
+        with home.lock("shares", waits=True):
+            _begin(home, manifest, restart=False)
     done: list[ShardInfo] = []
     # Shards written out of order before an interruption are kept when they are reached.
     while (info := read_shard_info(home, f"{first + len(done):05d}")) is not None:
@@ -230,16 +227,19 @@ def _extend(
         done.append(info)
         if not _is_of(info, stream, manifest.settings):
             raise CorpusError(
-                f"{home.spec}: the texts differ from those of the interrupted build; use the same "
+                f"{home}: the texts differ from those of the interrupted build; use the same "
                 "texts, or start over with `restart`"
             )
-    plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report)
-    done += write(stream, plan)
+    plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report, share)
+    done += _write_shards(stream, plan, n_jobs)
+    if share is not None:
+        return None
     if not done:
         raise InputError("no document contains any words; a reference needs texts")
-    manifest = manifest.with_shards(done, stream.years if isinstance(stream, _Dated) else None)
+    manifest = manifest.with_shards(done, stream.years)
     home.write(_MANIFEST, manifest.to_json())
     home.remove(_JOURNAL)
+    home.remove("shares")
     for left in home.names("shards"):
         if ".part" in left:
             home.remove(f"shards/{left}")
@@ -248,9 +248,10 @@ def _extend(
 
 def _check_room(home: Home) -> None:
     """Refuse to build among files that are not part of a corpus, which `restart` might replace."""
-    if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
-        raise CorpusError(f"{home.spec}: is a file; `out` must be a folder")
-    names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
+    if home.path.exists() and not home.path.is_dir():
+        raise CorpusError(f"{home}: is a file; `out` must be a folder")
+    ours = {".lock", "shares"}
+    names = {n for n in home.names() if n not in ours and not n.startswith(f".{_JOURNAL}.")}
     if not names or _JOURNAL in names:
         return
     try:
@@ -260,7 +261,7 @@ def _check_room(home: Home) -> None:
         is_corpus = False
     if not is_corpus:
         raise CorpusError(
-            f"{home.spec}: contains other files and no reference corpus; choose a new or empty "
+            f"{home}: contains other files and no reference corpus; choose a new or empty "
             "folder as `out`"
         )
 
@@ -285,9 +286,9 @@ def _unfinished(home: Home) -> dict[str, Any] | None:
     journal = home.read(_JOURNAL)
     if journal is None:
         return None
-    plan = parse_row(journal, f"{home.spec}/{_JOURNAL}")
+    plan = parse_row(journal, f"{home}/{_JOURNAL}")
     if not isinstance(plan.get("first"), int):
-        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; start over with `restart`")
+        raise CorpusError(f"{home}/{_JOURNAL}: damaged; start over with `restart`")
     return plan
 
 
@@ -313,7 +314,7 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
-                f"{home.spec}: contains an interrupted build with other parameters or from "
+                f"{home}: contains an interrupted build with other parameters or from "
                 "another version; repeat its command, or start over with `restart`"
             )
         return
@@ -328,8 +329,10 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     home.write(_JOURNAL, dump_json(plan).encode())
 
 
-def _write_here(stream: Iterator[Document], plan: ShardPlan, *, n_jobs: int) -> Iterator[ShardInfo]:
+def _write_shards(stream: Iterator[Document], plan: ShardPlan, n_jobs: int) -> Iterator[ShardInfo]:
     for k, shard in enumerate(_fill_shards(stream, plan, n_jobs)):
+        if plan.share is not None and not plan.share.has(plan.first + k):
+            continue
         name = plan.name_of(k)
         kept = kept_shard(plan.home, name, shard.n_read, shard.content)
         yield kept or write_shard(plan.home, name, shard, n_jobs, plan.report)

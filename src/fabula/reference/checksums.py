@@ -157,7 +157,7 @@ def read_row(home: Home, name: str) -> dict[str, Any] | None:
     """Read a sealed row; None if there is none. Raises `CorpusError`."""
     if (data := home.read(name)) is None:
         return None
-    file = f"{home.spec}/{name}"
+    file = f"{home}/{name}"
     row = parse_row(data, file)
     check_seal(row, file)
     row.pop(_SEAL, None)

@@ -97,12 +97,12 @@ class About:
         """Raises `CorpusError` if the corpora have different settings."""
         abouts = []
         for path, manifest in zip(paths, manifests, strict=True):
-            home = open_home(path).everywhere()
+            home = open_home(path)
             removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
             removed[read_removed(home, manifest)] = True
             abouts.append(
                 cls(
-                    name=home.spec.rpartition("/")[2],
+                    name=home.path.resolve().name,
                     fingerprint=manifest.fingerprint,
                     settings=manifest.settings,
                     n_documents=manifest.n_documents,

@@ -13,9 +13,7 @@
         pairs.npy         uint64 words, packed       pair of tokens -> interval of suffixes
         pair_buckets.npy  uint64 words, packed       where each bucket of pairs begins
         grams.npy         uint64 (n_blocks, 8)       a filter of the 3-grams and 4-grams
-        keys.npy          uint64 (n_keys,)           the first tokens of every 80th suffix; both
-                                                     may be missing in a corpus of an earlier
-                                                     version
+        keys.npy          uint64 (n_keys,)           the first tokens of every 80th suffix
         starts.npy        int64 (n_documents,)       each document's first token
         words.bin, words.npy                         the vocabulary; word k has id k + 1
         words_sorted.npy  uint32 (n_vocabulary,)     the words in the alphabet's order
@@ -29,8 +27,7 @@ contain their own.
 The files that a search reads are as small as fast reading allows (`kernels.packed`,
 `kernels.token_pairs`). The filter saves a search most of its steps and most shards
 (`kernels.grams`), and the keys, which memory holds as well, half of its reads
-(`kernels.sampled_keys`). They change no result: a corpus without them can be searched too, and
-`fabula reference filter` adds them.
+(`kernels.sampled_keys`). They change no result.
 The manifest is written last and replaced atomically, so a corpus is always in its state before or
 after a change.
 """
@@ -63,10 +60,10 @@ from fabula.kernels.packed import (
     n_packed_words,
     read_tokens,
 )
-from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, NO_KEYS, Keys, n_keys
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
-from fabula.reference.storage import Home, open_home
+from fabula.reference.storage import HELD_OUT, Home, open_home
 from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
@@ -86,8 +83,6 @@ __all__ = [
     "text_digest",
 ]
 
-HELD_OUT = "held_out.jsonl"
-"""Beside a corpus: scores of its own documents, one line for each way to measure."""
 GRAMS = "grams.npy"
 """In a shard: its filter."""
 KEYS = "keys.npy"
@@ -203,17 +198,21 @@ class Manifest:
     def read(cls, path: str | Path | Home) -> Manifest:
         """Read the manifest of the corpus at `path`. Raises `CorpusError` if there is none."""
         home = open_home(path)
-        path, file = home.spec, f"{home.spec}/manifest.json"
         if (data := home.read("manifest.json")) is None:
             if home.read("building.json") is not None:
                 raise CorpusError(
-                    f"{path}: its build was interrupted; run the same `fabula reference build` "
+                    f"{home}: its build was interrupted; run the same `fabula reference build` "
                     "again to finish it"
                 )
             raise CorpusError(
-                f"{path}: not a reference corpus (no manifest.json); build one with "
-                f"`fabula reference build SOURCES --out {path}`"
+                f"{home}: not a reference corpus (no manifest.json); build one with "
+                f"`fabula reference build SOURCES --out {home}`"
             )
+        return cls.parse(data, f"{home}/manifest.json")
+
+    @classmethod
+    def parse(cls, data: bytes, file: str) -> Manifest:
+        """The manifest in a file with that name. Raises `CorpusError`."""
         row = parse_row(data, file)
         try:
             # Each version of the manifest states its own format.
@@ -322,14 +321,10 @@ class Shard:
             self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
         except ValueError as error:
             raise CorpusError(f"{folder}/pairs.npy: damaged ({error}); build it again") from error
-        self.grams: NDArray[np.uint64] | None = None
-        if GRAMS in info.files:
-            self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
-            if len(self.grams) == 0:
-                raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
-        self.keys = NO_KEYS
-        if KEYS in info.files:
-            self.keys = Keys(mapped("keys", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
+        self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
+        if len(self.grams) == 0:
+            raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
+        self.keys = Keys(mapped("keys", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
         self.is_on_disk = False
         """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
@@ -351,7 +346,7 @@ class Shard:
     @property
     def _in_memory(self) -> tuple[NDArray[Any], ...]:
         """What every search uses."""
-        return (self.keys.values,) if self.grams is None else (self.grams, self.keys.values)
+        return self.grams, self.keys.values
 
     @property
     def _searched(self) -> tuple[NDArray[Any], ...]:
@@ -399,9 +394,14 @@ class Shard:
     def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
         """The ids of the tokens from `begin` up to `end` (exclusive), each 0 or that of a word.
 
-        uint32 (end - begin,). Raises `CorpusError` for any other id: kernels use ids to look up
-        words.
+        uint32 (end - begin,). Raises `CorpusError` for any other id, since kernels use ids to look
+        up words, and for places outside of the shard.
         """
+        if not 0 <= begin <= end <= self.info.n_tokens:
+            raise CorpusError(
+                f"{self.folder / 'starts.npy'}: damaged (a document begins after its end); run "
+                "`fabula reference verify` and build the corpus again"
+            )
         ids = read_tokens(self.tokens, begin, end)
         if ids.max(initial=0) > self.info.n_vocabulary:
             raise CorpusError(
@@ -458,7 +458,7 @@ def read_shard_info(home: Home, name: str) -> ShardInfo | None:
         return None if row is None else ShardInfo(**row)
     except TypeError as error:
         raise CorpusError(
-            f"{home.spec}/{file}: damaged ({error}); restore it, or build again with `restart`"
+            f"{home}/{file}: damaged ({error}); restore it, or build again with `restart`"
         ) from error
 
 

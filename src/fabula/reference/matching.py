@@ -30,9 +30,7 @@ def match_shard(
     query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
     Returns int32 (n,): where they are not longer, any number up to the shard's longest match.
     """
-    ends = run_ends(query)
-    if shard.grams is not None:
-        ends = bound_ends(shard.grams, query, ends)
+    ends = bound_ends(shard.grams, query, run_ends(query))
     if excluded is None:
         excluded = np.empty(0, np.bool_)
 

@@ -7,8 +7,9 @@ several machines find the same as one disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,23 @@ from numpy.typing import NDArray
 from fabula.kernels.packed import fixed
 from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.layout import Shard
-from fabula.reference.passage_parts import ask_together
 
-__all__ = ["JoinedWalks", "LocalWalks", "ShardWords", "Stretches", "Walk", "WalkPart", "walk_shard"]
+__all__ = [
+    "JoinedWalks",
+    "LocalWalks",
+    "ShardWords",
+    "Stretches",
+    "Walk",
+    "WalkPart",
+    "WalkTerms",
+    "ask_together",
+    "walk_shard",
+]
+
+_MOST_BITS, _MOST_STEPS = 1 << 20, 1 << 10
+"""What a walk from elsewhere may contain."""
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,26 @@ class ShardWords:
     """By token id, starting at 1."""
     counts: NDArray[np.int64]
     """int64 (n_words,): the number of occurrences of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTerms:
+    """What decides how far an alignment goes, as in the kernels; bits in 1 / `PARTS`."""
+
+    content_cost: int
+    function_cost: int
+    """The costs of skipping a content word, and any other."""
+    enough: int
+    """Minimum bits of an anchor."""
+    width: int
+    drop: int
+    exchange: int
+    reach: int
+    company: int
+    least: int
+    gap: int
+    join: int
+    need: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +84,40 @@ class Walk:
     """int32 (n_alike,): the bits of each in the reference."""
     gains: NDArray[np.int32]
     """int32 (n_alike,): the gain of each when aligned with the text's word."""
-    costs_here: NDArray[np.int32]
-    """int32 (n_units,): the cost of skipping a word of the text."""
-    costs_there: NDArray[np.int32]
-    """int32 (n_vocabulary + 1,): the cost of skipping a word of the shard."""
-    enough: int
-    """Minimum bits of an anchor."""
-    width: int
-    drop: int
-    exchange: int
-    reach: int
-    company: int
-    least: int
-    gap: int
-    join: int
-    need: int
-    """As in the kernels."""
+    functions: NDArray[np.int64]
+    """int64: the token ids of the shard that are not content words."""
+    terms: WalkTerms
 
     def __post_init__(self) -> None:
         for field in fields(self):
             if isinstance(array := getattr(self, field.name), np.ndarray):
                 fixed(array)
+
+    def misfit(self, n_vocabulary: int) -> str | None:
+        """The field that a shard with so many words cannot have: kernels do not check bounds."""
+        n_units, n_alike = len(self.is_content), len(self.ids)
+        if not len(self.units) or not _within(self.units, 0, n_units - 1):
+            return "units"
+        if len(self.starts) != n_units + 1 or self.starts[0] or self.starts[-1] != n_alike:
+            return "starts"
+        if (counts := np.diff(self.starts)).min() < 0:
+            return "starts"
+        if len(self.n_anchors) != n_units or not (self.n_anchors >= 0).all():
+            return "n_anchors"
+        if (self.n_anchors > counts).any():
+            return "n_anchors"
+        if not _within(self.ids, 1, n_vocabulary):
+            return "ids"
+        if not _within(self.functions, 1, n_vocabulary):
+            return "functions"
+        for name in ("rarities", "gains"):
+            if len(bits := getattr(self, name)) != n_alike or not _within(bits, 0, _MOST_BITS):
+                return name
+        most = {"width": _MOST_STEPS, "reach": _MOST_STEPS, "gap": _MOST_STEPS}
+        for field in fields(self.terms):
+            if not 0 <= getattr(self.terms, field.name) <= most.get(field.name, _MOST_BITS):
+                return field.name
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +194,11 @@ class JoinedWalks:
 
 def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> Stretches:
     """Stretches of the text in documents of the shard that are not excluded."""
-    tokens, suffixes = shard.tokens, shard.suffixes
+    tokens, suffixes, terms = shard.tokens, shard.suffixes, walk.terms
+    costs = np.full(shard.info.n_vocabulary + 1, terms.content_cost, np.int32)
+    costs[walk.functions] = terms.function_cost
+    costs[0] = 0
+    costs_here = np.where(walk.is_content, terms.content_cost, terms.function_cost)
     ends = walk.starts[:-1] + walk.n_anchors
     anchors = find_anchors(
         *tokens,
@@ -159,7 +211,7 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
         ends,
         walk.ids,
         walk.rarities,
-        walk.enough,
+        terms.enough,
     )
     distinct, of = np.unique(walk.ids, return_inverse=True)
     rows = np.zeros(shard.info.n_vocabulary + 1, np.int32)
@@ -178,23 +230,23 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
         out,
         anchors,
         rows,
-        walk.costs_there,
+        costs,
         gains,
         blocks,
         walk.units,
         walk.is_content,
-        walk.costs_here,
-        walk.width,
-        walk.drop,
-        walk.exchange,
-        walk.reach,
-        walk.company,
-        walk.least,
+        costs_here.astype(np.int32),
+        terms.width,
+        terms.drop,
+        terms.exchange,
+        terms.reach,
+        terms.company,
+        terms.least,
     )
     # Sorted by place in the reference; many anchors lead to the same alignment.
     pieces = np.unique(pieces[:, [2, 3, 0, 1, 4]], axis=0)[:, [2, 3, 0, 1, 4]]
     documents = np.searchsorted(shard.starts, pieces[:, 2], side="right") - 1
-    found = chain(np.ascontiguousarray(pieces), documents, walk.gap, walk.join, walk.need)
+    found = chain(np.ascontiguousarray(pieces), documents, terms.gap, terms.join, terms.need)
     begins = shard.starts[found[:, 5]]
     return Stretches(
         found[:, 0],
@@ -204,3 +256,15 @@ def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> 
         found[:, 3] - begins,
         found[:, 4],
     )
+
+
+def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(low <= numbers.min() and numbers.max() <= high)
+
+
+def ask_together(asked: Sequence[Q], ask: Callable[[int, Q], R]) -> list[R]:
+    """The result for each item, with its index; all run concurrently, as some are remote."""
+    if len(asked) < 2:
+        return [ask(k, one) for k, one in enumerate(asked)]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        return list(pool.map(ask, range(len(asked)), asked))

@@ -19,13 +19,7 @@ from fabula.kernels.match import count_allowed, find_interval
 from fabula.kernels.packed import read_packed
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
-from fabula.reference.part_walk import JoinedWalks, LocalWalks, WalkPart
-from fabula.reference.passage_parts import (
-    JoinedPassages,
-    LocalPassages,
-    PassagePart,
-    ask_together,
-)
+from fabula.reference.part_walk import JoinedWalks, LocalWalks, WalkPart, ask_together
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
@@ -84,9 +78,6 @@ class Part(Protocol):
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
         """For each id, the numbers of the documents that have it and are not removed."""
-
-    def passages(self, key: str) -> PassagePart:
-        """Its passages with the settings `key`. Raises `CorpusError` if it has none."""
 
     def walks(self) -> WalkPart:
         """Its shards, for walks that find borrowings in other words."""
@@ -158,9 +149,6 @@ class LocalPart:
             if id_ in found:
                 found[id_].append(number)
         return [found[id_] for id_ in ids]
-
-    def passages(self, key: str) -> LocalPassages:
-        return LocalPassages(self.shards, key, self.excluded)
 
     def walks(self) -> LocalWalks:
         return LocalWalks(self.shards, self.excluded)
@@ -274,10 +262,6 @@ class JoinedParts:
             for numbers, here in zip(found, part.numbers_of(ids), strict=True):
                 numbers += [first + number for number in here]
         return found
-
-    def passages(self, key: str) -> PassagePart:
-        found = ask_together(self._parts, lambda _, part: part.passages(key))
-        return JoinedPassages(found, [part.n_documents for part in self._parts])
 
     def walks(self) -> WalkPart:
         found = ask_together(self._parts, lambda _, part: part.walks())

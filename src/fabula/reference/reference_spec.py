@@ -13,6 +13,7 @@ from fabula.reference.backend import Backend
 from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
+from fabula.reference.storage import is_address
 
 if TYPE_CHECKING:
     from fabula.reference.catalogue import Index, Pace
@@ -53,11 +54,11 @@ def _known_index(spec: str) -> Index | None:
 
 def is_served(spec: str) -> bool:
     """Whether it names a reference served by `fabula reference serve`."""
-    return spec.startswith(("http://", "https://"))
+    return spec.startswith(("http://", "https://")) and not is_address(spec)
 
 
 def is_elsewhere(spec: str) -> bool:
-    """Whether it names something other than a corpus on a disk or in an object store."""
+    """Whether it names something other than a corpus in a folder or at an address."""
     return is_served(spec) or spec.startswith((_WEB, _INDEX, _MINI))
 
 
@@ -91,7 +92,7 @@ def open_backend(
     meter: Callable[[int, int], None] | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> Backend:
-    """Open corpora, on disk, in an object store or served at `http://...`, as one; or
+    """Open corpora, in folders, at addresses or served at `http://...`, as one; or
     `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.
 
     The default URL is the environment's FABULA_INFINIGRAM_URL, or else the public server: that of
@@ -144,7 +145,7 @@ def _open_joined(
     specs: Sequence[str], n_parallel: int, max_retries: int, report: Callable[[str], None]
 ) -> Reference:
     """References on disk and behind servers as one, in this order; duplicates count once."""
-    from fabula.reference.serving.handshake import open_served
+    from fabula.reference.serving.client import open_served
 
     abouts: list[About] = []
     parts: list[Part] = []

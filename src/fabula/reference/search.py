@@ -24,9 +24,9 @@ from fabula.reference.backend import (
 )
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
-from fabula.reference.local_copies import copy_shards
 from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
+from fabula.reference.storage import fetch_corpus
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
@@ -98,7 +98,7 @@ class Reference:
     def open(
         cls, path: str | Path, *more: str | Path, report: Callable[[str], None] = lambda _: None
     ) -> Self:
-        """Open the corpora at these paths as one reference; corpora in a store are copied once.
+        """Open the corpora at these paths as one reference; one at an address is fetched once.
 
         A corpus given twice, or found at two paths, counts once.
 
@@ -106,7 +106,7 @@ class Reference:
         """
         corpora: dict[str, tuple[Path, Manifest]] = {}
         for place in dict.fromkeys((path, *more)):
-            copied = copy_shards(place, report=report)
+            copied = fetch_corpus(place, report)
             manifest = Manifest.read(copied)
             corpora.setdefault(manifest.fingerprint, (copied, manifest))
         about = About.of(*zip(*corpora.values(), strict=True))
@@ -336,8 +336,8 @@ class Reference:
         """
         if not isinstance(self.part, LocalPart):
             raise InputError(
-                f"{self.name}: near matches and passages need a corpus on a local disk; use the "
-                "folder of one that was built on this machine"
+                f"{self.name}: this needs a corpus on this machine's disk, not one that is served; "
+                "use the folder of the corpus"
             )
         return self.part
 

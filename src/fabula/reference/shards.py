@@ -89,18 +89,18 @@ def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | 
         return None
     if (info.n_read, info.content) != (n_read, f"{content % 2**256:x}"):
         raise CorpusError(
-            f"{home.spec}/shards/{name}: the texts differ from those of the interrupted build; "
+            f"{home}/shards/{name}: the texts differ from those of the interrupted build; "
             "use the same texts, or start over with `restart`"
         )
     return info
 
 
 def write_shard(
-    home: Home, name: str, shard: ShardBatches, n_jobs: int, report: Report, *, attempt: str = ""
+    home: Home, name: str, shard: ShardBatches, n_jobs: int, report: Report
 ) -> ShardInfo:
-    """Write the shard atomically; `attempt` distinguishes attempts that may overlap."""
+    """Write the shard atomically."""
     report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
-    with home.writing(f"shards/{name}", attempt) as aside:
+    with home.writing(f"shards/{name}") as aside:
         info = _fill(aside, name, shard, n_jobs)
         report(f"keeping shard {int(name) + 1}: {shard.n_tokens:,} words")
     return info

@@ -1,133 +1,71 @@
-"""Where a corpus is stored: in a folder, or at an address in an object store.
+"""The folder of a corpus; and corpora at an address, which are fetched once and opened here.
 
-An object store replaces an object atomically and loses nothing, but it cannot rename folders: a
-shard is complete there when its `shard.json` exists, which is uploaded last.
+    CACHE/references/KEY/NAME/     a corpus from an address (`layout`); KEY stands for the address
+
+A file is fetched if it is not there as the manifest says; the manifest is read each time.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
-import os
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabula.errors import CorpusError, FabulaError
 from fabula.store import (
     cache_folder,
     checksum,
     fresh_folder,
-    note_write,
     publish_folder,
     write_whole,
     writer_lock,
 )
-from fabula.text import open_filesystem
 
 if TYPE_CHECKING:
-    import fsspec
+    from fabula.reference.layout import Manifest
 
-__all__ = ["Home", "LocalHome", "StoredHome", "is_stored", "open_home"]
+__all__ = ["HELD_OUT", "Home", "fetch_corpus", "is_address", "open_home"]
 
-_LAST = "shard.json"
-_CHUNK_BYTES = 1 << 22
-
-
-class Home(Protocol):
-    """A location for the files of a corpus. `name` is a file's path inside it, with slashes."""
-
-    @property
-    def spec(self) -> str:
-        """The location as the user writes it."""
-        ...
-
-    def read(self, name: str) -> bytes | None:
-        """The content of a small file; None if it does not exist."""
-        ...
-
-    def write(self, name: str, data: bytes) -> None:
-        """Replace a small file atomically."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
-        ...
-
-    def names(self, folder: str = "") -> list[str]:
-        """The names in a folder, sorted; empty if it does not exist."""
-        ...
-
-    def checksum(self, name: str) -> str | None:
-        """A file's SHA-256 in hexadecimal; None if it does not exist."""
-        ...
-
-    def n_bytes(self, folder: str) -> int:
-        """The total size of all files in a folder."""
-        ...
-
-    def writing(self, name: str, attempt: str = "") -> AbstractContextManager[Path]:
-        """An empty folder on this machine that becomes the folder `name` on exit, atomically.
-
-        `attempt` distinguishes it from that of another process that may still be writing.
-        """
-        ...
-
-    def lock(self, folder: str = "") -> AbstractContextManager[None]:
-        """Hold the exclusive right to write. Raises `BusyError` if another process holds it."""
-        ...
-
-    def everywhere(self) -> Home:
-        """The same location, under a name that does not depend on where a process runs."""
-        ...
+HELD_OUT = "held_out.jsonl"
+"""Beside a corpus: scores of its own documents, one line for each way to measure."""
+_MANIFEST = "manifest.json"
 
 
-def is_stored(spec: str | Path) -> bool:
-    """Whether it is an address in an object store (s3://, gs://, file://, ...)."""
-    return isinstance(spec, str) and "://" in spec and not spec.startswith(("http://", "https://"))
-
-
-def open_home(spec: str | Path | Home) -> Home:
-    """Open the location that a user names; it need not exist. Raises `CorpusError`."""
-    if isinstance(spec, LocalHome | StoredHome):
-        return spec
-    if is_stored(str(spec)):
-        return StoredHome(str(spec).rstrip("/"))
-    if str(spec).startswith(("http://", "https://")):
-        raise CorpusError(
-            f"{spec}: a corpus must be in a folder or an object store (s3://, gs://); one served "
-            "over HTTP can be searched, but only changed where it is stored"
-        )
-    return LocalHome(Path(str(spec)))
+def is_address(spec: str | Path) -> bool:
+    """Whether it is the address of a corpus's files: s3://, gs:// or https://.../manifest.json."""
+    if not isinstance(spec, str) or "://" not in spec:
+        return False
+    return not spec.startswith(("http://", "https://")) or spec.endswith(f"/{_MANIFEST}")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalHome:
-    """A folder."""
+class Home:
+    """The folder of a corpus, which need not exist. `name` is a file's path inside it."""
 
     path: Path
 
-    @property
-    def spec(self) -> str:
+    def __str__(self) -> str:
         return str(self.path)
 
     def read(self, name: str) -> bytes | None:
+        """The content of a small file; None if it does not exist."""
         try:
             return (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, name: str, data: bytes) -> None:
+        """Replace a small file atomically."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, data)
 
     def remove(self, name: str) -> None:
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         place = self.path / name
         if place.is_dir():
             shutil.rmtree(place)
@@ -135,146 +73,152 @@ class LocalHome:
             place.unlink(missing_ok=True)
 
     def names(self, folder: str = "") -> list[str]:
+        """The names in a folder, sorted; empty if it does not exist."""
         place = self.path / folder
         return sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []
 
     def checksum(self, name: str) -> str | None:
+        """A file's SHA-256 in hexadecimal; None if it does not exist."""
         file = self.path / name
         return checksum(file) if file.exists() else None
 
     def n_bytes(self, folder: str) -> int:
+        """The total size of all files in a folder."""
         return sum(f.stat().st_size for f in (self.path / folder).rglob("*") if f.is_file())
 
     @contextmanager
-    def writing(self, name: str, attempt: str = "") -> Iterator[Path]:
-        aside = fresh_folder(self.path / name, attempt)
+    def writing(self, name: str) -> Iterator[Path]:
+        """An empty folder that becomes the folder `name` on exit, atomically."""
+        aside = fresh_folder(self.path / name)
         yield aside
         publish_folder(aside, self.path / name)
 
     @contextmanager
-    def lock(self, folder: str = "") -> Iterator[None]:
+    def lock(self, folder: str = "", *, waits: bool = False) -> Iterator[None]:
+        """Hold the exclusive right to write there.
+
+        If another process holds it, wait, or raise `BusyError`.
+        """
         place = self.path / folder
-        with writer_lock(place / ".lock", str(place)):
+        with writer_lock(place / ".lock", str(place), waits=waits):
             # The process that wrote these was killed: the lock excludes other writers.
             for left in place.glob(".*.part"):
                 left.unlink(missing_ok=True)
             yield
 
-    def everywhere(self) -> LocalHome:
-        return LocalHome(self.path.resolve())
+
+def open_home(spec: str | Path | Home) -> Home:
+    """The folder that a user names; it need not exist. Raises `CorpusError` for an address."""
+    if isinstance(spec, Home):
+        return spec
+    if "://" in str(spec):
+        raise CorpusError(
+            f"{spec}: a corpus is built and changed in a folder; copy the folder there afterwards, "
+            "with the tools of the store"
+        )
+    return Home(Path(spec))
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHome:
-    """An address in an object store, accessed with fsspec.
+def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage: None) -> Path:
+    """The folder of the corpus: of one at an address, a copy whose files are all checked.
 
-    The lock only excludes other processes of this machine: a store has no locks. Two machines that
-    build the same corpus there write the same bytes.
+    Raises `CorpusError` if there is no corpus, if a file is not as its manifest says, or if the
+    store does not give it.
     """
+    if not is_address(spec):
+        return Path(spec)
+    from fabula.reference.layout import Manifest
 
-    spec: str
+    address = str(spec).removesuffix(_MANIFEST).rstrip("/")
+    key = hashlib.sha256(address.encode()).hexdigest()[:16]
+    folder = cache_folder() / "references" / key / address.rpartition("/")[2]
+    # Processes that want the same copy wait, then find it.
+    with _Store(address) as store, writer_lock(folder / ".lock", str(folder), waits=True):
+        data = store.read(_MANIFEST)
+        if data is None:
+            raise CorpusError(f"{address}: not a reference corpus (no {_MANIFEST})")
+        manifest = Manifest.parse(data, f"{address}/{_MANIFEST}")
+        for k, (place, files) in enumerate(_files_of(manifest).items(), 1):
+            report(f"fetching part {k} of {len(manifest.shards) + 1} from {address}")
+            _complete(store, folder, place, files)
+        write_whole(folder / HELD_OUT, store.read(HELD_OUT) or b"")
+        write_whole(folder / _MANIFEST, data)
+    return folder
 
-    def read(self, name: str) -> bytes | None:
-        with self._reached() as (filesystem, root):
-            try:
-                data: bytes = filesystem.cat_file(f"{root}/{name}")
-            except FileNotFoundError:
-                return None
-            return data
 
-    def write(self, name: str, data: bytes) -> None:
-        with self._reached() as (filesystem, root):
-            _make_folder(filesystem, os.path.dirname(f"{root}/{name}"))
-            filesystem.pipe_file(f"{root}/{name}", data)
-        note_write(f"{self.spec}/{name}")
+def _files_of(manifest: Manifest) -> dict[str, Mapping[str, str]]:
+    """The SHA-256 of the files that a manifest lists, by folder and name."""
+    files: dict[str, Mapping[str, str]] = {
+        f"shards/{shard.name}": shard.files for shard in manifest.shards
+    }
+    if manifest.removed is not None:
+        files["."] = {manifest.removed: str(manifest.removed_sha256)}
+    return files
 
-    def remove(self, name: str) -> None:
-        with self._reached() as (filesystem, root), contextlib.suppress(FileNotFoundError):
-            filesystem.rm(f"{root}/{name}", recursive=True)
 
-    def names(self, folder: str = "") -> list[str]:
-        place = f"{self._root()}/{folder}".rstrip("/")
-        with self._reached() as (filesystem, _):
-            try:
-                found = filesystem.ls(place, detail=False)
-            except (FileNotFoundError, NotADirectoryError):
-                return []
-        return sorted({PurePosixPath(one).name for one in found if one.rstrip("/") != place})
+def _complete(store: _Store, folder: Path, place: str, files: Mapping[str, str]) -> None:
+    """Fetch those files that are not there as they should be."""
+    from fabula.reference.checksums import check_files
 
-    def checksum(self, name: str) -> str | None:
-        digest = hashlib.sha256()
-        with self._reached() as (filesystem, root):
-            try:
-                with filesystem.open(f"{root}/{name}", "rb", block_size=_CHUNK_BYTES) as file:
-                    while chunk := file.read(_CHUNK_BYTES):
-                        digest.update(chunk)
-            except FileNotFoundError:
-                return None
-        return digest.hexdigest()
+    try:
+        # What was compared before is not read again.
+        check_files([(folder / place, files)])
+    except CorpusError:
+        for name, expected in files.items():
+            file = folder / place / name
+            if not file.exists() or checksum(file) != expected:
+                store.fetch(f"{place}/{name}".removeprefix("./"), file, expected)
 
-    def n_bytes(self, folder: str) -> int:
-        with self._reached() as (filesystem, root):
-            return int(filesystem.du(f"{root}/{folder}"))
 
-    @contextmanager
-    def writing(self, name: str, attempt: str = "") -> Iterator[Path]:
-        del attempt  # Each has its own folder.
-        with tempfile.TemporaryDirectory(prefix="fabula-") as scratch:
-            aside = Path(scratch)
-            yield aside
-            files = sorted(aside.iterdir(), key=lambda file: (file.name == _LAST, file.name))
-            with self._reached() as (filesystem, root):
-                _make_folder(filesystem, f"{root}/{name}")
-                for file in files:
-                    filesystem.put_file(str(file), f"{root}/{name}/{file.name}")
-        note_write(f"{self.spec}/{name}")
+class _Store:
+    """An address, reached by fsspec. Each kind of store has its own errors: `CorpusError`."""
 
-    def fetch(self, name: str, to: Path) -> None:
-        """Download a file. Raises `CorpusError` if it does not exist."""
-        with self._reached() as (filesystem, root):
-            try:
-                filesystem.get_file(f"{root}/{name}", str(to))
-            except FileNotFoundError as error:
-                raise CorpusError(
-                    f"{self.spec}/{name}: missing; restore it, or build the corpus again"
-                ) from error
+    def __init__(self, address: str) -> None:
+        self.address = address
 
-    def lock(self, folder: str = "") -> AbstractContextManager[None]:
-        what = f"{self.spec}/{folder}".rstrip("/")
-        stands_for = hashlib.sha256(what.encode()).hexdigest()[:16]
-        return writer_lock(cache_folder() / "locks" / stands_for, what)
+    def __enter__(self) -> _Store:
+        from fabula.text import open_filesystem
 
-    def everywhere(self) -> StoredHome:
+        self._filesystem, root = open_filesystem(self.address)
+        self._filesystem.invalidate_cache()
+        self._root = root.rstrip("/")
         return self
 
-    def _root(self) -> str:
-        with self._reached() as (_, root):
-            return root
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError | FabulaError) or not isinstance(error, Exception):
+            return
+        raise self._failed(error) from error
 
-    @contextmanager
-    def _reached(self) -> Iterator[tuple[fsspec.AbstractFileSystem, str]]:
-        """The store's file system, not cached. Raises `CorpusError` if an operation fails."""
-        filesystem, root = open_filesystem(self.spec)
-        filesystem.invalidate_cache()
+    def read(self, name: str) -> bytes | None:
         try:
-            yield filesystem, root.rstrip("/")
-        except FabulaError:
-            raise
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-                raise  # This machine's disk is full.
-            # Each kind of store has its own errors.
+            data: bytes = self._filesystem.cat_file(f"{self._root}/{name}")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed(error) from error
+        return data
+
+    def fetch(self, name: str, file: Path, expected: str) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_name(f".{file.name}.part")
+        try:
+            self._filesystem.get_file(f"{self._root}/{name}", str(aside))
+            if checksum(aside) != expected:
+                raise CorpusError(
+                    f"{self.address}/{name}: does not match the manifest; the corpus may be "
+                    "changing right now: try again, or copy it there again"
+                )
+            aside.replace(file)
+        except FileNotFoundError as error:
             raise CorpusError(
-                f"{self.spec}: the object store failed ({_first_line(error)}); check the address "
-                "and the read and write permissions, and run the same command again"
+                f"{self.address}/{name}: missing; copy the corpus there again"
             ) from error
+        finally:
+            aside.unlink(missing_ok=True)
 
-
-def _make_folder(filesystem: fsspec.AbstractFileSystem, place: str) -> None:
-    # Object stores have none, and would try to create a bucket, even for a mistyped name.
-    if "file" in filesystem.protocol:
-        filesystem.makedirs(place, exist_ok=True)
-
-
-def _first_line(error: Any) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    def _failed(self, error: Exception) -> CorpusError:
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        return CorpusError(
+            f"{self.address}: cannot be fetched ({said}); check the address and who may read it, "
+            "and run the same command again"
+        )

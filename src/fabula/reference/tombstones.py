@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.reference.layout import Manifest, content_digest, open_shards
-from fabula.reference.local_copies import copy_shards
 from fabula.reference.storage import Home, open_home
 
 __all__ = ["read_removed", "remove_documents"]
@@ -24,8 +23,7 @@ def read_removed(home: Home, manifest: Manifest) -> NDArray[np.int64]:
     data = home.read(manifest.removed)
     if data is None or hashlib.sha256(data).hexdigest() != manifest.removed_sha256:
         raise CorpusError(
-            f"{home.spec}/{manifest.removed}: missing or damaged; restore it, or build the corpus "
-            f"again"
+            f"{home}/{manifest.removed}: missing or damaged; restore it, or build the corpus again"
         )
     numbers: NDArray[np.int64] = np.frombuffer(data, np.int64)
     return numbers
@@ -47,7 +45,7 @@ def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
             here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
             if not len(here):
                 continue
-            (shard,) = open_shards([(copy_shards(path, [info.name]), info)])
+            (shard,) = open_shards([(home.path, info)])
             ends = np.append(shard.starts[1:], info.n_tokens)
             for number in here:
                 n_words += int(ends[number] - shard.starts[number]) - 1

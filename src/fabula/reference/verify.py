@@ -9,7 +9,6 @@ import numpy as np
 
 from fabula.errors import CorpusError
 from fabula.reference.layout import Manifest
-from fabula.reference.passages import verify_passages
 from fabula.reference.search import Reference
 from fabula.reference.storage import open_home
 
@@ -30,7 +29,7 @@ def verify_reference(
     for info in manifest.shards:
         for name, expected in info.files.items():
             report(f"shard {info.name}: {name}")
-            file = f"{home.spec}/shards/{info.name}/{name}"
+            file = f"{home}/shards/{info.name}/{name}"
             found = home.checksum(f"shards/{info.name}/{name}")
             if found is None:
                 raise CorpusError(f"{file}: missing from shard {info.name}; build the corpus again")
@@ -39,7 +38,6 @@ def verify_reference(
                     f"{file}: shard {info.name} is damaged: this file changed since it was "
                     "written; restore it from a copy, or build the corpus again"
                 )
-    verify_passages(home, manifest.shards, report)
     reference = Reference.open(path, report=report)
     report("searching for its own text")
     _search_itself(reference, manifest, n_samples)

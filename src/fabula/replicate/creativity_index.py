@@ -24,18 +24,17 @@ from fabula.measures.detector import Calibration
 from fabula.measures.detector_verdicts import Label, calibrate_files, calibrate_rows
 from fabula.measures.exclusion import ExcludeSame, own_field
 from fabula.measures.group_comparison import Comparison, compare_scores, difference, omnibus
-from fabula.measures.near import NearSearch, NearSettings
+from fabula.measures.near_paper import PaperSearch, PaperSettings
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import COPIED_SHARE, ScoreRun, probability_row, to_row
 from fabula.measures.uniqueness import Levels
-from fabula.models.likelihood import LikelihoodModel
+from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
-from fabula.reference.layout import Manifest, text_digest
-from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.reference.layout import text_digest
 from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
 from fabula.replicate.creativity_index_texts import (
@@ -99,7 +98,7 @@ class Plan:
     spread: int = 50
     model: str | None = "local"
     """Model whose log-probabilities are compared; None for none."""
-    near: NearSettings = NearSettings()
+    near: PaperSettings = PaperSettings()
     matches: tuple[Match, ...] = MATCHES
     exclude: CopyRule | None = None
     """Excludes from the reference, for each text, what copies or quotes it."""
@@ -360,11 +359,11 @@ def _score_files(
     for reference_name, source in plan.references.items():
         path = build(source, out / "references" / reference_name, plan, report)
         reference = Reference.open(path)
-        near: NearSearch | None = None
+        near: PaperSearch | None = None
         if "near" in plan.matches:
             report("loading word vectors")
             vectors = vectors or open_vectors()
-            near = _near(path, reference, vectors, plan, report)
+            near = PaperSearch(reference, vectors, load_stop_words(), plan.near)
         for name, texts in plan.texts.items():
             same = same_cluster(reference, texts, plan)
             for match in plan.matches:
@@ -446,18 +445,6 @@ def build(
     return path
 
 
-def _near(
-    path: Path,
-    reference: Reference,
-    vectors: WordVectors,
-    plan: Plan,
-    report: Callable[[str], None],
-) -> NearSearch:
-    settings, stop_words = PassageSettings(), load_stop_words()
-    build_passages(path, Manifest.read(path).shards, settings, stop_words, report)
-    return NearSearch(PassageIndex(reference, settings, stop_words), vectors, plan.near)
-
-
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
     groups = compare_scores([path], by=plan.by, cluster=CLUSTER, seed=plan.seed)
     people = next((g for g in groups.groups if g.name == plan.label.human), None)
@@ -534,14 +521,15 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
     """What a language model's probabilities say about the same texts."""
     if plan.model is None:
         return []
-    measure = ProbabilityMeasure(LikelihoodModel(plan.model))
     found = []
-    for name, texts in plan.texts.items():
-        file = out / "scores" / f"{name}-probability.jsonl"
-        for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
-            report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-        calibrations = calibrate_files([file], plan.label, cluster=CLUSTER, seed=plan.seed)
-        found += [Detector(name, "a language model", None, one) for one in calibrations]
+    with SurprisalModel(plan.model) as model:
+        measure = ProbabilityMeasure(model)
+        for name, texts in plan.texts.items():
+            file = out / "scores" / f"{name}-probability.jsonl"
+            for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
+                report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
+            calibrations = calibrate_files([file], plan.label, cluster=CLUSTER, seed=plan.seed)
+            found += [Detector(name, "a language model", None, one) for one in calibrations]
     return found
 
 

@@ -20,14 +20,12 @@ from fabula.jobs.reading import Reading
 from fabula.jobs.references import (
     AddSettings,
     BuildSettings,
+    Corpus,
     InfoSettings,
-    PassageOptions,
     RemoveSettings,
     SampleSettings,
     VerifySettings,
     counted,
-    filter_corpus,
-    index_passages,
 )
 
 __all__ = ["reference"]
@@ -66,7 +64,7 @@ def build(
     if is_in_catalogue(sources, sampling.catalogue):
         with progress_bar("reading", None, in_bytes=True) as bar:
             corpus = build_from_catalogue(sources[0], sampling, settings, progress=bar)
-        print_done(corpus.to_json(), str(corpus), as_json=as_json)
+        _print_corpus(corpus, settings.adding, as_json=as_json)
         return
     if sampling != SampleSettings():
         raise InputError(
@@ -75,7 +73,15 @@ def build(
         )
     with reading(sources, "reading", how_to_read, whole=True) as (documents, bar):
         corpus = build_corpus(documents, settings, (sources, how_to_read), progress=bar)
-    print_done(corpus.to_json(), str(corpus), as_json=as_json)
+    _print_corpus(corpus, settings.adding, as_json=as_json)
+
+
+def _print_corpus(corpus: Corpus | None, settings: AddSettings, *, as_json: bool) -> None:
+    if corpus is None:
+        done = f"share {settings.share} is written; when all are, run the same command without it"
+        print_done({"share": settings.share}, done, as_json=as_json)
+    else:
+        print_done(corpus.to_json(), str(corpus), as_json=as_json)
 
 
 @reference.command(short_help="Add texts to a reference corpus.")
@@ -85,7 +91,7 @@ def build(
 @json_option
 @settings_options(Reading, "how_to_read")
 def add(
-    directory: str | Path,
+    directory: Path,
     sources: tuple[str, ...],
     settings: AddSettings,
     as_json: bool,
@@ -99,49 +105,16 @@ def add(
     named = sources, how_to_read
     with reading(sources, "reading", how_to_read, whole=True) as (documents, bar):
         corpus = add_to_corpus(documents, directory, settings, named, progress=bar)
-    if corpus.manifest == before:
+    if corpus is not None and corpus.manifest == before:
         click.echo("nothing to add: these texts were the last ones added", err=as_json)
-    print_done(corpus.to_json(), str(corpus), as_json=as_json)
-
-
-@reference.command(short_help="Index the passages that near matches are found in.")
-@_directory
-@settings_options(PassageOptions)
-@json_option
-def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> None:
-    """Index the passages of the corpus DIR, in which near matches are found.
-
-    `reference build` already does this; run it for other lengths or stop words.
-    """
-    with progress_bar("indexing passages", None) as bar:
-        n = index_passages(directory, settings, bar)
-    n_words = settings.passage_words
-    print_done(
-        {"reference": str(directory), "n_passages": n, "passage_words": n_words},
-        f"{directory}: {counted(n, 'passage')} of {n_words} words",
-        as_json=as_json,
-    )
-
-
-@reference.command("filter", short_help="Add the search filter and keys to an earlier corpus.")
-@_directory
-@json_option
-def add_filter(directory: str | Path, as_json: bool) -> None:
-    """Add the filter and the keys that speed up searches to the corpus DIR, if it has none.
-
-    `reference build` already does this; run it for a corpus built by an earlier version. Results do
-    not change.
-    """
-    with progress_bar("filtering", None) as bar:
-        corpus = filter_corpus(directory, bar)
-    print_done(corpus.to_json(), str(corpus), as_json=as_json)
+    _print_corpus(corpus, settings, as_json=as_json)
 
 
 @reference.command(short_help="Show what a corpus contains and how it was built.")
 @_directory
 @settings_options(InfoSettings)
 @json_option
-def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
+def info(directory: Path, settings: InfoSettings, as_json: bool) -> None:
     """Show what the corpus DIR contains and how it was built."""
     from fabula.jobs.references import info_lines
     from fabula.reference.layout import Manifest
@@ -157,10 +130,10 @@ def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
 @_directory
 @settings_options(HeldOutSettings)
 @json_option
-def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> None:
+def measure(directory: Path, settings: HeldOutSettings, as_json: bool) -> None:
     """Score documents of the corpus DIR against the rest of the corpus.
 
-    The distribution is saved in DIR, a folder or an address in an object store. From then on
+    The distribution is saved in DIR, and served with it. From then on
     `fabula originality` and `fabula report` show the share of the reference's own documents whose
     Creativity Index is below the text's. Interrupted runs resume.
     """
@@ -175,7 +148,7 @@ def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> 
 @_directory
 @settings_options(VerifySettings)
 @json_option
-def verify(directory: str | Path, settings: VerifySettings, as_json: bool) -> None:
+def verify(directory: Path, settings: VerifySettings, as_json: bool) -> None:
     """Check every file of DIR against its checksum, and check that searches find its own text."""
     from fabula.jobs.references import verify_corpus
 
@@ -193,9 +166,7 @@ def verify(directory: str | Path, settings: VerifySettings, as_json: bool) -> No
 @click.argument("ids", nargs=-1, metavar="ID...")
 @settings_options(RemoveSettings)
 @json_option
-def remove(
-    directory: str | Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool
-) -> None:
+def remove(directory: Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool) -> None:
     """Remove documents from the corpus DIR by id; searches no longer find them."""
     from fabula.jobs.references import remove_from_corpus
 

@@ -25,8 +25,8 @@ def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
     """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
 
     Every command accepts it as `--reference http://HOST:PORT`, and gives the same numbers as the
-    corpora on disk. Infini-gram's clients can query it too. If documents are added to a corpus or
-    removed, the change is served within seconds.
+    corpora on disk. If documents are added to a corpus or removed, the change is served within
+    seconds; runs that began before must be started again.
     """
     from fabula.jobs.serving import serve as run
 

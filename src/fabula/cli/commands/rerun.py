@@ -16,12 +16,11 @@ from fabula.cli.options import json_option, yes_option
 from fabula.cli.printing import print_done
 from fabula.cli.records import words_of
 from fabula.errors import FabulaError, InputError
-from fabula.jobs.references import place_of
 from fabula.jobs.rerun import RerunSettings
 from fabula.provenance import folder_of_record, steps_of
 
 if TYPE_CHECKING:
-    from fabula.provenance import Place, Record
+    from fabula.provenance import Record
 
 __all__ = ["rerun"]
 
@@ -34,22 +33,21 @@ __all__ = ["rerun"]
 def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> None:
     """Make RESULT again from the record beside it, and show the differences.
 
-    RESULT is a file or folder that a command of Fabula wrote, or a corpus in an object store;
-    RESULT.provenance.json says how. The new result goes into a temporary folder, so RESULT does
-    not change. Models are asked again, which may cost money. The exit code is 1 if the results
-    differ.
+    RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how. The
+    new result goes into a temporary folder, so RESULT does not change. Models are asked again,
+    which may cost money. The exit code is 1 if the results differ.
     """
     from fabula.jobs.rerun import Rerun, compare_results
-    from fabula.provenance import differences, digest_of, is_there, read_record, record_path
+    from fabula.provenance import differences, digest_of, read_record, record_path
 
-    place = place_of(result.rstrip("/").removesuffix(".provenance.json"))
+    place = Path(result.rstrip("/").removesuffix(".provenance.json"))
     record = read_record(place)
-    if not is_there(place):
+    if not place.exists():
         raise InputError(f"{place}: does not exist, so there is nothing to compare with")
-    own = place if isinstance(place, str) else place.resolve()
+    own = place.resolve()
     names = _settings_of(record, own)
     if not names:
-        raise InputError(f"{record_path(result)}: is the record of another result")
+        raise InputError(f"{record_path(place)}: is the record of another result")
     if settings.keep is not None and settings.keep.exists():
         raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
@@ -71,22 +69,22 @@ def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> Non
         click.get_current_context().exit(1)
 
 
-def _settings_of(record: Record, own: Place) -> list[str]:
+def _settings_of(record: Record, own: Path) -> list[str]:
     """The settings that may have named a result, that of its own place first."""
     outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
     folder = folder_of_record(record, own)
 
     def is_another(name: str) -> bool:
         path = outputs[name]
-        return path != own if isinstance(own, str) else (folder / path).resolve() != own
+        return (folder / path).resolve() != own
 
-    named = (name for name, path in outputs.items() if Path(path).name == Path(own).name)
+    named = (name for name, path in outputs.items() if Path(path).name == own.name)
     return sorted(named, key=is_another)
 
 
-def _made_again(record: Record, own: Place, name: str, place: Path, *, yes: bool) -> Path:
+def _made_again(record: Record, own: Path, name: str, place: Path, *, yes: bool) -> Path:
     """Where the result is that the setting `name` names, after the steps of the record."""
-    own_name = Path(own).name
+    own_name = own.name
     made = place / name / own_name
     for step in steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.
@@ -111,7 +109,8 @@ def _run(record: Record, folder: Path, targets: dict[str, Path], *, yes: bool) -
     root = click.get_current_context().find_root().command
     command: Any = root
     for name in record["command"].split():
-        command = command.commands.get(name) if isinstance(command, click.Group) else None
+        is_group = isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name) if is_group else None
     if command is None:
         raise InputError(f"`fabula {record['command']}` is not a command of this version")
     settings = dict(record["settings"])

@@ -11,11 +11,8 @@ from pathlib import Path
 from starlette.requests import HTTPConnection
 
 from fabula.errors import InputError
-from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.plausibility import TOKEN
+from fabula.reference.serving.messages import TOKEN, Limits
 from fabula.web.guard import Buckets, Refusal, address_of
-
-__all__ = ["Gate", "Tokens", "read_tokens"]
 
 _OPEN = frozenset({"/health"})
 
@@ -52,29 +49,25 @@ def read_tokens(file: Path | None) -> list[str]:
 
     Raises `InputError` if the file has none, or a line cannot be a token.
     """
-    tokens = [os.environ[TOKEN].strip()] if os.environ.get(TOKEN, "").strip() else []
-    if any(not _is_token(token) for token in tokens):
-        raise InputError(
-            f"{TOKEN}: a token may contain ASCII letters, digits and punctuation, without spaces"
-        )
-    if file is None:
-        return tokens
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({error}); use a text file") from error
-    for number, line in enumerate(lines, 1):
-        if line.strip() and not _is_token(line.strip()):
+    given = {TOKEN: os.environ.get(TOKEN, "")}
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); use a text file") from error
+        if not any(map(str.strip, lines)):
             raise InputError(
-                f"{file}, line {number}: a token may contain ASCII letters, digits and "
-                "punctuation, without spaces"
+                f"{file}: contains no tokens; write one per line, e.g. from `openssl rand -hex 24`"
             )
-    given = [line.strip() for line in lines if line.strip()]
-    if not given:
-        raise InputError(
-            f"{file}: contains no tokens; write one per line, e.g. from `openssl rand -hex 24`"
-        )
-    return tokens + given
+        given |= {f"{file}, line {number}": line for number, line in enumerate(lines, 1)}
+    tokens = {where: text.strip() for where, text in given.items() if text.strip()}
+    for where, token in tokens.items():
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError(
+                f"{where}: a token may contain ASCII letters, digits and punctuation, without "
+                "spaces"
+            )
+    return list(tokens.values())
 
 
 class Gate:
@@ -103,10 +96,6 @@ class Gate:
         if not self._known.take(holder):
             return 429, f"more than {self._n_per_s:,} requests per second"
         return None
-
-
-def _is_token(text: str) -> bool:
-    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _digest(token: str) -> bytes:

@@ -6,40 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "About",
-    "BatchAnswer",
-    "BatchAsked",
-    "BatchText",
-    "BestAnswer",
-    "BestAsked",
-    "BestFound",
-    "DocumentAnswer",
-    "DocumentsAnswer",
-    "DocumentsAsked",
-    "ErrorAnswer",
-    "FindAnswer",
-    "FindAsked",
-    "FoundAnswer",
-    "Health",
-    "HeldOutAnswer",
-    "HoldersAnswer",
-    "HoldersAsked",
-    "IdsAnswer",
-    "IdsAsked",
-    "Limits",
-    "MatchAnswer",
-    "MatchAsked",
-    "PassagesAnswer",
-    "PassagesAsked",
-    "ReadAnswer",
-    "ReadAsked",
-    "WordsAnswer",
-    "WordsAsked",
-]
-
+TOKEN = "FABULA_REFERENCE_TOKEN"
+"""The environment variable for a token, read by the service and its clients."""
 _MOST = 2**53
 """The largest integer that every JSON parser represents exactly."""
+
+MAX_GRAMS, MAX_NAMED, MAX_EXCLUDED = 2_000, 200_000, 100_000
+"""The most n-grams of a request; documents that an answer names, as n-grams times `limit` (a single
+n-gram may request all of its own); numbers that a request excludes, or ids that it looks up."""
 
 Natural = Annotated[int, Field(ge=0, le=_MOST)]
 State = Annotated[
@@ -68,23 +42,8 @@ class Limits(_Answer):
     """Limits per request, per client, and for the whole service."""
 
     max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes per request body.")
-    max_words: int = Field(500_000, ge=1, description="Words per request.")
-    max_grams: int = Field(2_000, ge=1, description="n-grams per request.")
-    max_places: int = Field(
-        100_000,
-        ge=0,
-        description="Places per n-gram and shard at which documents are looked up.",
-    )
-    max_named: int = Field(
-        200_000,
-        ge=1,
-        description="Documents that an answer lists, as n-grams times `limit`; a single n-gram "
-        "may always request all of its own.",
-    )
+    max_words: int = Field(500_000, ge=1, description="Words per request or answer.")
     max_documents: int = Field(64, ge=1, description="Documents per request.")
-    max_excluded: int = Field(
-        100_000, ge=0, description="Numbers that a request excludes, or ids that it looks up."
-    )
     n_per_s: int = Field(500, ge=0, description="Requests per second and token; 0: unlimited.")
     n_at_once: int = Field(0, ge=0, description="Requests searched in parallel; 0: one per CPU.")
     n_waiting: int = Field(64, ge=0, description="Requests that wait in the queue.")
@@ -100,7 +59,7 @@ class About(_Answer):
     """What is served. Words in requests must be in the normal form defined by these settings."""
 
     service: Literal["fabula-reference"]
-    protocol: Literal[1]
+    protocol: Literal[2]
     version: str
     name: str = Field(max_length=1000)
     fingerprint: str = Field(max_length=1000)
@@ -112,10 +71,15 @@ class About(_Answer):
     n_words: Natural
     n_numbers: Natural = Field(description="Numbers of documents, including removed ones.")
     removed: list[Natural] = Field(description="Numbers whose documents were removed, ascending.")
+    vocabularies: list[Natural] = Field(description="The distinct words of each shard.")
     written_by: list[str]
     oldest: int | None = Field(None, description="The earliest year given by a document.")
     youngest: int | None = Field(
         None, description="The last year in which a document can have been written, if known."
+    )
+    held_out: list[dict[str, object]] = Field(
+        description="How documents of the reference score against the rest, for each way of "
+        "measuring; empty if `reference measure` was not run."
     )
     limits: Limits
 
@@ -129,18 +93,7 @@ class Health(_Answer):
     state: str
     n_reloads: Natural
     problem: str | None = Field(
-        description=(
-            "Why the current state of the corpus on disk cannot be served; the previous state "
-            "still is."
-        )
-    )
-
-
-class HeldOutAnswer(_Answer):
-    """How documents of the reference score against the rest, as `reference measure` wrote it."""
-
-    groups: list[dict[str, object]] = Field(
-        description="A distribution for each way of measuring; empty if it was not measured."
+        description="Why the corpus on disk cannot be served; the previous state still is."
     )
 
 
@@ -158,20 +111,16 @@ class MatchAsked(_Message):
 
 class MatchAnswer(_Answer):
     state: State
-    lengths: list[Natural] = Field(
-        description="For each position, the length of the longest n-gram in words; 0: none."
-    )
+    lengths: list[Natural] = Field(description="In words; 0 where nothing begins.")
 
 
 class FindAsked(_Message):
-    """Ask where each n-gram occurs."""
+    """Ask where n-grams occur: counts, and the first documents that contain each."""
 
     state: State
-    grams: list[Annotated[list[str], Field(min_length=1)]] = Field(
-        description="n-grams of words in normal form."
-    )
-    limit: Natural = Field(description="Documents to list per n-gram.")
-    max_places: Natural = Field(description="Places to check in each shard.")
+    grams: list[Annotated[list[str], Field(min_length=1)]]
+    limit: Natural = Field(description="Documents to name for each n-gram.")
+    max_places: Natural = Field(description="Places per n-gram and shard to look up documents at.")
     exclude: Excluded
 
 
@@ -224,119 +173,47 @@ class IdsAnswer(_Answer):
     numbers: list[list[Natural]] = Field(description="By id, ascending; null where it is unknown.")
 
 
-Kind = Annotated[
-    str,
-    Field(
-        max_length=200,
-        description="How documents are split into passages: words in each, words that two share, "
-        "and the list of stop words.",
-    ),
-]
-
-
-class PassagesAsked(_Message):
-    """Ask whether there are passages of this kind, for near matches."""
-
-    state: State
-    key: Kind
-
-
-class PassagesAnswer(_Answer):
-    state: State
-    n_passages: Natural
-    n_vocabularies: list[Natural] = Field(description="The distinct words of each shard.")
-
-
-class HoldersAsked(_Message):
-    """Ask how many passages contain each of these words."""
-
-    state: State
-    key: Kind
-    terms: list[str]
-
-
-class HoldersAnswer(_Answer):
-    state: State
-    n_with: list[Natural]
-
-
-class BestAsked(_Message):
-    """Ask for the passages most similar to each of these texts, by BM25."""
-
-    state: State
-    key: Kind
-    terms: list[str] = Field(description="The distinct content words of all texts, sorted.")
-    weights: list[float] = Field(description="The weight of each term.")
-    texts: list[list[Natural]] = Field(
-        description="For each text, which of `terms` it contains, from 0."
-    )
-    n_passages: Natural
-    exclude: Excluded
-
-
-class BestFound(_Answer):
-    """The best passages for a text, in the order of the reference."""
-
-    shards: list[Natural]
-    passages: list[Natural] = Field(description="The index of the passage in its shard.")
-    scores: list[float]
-
-
-class BestAnswer(_Answer):
-    state: State
-    found: list[BestFound]
-
-
-class ReadAsked(_Message):
-    """Ask for the text of these passages of a shard."""
-
-    state: State
-    key: Kind
-    shard: Natural
-    passages: Annotated[list[Natural], Field(min_length=1)]
-
-
-class ReadAnswer(_Answer):
-    state: State
-    numbers: list[Natural] = Field(description="The document of each passage.")
-    first_words: list[Natural] = Field(description="The index of its first word in the document.")
-    lengths: list[Natural] = Field(description="In words.")
-    tokens: list[Natural] = Field(description="Word ids, all passages concatenated.")
-
-
 class WordsAsked(_Message):
-    """Ask for the words of these ids of a shard."""
+    """Ask for words of a shard, which near matches are found with."""
 
     state: State
-    key: Kind
     shard: Natural
-    ids: list[Annotated[int, Field(ge=1, le=_MOST)]]
+    first: Natural = Field(description="The first token id, counted from 1.")
 
 
 class WordsAnswer(_Answer):
     state: State
-    words: list[str]
+    words: list[str] = Field(description="By token id, up to `max_words` of them.")
+    counts: list[Natural] = Field(description="The number of occurrences of each.")
 
 
-class BatchAsked(_Message):
-    """Ask how much of these plain texts occurs in the reference."""
+class NearAsked(_Message):
+    """Ask for the stretches of a shard that say what a text says in other words.
 
-    texts: list[str]
-    exclude: Excluded
-    state: State | None = None
+    Fields are those of `reference.part_walk.Walk`; bits are in units of 1 / `kernels.walk.PARTS`.
+    """
 
-
-class BatchText(_Answer):
-    """The words of a text: where each begins and ends, in characters (code points, half-open), and
-    how many consecutive words from there occur in the reference."""
-
-    starts: list[Natural]
-    ends: list[Natural]
-    lengths: list[Natural]
-
-
-class BatchAnswer(_Answer):
-    name: str
-    fingerprint: str
     state: State
-    texts: list[BatchText]
+    shard: Natural
+    units: list[Natural]
+    is_content: list[bool]
+    starts: list[Natural]
+    n_anchors: list[Natural]
+    ids: list[Natural]
+    rarities: list[Natural]
+    gains: list[Natural]
+    functions: list[Natural]
+    terms: dict[str, Natural]
+    exclude: Excluded
+
+
+class NearAnswer(_Answer):
+    """Stretches by column: words of the text and of a document (half-open), and their score."""
+
+    state: State
+    firsts: list[Natural]
+    ends: list[Natural]
+    numbers: list[Natural]
+    first_words: list[Natural]
+    end_words: list[Natural]
+    scores: list[Natural]

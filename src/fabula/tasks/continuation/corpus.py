@@ -156,7 +156,8 @@ def build_corpus(
                 "`min_count`"
             )
         before = _manifest(out) or {}
-        TRAINING.check(before, out / _MANIFEST, replaces=True)
+        if before:
+            TRAINING.check(before, out / _MANIFEST)
         if before.get("digest") != digest:
             # Until everything is renumbered, nothing may take the old numbers for the new ones.
             (out / _MANIFEST).unlink(missing_ok=True)

@@ -1,0 +1,341 @@
+"""Near-verbatim matches as published: Lu et al. 2024, "DJ Search" and appendix A.2, B.3.
+
+An n-gram of the text matches if it occurs verbatim, or if a span of one of the passages most
+similar to the text, by BM25, is as similar to it as the threshold: the smaller of the two
+directional means of best cosines between their content words (Algorithms 2 to 4). For replicating
+that paper, on a corpus on this machine's disk; `measures.near` finds more.
+
+What the paper leaves open is decided as follows:
+
+- Documents are cut into passages of 300 words that share 50, so that the work does not depend on
+  how a corpus is divided into documents. All have one length, so BM25 does not correct for length.
+- A content word without a vector resembles only itself.
+- A match has at most 100 words; no level of the index comes close to that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.kernels.movers import best_passage, search_near, similarities
+from fabula.measures.counterparts import Counterpart, SearchForNear
+from fabula.models.vectors import WordVectors
+from fabula.reference import Reference
+from fabula.text.stopwords import StopWords
+
+__all__ = ["PaperSearch", "PaperSettings"]
+
+MAX_WORDS = 100
+_K1 = 1.5
+_NO_CONTENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSettings:
+    """The published setting (appendix B.3); others are for tests against a plain search."""
+
+    threshold: float = 0.95
+    floor: int = 1
+    """Content words that both n-grams must have."""
+    n_passages: int = 100
+    """Passages that a text is compared with."""
+    passage_words: int = 300
+    overlap: int = 50
+    """Words that consecutive passages share."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise InputError(
+                f"`threshold` {self.threshold:g}: must be a similarity over 0 and at most 1"
+            )
+        if self.floor < 1 or self.n_passages < 1 or not 0 <= self.overlap < self.passage_words:
+            raise InputError("near matches: a number of words or passages is out of its range")
+
+    def cut(self, n_words: int) -> list[tuple[int, int]]:
+        """(first word, number of words) of each passage of a document."""
+        step = self.passage_words - self.overlap
+        begins = [0, *range(step, max(step, n_words - self.overlap), step)]
+        return [(begin, min(self.passage_words, n_words - begin)) for begin in begins]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passages:
+    """Passages and their content words, one after the other, as arrays for the kernels."""
+
+    content: NDArray[np.int32]
+    """int32: words, as the numbers of `PaperSearch` or as rows of a matrix of similarities."""
+    places: NDArray[np.int32]
+    """int32: the position of each in its passage."""
+    offsets: NDArray[np.int64]
+    """int64 (n_passages + 1,): where those of each passage begin."""
+    lengths: NDArray[np.int32]
+    """int32 (n_passages,), in words."""
+    numbers: NDArray[np.int64]
+    """int64 (n_passages,): each one's document."""
+    first_words: NDArray[np.int64]
+    """int64 (n_passages,): the word of the document where each begins."""
+
+    def some(self, chosen: NDArray[np.int64]) -> _Passages:
+        """The passages with these indices."""
+        counts = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        at = np.repeat(self.offsets[chosen] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return _Passages(
+            self.content[at],
+            self.places[at],
+            offsets,
+            self.lengths[chosen],
+            self.numbers[chosen],
+            self.first_words[chosen],
+        )
+
+
+class PaperSearch(SearchForNear):
+    """Near-verbatim search in a corpus on this machine's disk, whose passages it keeps in memory.
+
+    `is_english`: the vectors are of English words, so other texts are not searched. Raises
+    `InputError` for a reference that is not on this machine's disk.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        vectors: WordVectors,
+        stop_words: StopWords,
+        settings: PaperSettings = PaperSettings(),
+        *,
+        is_english: bool = True,
+    ) -> None:
+        super().__init__(vectors, stop_words, 0, None, is_english=is_english)
+        self.reference = reference
+        self.settings = settings
+        self._number: dict[str, int] = {}
+        """Content words of the reference, numbered from 0."""
+        self._passages = self._read()
+        self._weights, self._indices, self._indptr = self._ranked_by_term()
+        words = list(self._number)
+        rows = vectors.rows(words) if words else np.empty(0, np.int64)
+        # As the kernel has it: the row of a word's vector, or a negative number of its own.
+        self._units = np.where(rows >= 0, rows, -3 - np.arange(len(words))).astype(np.int32)
+
+    def signature_parts(self) -> dict[str, str]:
+        """Everything that determines a near match besides the reference."""
+        settings = self.settings
+        return {
+            "T": repr(settings.threshold),
+            "floor": str(settings.floor),
+            "bm25": f"{settings.n_passages}of{settings.passage_words}-{settings.overlap}",
+            **super().signature_parts(),
+        }
+
+    def search(
+        self,
+        words: Sequence[str],
+        exact: NDArray[np.int32],
+        min_words: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> tuple[NDArray[np.int32], dict[int, Counterpart]]:
+        """The longest match at each word, verbatim or near, and what the near ones resemble.
+
+        exact: int32 (n_words,), the longest verbatim matches. The lengths, int32 (n_words,), are
+        those of `exact` where no longer near match was found. Counterparts are given by first word,
+        for each near match that no longer one contains.
+        """
+        passages = self._passages.some(self._best(words, exclude))
+        columns, sims, passages = self._compared(words, passages)
+        found = self._lengths(columns, sims, passages, exact, min_words)
+        nearest: dict[tuple[int, int], Counterpart] = {}
+        reach = 0
+        for first, n in enumerate(found.tolist()):
+            if n >= min_words and first + n > reach:
+                reach = first + n
+                if n > exact[first]:
+                    span = slice(first, reach)
+                    nearest[first, reach] = self._nearest(columns[span], sims, passages, min_words)
+        return self._longest(words, exact, nearest, min_words)
+
+    def covered_by(
+        self,
+        words: Sequence[str],
+        min_words: int,
+        *,
+        within: Iterable[tuple[int, int]],
+        exclude: Iterable[int] = (),
+    ) -> dict[int, list[tuple[int, int]]]:
+        """The half-open stretches of words that lie in a near match with each document, by number.
+
+        Only stretches with at least `min_words` words `within` those that were kept.
+        """
+        kept = list(within)
+        covered: dict[int, list[tuple[int, int]]] = {}
+        for p in self._best(words, exclude) if kept else ():
+            columns, sims, one = self._compared(words, self._passages.some(np.array([p])))
+            none = np.zeros(len(words), np.int32)
+            found = self._lengths(columns, sims, one, none, min_words)
+            spans = [(int(i), int(i + found[i])) for i in np.flatnonzero(found)]
+            both = {(max(a, c), min(b, d)) for a, b in spans for c, d in kept}
+            if here := sorted((a, b) for a, b in both if b - a >= min_words):
+                covered.setdefault(int(one.numbers[0]), []).extend(here)
+        return covered
+
+    def _read(self) -> _Passages:
+        """Cut all documents into passages."""
+        part, stop_words = self.reference.local, self.stop_words
+        content, places, n_content, rows = [], [], [], []
+        for first, shard in zip(part.first_numbers.tolist(), part.shards, strict=False):
+            words = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
+            numbers = np.array(
+                [_NO_CONTENT]
+                + [
+                    self._number.setdefault(word, len(self._number))
+                    if stop_words.is_content(word)
+                    else _NO_CONTENT
+                    for word in words
+                ],
+                np.int32,
+            )
+            ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
+            for k, (start, end) in enumerate(zip(shard.starts, ends, strict=True)):
+                units = numbers[shard.read_tokens(int(start), int(end))]
+                for begin, n in self.settings.cut(len(units)):
+                    here = np.flatnonzero(units[begin : begin + n] >= 0)
+                    content.append(units[begin + here])
+                    places.append(here.astype(np.int32))
+                    n_content.append(len(here))
+                    rows.append((n, first + k, begin))
+        lengths, documents, first_words = np.array(rows, np.int64).reshape(-1, 3).T
+        return _Passages(
+            np.concatenate([np.empty(0, np.int32), *content]),
+            np.concatenate([np.empty(0, np.int32), *places]),
+            np.cumsum([0, *n_content]).astype(np.int64),
+            lengths.astype(np.int32),
+            documents.copy(),
+            first_words.copy(),
+        )
+
+    def _ranked_by_term(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
+        """BM25 weights, the passages they are of, and where those of each word begin."""
+        from bm25s import BM25
+
+        held = self._passages
+        texts = np.split(held.content, held.offsets[1:-1])
+        with warnings.catch_warnings():
+            # If no passage has a content word, there is no mean length, but b = 0 does not need it.
+            warnings.filterwarnings("ignore", category=RuntimeWarning)
+            scores = BM25(k1=_K1, b=0.0, method="lucene").build_index_from_ids(
+                list(range(len(self._number) + 1)), texts, show_progress=False
+            )
+        return scores["data"], scores["indices"], scores["indptr"]
+
+    def _best(self, words: Sequence[str], exclude: Iterable[int]) -> NDArray[np.int64]:
+        """The passages most similar to these words, ascending; ties go to the first."""
+        scores = np.zeros(len(self._passages.lengths), np.float32)
+        # In the order of the words, so that sums do not depend on the shards.
+        for word in sorted(set(words) & self._number.keys()):
+            number = self._number[word]
+            here = slice(int(self._indptr[number]), int(self._indptr[number + 1]))
+            scores[self._indices[here]] += self._weights[here]
+        is_out = self.reference.about.removed.copy()
+        is_out[list(exclude)] = True
+        scores[is_out[self._passages.numbers]] = 0
+        chosen = np.argsort(-scores, kind="stable")[: self.settings.n_passages]
+        best: NDArray[np.int64] = np.sort(chosen[scores[chosen] > 0])
+        return best
+
+    def _compared(
+        self, words: Sequence[str], passages: _Passages
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], _Passages]:
+        """Each word's column (-1 if not a content word), similarities, and passages by their rows.
+
+        Similarities: float32 (n_words_there, n_columns).
+        """
+        own = [w for w in dict.fromkeys(words) if self.stop_words.is_content(w)]
+        column = {word: k for k, word in enumerate(own)}
+        rows = self.vectors.rows(own) if own else ()
+        units = [
+            int(row) if row >= 0 else -3 - self._number.get(word, len(self._number) + k)
+            for k, (word, row) in enumerate(zip(own, rows, strict=True))
+        ]
+        distinct, there = np.unique(passages.content, return_inverse=True)
+        sims = np.empty((len(distinct), len(own)), np.float32)
+        similarities(self.vectors.matrix, self._units[distinct], np.array(units, np.int32), sims)
+        columns = np.array([column.get(word, -1) for word in words], np.int32)
+        by_row = _Passages(
+            there.astype(np.int32),
+            passages.places,
+            passages.offsets,
+            passages.lengths,
+            passages.numbers,
+            passages.first_words,
+        )
+        return columns, sims, by_row
+
+    def _lengths(
+        self,
+        columns: NDArray[np.int32],
+        sims: NDArray[np.float32],
+        passages: _Passages,
+        exact: NDArray[np.int32],
+        min_words: int,
+    ) -> NDArray[np.int32]:
+        """The longest match at each word that two pointers meet, verbatim or near."""
+        found = exact.copy()
+        search_near(
+            sims,
+            columns,
+            exact,
+            passages.content,
+            passages.places,
+            passages.offsets,
+            passages.lengths,
+            min_words,
+            self.settings.floor,
+            MAX_WORDS,
+            self.settings.threshold,
+            found,
+        )
+        return found
+
+    def _nearest(
+        self,
+        columns: NDArray[np.int32],
+        sims: NDArray[np.float32],
+        passages: _Passages,
+        min_words: int,
+    ) -> Counterpart:
+        """The best counterpart of the n-gram with these columns."""
+        where = np.flatnonzero(columns >= 0)
+        own = columns[where]
+        _, p, a, b = best_passage(
+            sims,
+            own,
+            passages.content,
+            passages.places,
+            passages.offsets,
+            passages.lengths,
+            min_words,
+            self.settings.floor,
+        )
+        there = slice(int(passages.offsets[p]) + a, int(passages.offsets[p]) + b)
+        places, compared = passages.places[there], sims[passages.content[there]][:, own]
+        here, back = compared.max(axis=0), compared.max(axis=1)
+        number, n = int(passages.numbers[p]), int(places[-1] - places[0]) + 1
+        first_word = int(passages.first_words[p]) + int(places[0])
+        return Counterpart(
+            similarity=min(1.0, float(here.mean(dtype=float)), float(back.mean(dtype=float))),
+            source=self.reference.occurrence(number, first_word, n),
+            words=self.reference.located_document(number)[1].part(first_word, n),
+            pairs=tuple(
+                (int(i), int(places[j] - places[0]), float(here[c]))
+                for c, (i, j) in enumerate(zip(where, compared.argmax(axis=0), strict=True))
+            ),
+        )

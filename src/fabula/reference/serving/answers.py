@@ -1,0 +1,244 @@
+"""Answers to requests about a state. Nothing here depends on HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from fabula import __version__
+from fabula.reference.part_walk import Walk, WalkTerms, walk_shard
+from fabula.reference.search import MAX_PLACES
+from fabula.reference.serving import messages
+from fabula.reference.serving.messages import MAX_EXCLUDED, MAX_GRAMS, MAX_NAMED, Limits
+from fabula.reference.serving.served import Served, State
+from fabula.text import TOKENISER
+
+_MOST_PAIRS = 1 << 26
+"""Words of a text times words of a shard: a walk holds a number for each."""
+
+Asked = (
+    messages.MatchAsked
+    | messages.FindAsked
+    | messages.DocumentsAsked
+    | messages.IdsAsked
+    | messages.WordsAsked
+    | messages.NearAsked
+)
+Answered = (
+    messages.MatchAnswer
+    | messages.FindAnswer
+    | messages.DocumentsAnswer
+    | messages.IdsAnswer
+    | messages.WordsAnswer
+    | messages.NearAnswer
+)
+
+
+class TooLarge(Exception):  # noqa: N818 (a reply, not an error)
+    """A request exceeds a limit; the message says which."""
+
+
+class Unfit(Exception):  # noqa: N818 (as above)
+    """The parts of a request are inconsistent."""
+
+
+class NotHere(Exception):  # noqa: N818 (as above)
+    """There is no such document or shard."""
+
+
+def tell_about(served: Served, limits: Limits) -> messages.About:
+    """What is served, and the limits of requests."""
+    state = served.now
+    about = state.reference.about
+    return messages.About(
+        service="fabula-reference",
+        protocol=2,
+        version=__version__,
+        name=about.name,
+        fingerprint=about.fingerprint,
+        state=state.key,
+        tokeniser=TOKENISER,
+        case=about.settings.case,
+        punct=about.settings.punct,
+        n_documents=about.n_documents,
+        n_words=about.n_words,
+        n_numbers=len(about.removed),
+        removed=np.flatnonzero(about.removed).tolist(),
+        vocabularies=[len(shard.vocabulary) for shard in state.reference.local.shards],
+        written_by=list(about.written_by),
+        oldest=about.age.oldest,
+        youngest=about.age.youngest,
+        held_out=served.held_out(),
+        limits=limits,
+    )
+
+
+def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
+    """The answer, and the number of words looked up for it.
+
+    Raises `TooLarge`, `Unfit`, `NotHere`.
+    """
+    match asked:
+        case messages.MatchAsked():
+            check_match(state, asked, limits)
+            return match_together(state, [asked])[0], len(asked.places)
+        case messages.FindAsked():
+            return _find(state, asked, limits), sum(map(len, asked.grams))
+        case messages.DocumentsAsked():
+            return _documents(state, asked, limits), 0
+        case messages.IdsAsked():
+            _hold("ids", len(asked.ids), MAX_EXCLUDED)
+            numbers = state.reference.local.numbers_of(asked.ids)
+            return messages.IdsAnswer(state=state.key, numbers=numbers), 0
+        case messages.WordsAsked():
+            return _words(state, asked, limits), 0
+        case messages.NearAsked():
+            return _near(state, asked, limits), len(asked.units)
+
+
+def check_match(state: State, asked: messages.MatchAsked, limits: Limits) -> None:
+    """Raises `TooLarge`, `Unfit`."""
+    _hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
+    if max(asked.places, default=0) > len(asked.words):
+        raise Unfit("places: one is beyond the given words")
+    _excluded(state, asked.exclude)
+
+
+def match_together(
+    state: State, asked: Sequence[messages.MatchAsked]
+) -> list[messages.MatchAnswer]:
+    """The answers to checked requests that exclude the same documents, by one search."""
+    all_words = list(chain.from_iterable(one.words for one in asked))
+    distinct = dict.fromkeys(all_words)
+    numbers = dict(zip(distinct, range(1, len(distinct) + 1), strict=True))
+    # For each text a gap, and then the numbers of its words: what its places refer to.
+    firsts = np.cumsum([0, *(len(one.words) for one in asked)])
+    known = np.fromiter(map(numbers.__getitem__, all_words), np.int32, len(all_words))
+    known = np.insert(known, firsts[:-1], 0)
+    # The gap at the end of each keeps texts apart.
+    places = list(chain.from_iterable((*one.places, 0) for one in asked))
+    ends = np.cumsum([len(one.places) + 1 for one in asked])
+    shifts = np.repeat(firsts[:-1] + np.arange(len(asked)), np.diff(ends, prepend=0))
+    lengths = state.reference.local.match(
+        list(distinct), known[np.array(places, np.int64) + shifts], exclude=asked[0].exclude
+    ).tolist()
+    # The numbers are valid by construction: checking 100,000 of them takes longer.
+    return [
+        messages.MatchAnswer.model_construct(state=state.key, lengths=lengths[begin : end - 1])
+        for begin, end in pairwise([0, *ends.tolist()])
+    ]
+
+
+def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.FindAnswer:
+    grams = asked.grams
+    _hold("n-grams", len(grams), MAX_GRAMS)
+    _hold("words", sum(map(len, grams)), limits.max_words)
+    _hold("places of an n-gram", asked.max_places, MAX_PLACES)
+    if len(grams) > 1:
+        _hold("documents named", len(grams) * asked.limit, MAX_NAMED)
+    found = state.reference.local.find(
+        grams,
+        limit=asked.limit,
+        max_places=asked.max_places,
+        exclude=_excluded(state, asked.exclude),
+    )
+    return messages.FindAnswer(
+        state=state.key,
+        found=[
+            messages.FoundAnswer.model_construct(
+                count=one.count,
+                n_places=one.n_places,
+                n_documents=one.n_documents,
+                numbers=one.numbers.tolist(),
+                places=one.places.tolist(),
+            )
+            for one in found
+        ],
+    )
+
+
+def _documents(
+    state: State, asked: messages.DocumentsAsked, limits: Limits
+) -> messages.DocumentsAnswer:
+    _hold("documents", len(asked.numbers), limits.max_documents)
+    about = state.reference.about
+    for number in asked.numbers:
+        if number >= len(about.removed) or about.removed[number]:
+            raise NotHere(f"no document has the number {number}, or it was removed")
+    return messages.DocumentsAnswer.model_construct(
+        state=state.key,
+        documents=[
+            messages.DocumentAnswer.model_construct(
+                id=document.id,
+                text=document.text,
+                author=document.author,
+                prompt_id=document.prompt_id,
+                meta=dict(document.meta),
+            )
+            for document in state.reference.local.documents(asked.numbers)
+        ],
+    )
+
+
+def _words(state: State, asked: messages.WordsAsked, limits: Limits) -> messages.WordsAnswer:
+    shards = state.reference.local.shards
+    if asked.shard >= len(shards) or not asked.first:
+        raise NotHere(f"no words of the shard {asked.shard} from {asked.first}")
+    shard, first = shards[asked.shard], asked.first
+    stop = min(first + limits.max_words, len(shard.vocabulary) + 1)
+    return messages.WordsAnswer.model_construct(
+        state=state.key,
+        words=[shard.vocabulary[k - 1] for k in range(first, stop)],
+        counts=shard.token_counts[first:stop].tolist(),
+    )
+
+
+def _near(state: State, asked: messages.NearAsked, limits: Limits) -> messages.NearAnswer:
+    part = state.reference.local
+    if asked.shard >= len(part.shards):
+        raise NotHere(f"no shard has the number {asked.shard}")
+    shard = part.shards[asked.shard]
+    _hold("words", max(len(asked.units), len(asked.functions)), limits.max_words)
+    _hold("pairs of words", len(asked.is_content) * len(asked.ids), _MOST_PAIRS)
+    out = part.excluded(_excluded(state, asked.exclude))[asked.shard]
+    try:
+        walk = walk_of(asked.model_dump(exclude={"state", "shard", "exclude"}))
+    except (OverflowError, TypeError) as error:
+        raise Unfit(f"not a text to compare: {error}") from error
+    if (wrong := walk.misfit(len(shard.vocabulary))) is not None:
+        raise Unfit(f"{wrong}: a number is out of its range")
+    found = walk_shard(shard, walk, out)
+    return messages.NearAnswer.model_construct(
+        state=state.key,
+        firsts=found.firsts.tolist(),
+        ends=found.ends.tolist(),
+        numbers=(found.numbers + part.first_numbers[asked.shard]).tolist(),
+        first_words=found.first_words.tolist(),
+        end_words=found.end_words.tolist(),
+        scores=found.scores.tolist(),
+    )
+
+
+def walk_of(row: dict[str, Any]) -> Walk:
+    """The walk with these fields. Raises `OverflowError`, `TypeError`."""
+    kinds = {"is_content": np.bool_, "units": np.int32, "rarities": np.int32, "gains": np.int32}
+    arrays: dict[str, Any] = {
+        name: np.array(row[name], kinds.get(name, np.int64)) for name in row if name != "terms"
+    }
+    return Walk(**arrays, terms=WalkTerms(**row["terms"]))
+
+
+def _excluded(state: State, numbers: Sequence[int]) -> Sequence[int]:
+    _hold("documents excluded", len(numbers), MAX_EXCLUDED)
+    if max(numbers, default=-1) >= len(state.reference.about.removed):
+        raise Unfit("exclude: one is beyond the document numbers")
+    return numbers
+
+
+def _hold(what: str, n: int, most: int) -> None:
+    """Raise `TooLarge` if `n` exceeds the limit."""
+    if n > most:
+        raise TooLarge(f"{n:,} {what}; the limit per request is {most:,}")

@@ -1,0 +1,105 @@
+"""A corpus at an address is fetched once, checked, and answers as the folder it was copied from."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from tests.object_store import Bucket, reached
+from tests.reference.test_build import texts
+
+from fabula.errors import CorpusError
+from fabula.reference import Reference
+from fabula.reference.build import build_reference
+from fabula.reference.reference_spec import open_backend
+from fabula.reference.tombstones import remove_documents
+from fabula.text import TextSettings
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "store" / "mine"
+    Reference.build(texts(30), path, shard_tokens=400)
+    return path
+
+
+@pytest.fixture
+def web(store: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Nothing into the test's output."""
+
+    handler = partial(Quiet, directory=store.parent)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mine/manifest.json"
+        server.shutdown()
+        thread.join()
+
+
+def same(address: str, path: Path) -> None:
+    words = texts(30)[3].text.split()[:6]
+    here, there = Reference.open(path), open_backend([address])
+    assert isinstance(there, Reference)
+    assert (there.name, there.fingerprint) == (here.name, here.fingerprint)
+    assert there.longest_matches(words).tolist() == here.longest_matches(words).tolist()
+    assert there.attribute(words[:3]) == here.attribute(words[:3])
+
+
+def test_a_corpus_is_fetched_once_and_again_only_what_changed(store: Path, own_cache: Path) -> None:
+    address = f"file://{store}"
+    same(address, store)
+    files = list(own_cache.glob("references/**/*.npy"))
+    before = {file: file.stat().st_mtime_ns for file in files}
+    assert len(files) > 10
+    remove_documents(store, [3])
+    same(address, store)
+    assert {file: file.stat().st_mtime_ns for file in files} == before
+    # A copy that was damaged since is fetched again.
+    for file in own_cache.glob("references/**/suffixes.npy"):
+        data = bytearray(file.read_bytes())
+        data[-9] ^= 0xFF
+        file.write_bytes(data)
+    same(address, store)
+
+
+def test_a_corpus_on_a_web_server_is_named_by_its_manifest(store: Path, web: str) -> None:
+    same(web, store)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:botocore.*")
+def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | None) -> None:
+    if bucket is None:
+        pytest.skip("rclone or s3fs is not installed")
+    store.rename(bucket.folder / "mine")
+    with reached(bucket.environment):
+        same(f"s3://{bucket.folder.name}/mine", bucket.folder / "mine")
+
+
+def test_what_is_missing_or_differs_there_is_named(store: Path) -> None:
+    file = store / "shards" / "00000" / "tokens.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(CorpusError, match=r"00000/tokens\.npy: does not match the manifest"):
+        Reference.open(f"file://{store}")
+    file.unlink()
+    with pytest.raises(CorpusError, match=r"00000/tokens\.npy: missing"):
+        Reference.open(f"file://{store}")
+    with pytest.raises(CorpusError, match="not a reference corpus"):
+        Reference.open(f"file://{store.parent}")
+
+
+def test_a_corpus_is_built_in_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is built and changed in a folder"):
+        build_reference(texts(3), "s3://bucket/r", settings=TextSettings(), n_jobs=1)

@@ -3,9 +3,8 @@
     python bench/diversity_halves.py [--trials 100] [--compression] [--only REGEX] [--smoke]
 
 Stories by people and by each model (HANNA, Fast-DetectGPT's WritingPrompts) are split at random
-many times, and tested in both ways that groups are: together, by permutation, and as two results
-that were measured apart, by their jackknife errors. The stories of all models are split within each
-prompt, so that the halves share their prompts.
+many times, and tested as two groups are, by permutation. The stories of all models are split within
+each prompt, so that the halves share their prompts.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 import corpora
 from fabula.measures.diversity import Resampling
 from fabula.measures.diversity.compression import Compression
-from fabula.measures.diversity.diversity_tests import Measures, measure_groups, t_test
+from fabula.measures.diversity.diversity_tests import Measures, measure_groups
 from fabula.measures.diversity.equal_samples import plan_pool
 from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.text import TextSettings
@@ -76,26 +75,11 @@ def halved(
 
 def trial(
     measures: Measures, half: NDArray[np.int64], prompts: list[str] | None, seed: int
-) -> tuple[dict[str, float | None], dict[str, float | None]]:
-    """The p-value of each measure, tested together and apart."""
+) -> dict[str, float | None]:
+    """The p-value of each measure."""
     how = Resampling(n_permutations=199, seed=seed)
     both = measure_groups(measures, plan_pool(half, prompts), ["a", "b"], None, how, "")
-    together = {one.measure: one.p for one in both.tests}
-    apart: dict[str, float | None] = {}
-    sides = []
-    for k in (0, 1):
-        own = np.flatnonzero(half == k)
-        own_prompts = None if prompts is None else [prompts[i] for i in own]
-        pool = plan_pool(np.zeros(len(own), np.int64), own_prompts)
-        sides.append(measure_groups(measures.narrowed(own), pool, ["a"], [], how, ""))
-    for name in measures.names:
-        a, b = (side.estimates["a"][name].value for side in sides)
-        errors = [side.errors["a"].get(name) for side in sides]
-        if a is None or b is None or errors[0] is None or errors[1] is None:
-            apart[name] = None
-        else:
-            apart[name] = t_test(a - b, errors[0].of_difference(errors[1]))
-    return together, apart
+    return {one.measure: one.p for one in both.tests}
 
 
 def main() -> None:
@@ -106,8 +90,8 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="groups whose name has this regular expression")
     given = parser.parse_args()
-    n_below: Counter[tuple[str, str]] = Counter()
-    n_tests: Counter[tuple[str, str]] = Counter()
+    n_below: Counter[str] = Counter()
+    n_tests: Counter[str] = Counter()
     for number, (name, texts, prompts) in enumerate(groups()):
         if not re.search(given.only, name):
             continue
@@ -117,29 +101,22 @@ def main() -> None:
             kinds.append(Compression(tuple(" ".join(words).encode() for words in texts)))
         # Stories on the same prompts must not be split alike in every group.
         rng = np.random.default_rng(number)
-        below: Counter[str] = Counter()
+        n_differ = 0
         for seed in range(given.trials):
             kept, half = halved(len(texts), prompts, rng)
             own = None if prompts is None else [prompts[k] for k in kept]
             for kind in kinds:
-                found = trial(kind.narrowed(kept), half, own, 10_000 * number + seed)
-                for way, ps in zip(("together", "apart"), found, strict=True):
-                    for measure, p in ps.items():
-                        n_tests[way, measure] += p is not None
-                        n_below[way, measure] += p is not None and p <= 0.05
-                        below[way] += p is not None and p <= 0.05 and measure == "shared_ngrams.4"
+                ps = trial(kind.narrowed(kept), half, own, 10_000 * number + seed)
+                for measure, p in ps.items():
+                    n_tests[measure] += p is not None
+                    n_below[measure] += p is not None and p <= 0.05
+                    n_differ += p is not None and p <= 0.05 and measure == "shared_ngrams.4"
         print(
-            f"{name}: {len(texts)} texts, shared 4-grams differ in {below['together']} of "
-            f"{given.trials} together, {below['apart']} apart",
+            f"{name}: {len(texts)} texts, shared 4-grams differ in {n_differ} of {given.trials}",
             flush=True,
         )
-    for way in ("together", "apart"):
-        shown = ", ".join(
-            f"{measure} {n_below[way, measure] / n:.1%} of {n:,}"
-            for (one, measure), n in n_tests.items()
-            if one == way and n
-        )
-        print(f"halves that differ at 5 %, {way}: {shown}")
+    shown = ", ".join(f"{one} {n_below[one] / n:.1%} of {n:,}" for one, n in n_tests.items() if n)
+    print(f"halves that differ at 5 %: {shown}")
 
 
 if __name__ == "__main__":

@@ -208,7 +208,6 @@ def settings_targets() -> dict[str, Target]:
 
 def result_targets() -> dict[str, Target]:
     """Files that Fabula writes."""
-    from fabula.jobs.comparison import ComparisonSettings, compare_diversity
     from fabula.judging.trust import _read
     from fabula.measures.detector_verdicts import read_detectors
     from fabula.measures.group_comparison import compare_scores
@@ -238,11 +237,6 @@ def result_targets() -> dict[str, Target]:
             (scores,),
         ),
         "detectors": target(read_detectors, "d.json", "detectors-2.json"),
-        "diversity": target(
-            lambda path: compare_diversity([path], ComparisonSettings()),
-            "d.json",
-            "diversity-2.json",
-        ),
         "phrases": target(read_phrases, "p.jsonl", "phrases-1.jsonl"),
         "record": target(read_record, "r.provenance.json", "record-1.provenance.json"),
     }

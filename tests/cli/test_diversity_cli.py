@@ -106,79 +106,13 @@ def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str) 
     assert said in done.stderr + str(done.exception)
 
 
-@pytest.fixture
-def apart(stories: Path, tmp_path: Path) -> list[Path]:
-    """The results of both models, measured apart and saved."""
-    files = []
-    for model in ("plain", "stock"):
-        texts = tmp_path / f"{model}.jsonl"
-        lines = stories.read_text("utf-8").splitlines()
-        texts.write_text("\n".join(line for line in lines if model in line), encoding="utf-8")
-        files.append(tmp_path / f"{model}.json")
-        shown = run(texts, "--words", 40, "--texts", 10, "--json")
-        files[-1].write_text(shown, encoding="utf-8")
-    return files
-
-
-def compare(*args: object) -> str:
-    done = CliRunner().invoke(cli, ["compare", *map(str, args)])
-    assert done.exit_code == 0, (done.stderr, done.exception)
-    return done.stdout
-
-
-def test_results_measured_apart_are_compared(apart: list[Path], tmp_path: Path) -> None:
-    found = json.loads(compare(*apart, "--json"))
-    assert found["groups"].keys() == {"plain", "stock"}
-    assert "|texts:10|" in found["signature"]
-    test = next(t for t in found["tests"] if (t["measure"], t["n"]) == ("self_bleu", None))
-    assert test["difference"]["high"] < 0
-    assert test["p_holm"] == test["p"] < 0.001
-    assert test["test"] == "jackknife t"
-    out = tmp_path / "c.csv"
-    shown = compare(*apart, "--csv", out)
-    assert "t-test by the jackknife" in shown
-    assert {path.name for path in tmp_path.glob("c.*csv")} == {"c.csv", "c.tests.csv"}
-    # What was compared is a result of diversity too.
-    joined = tmp_path / "joined.json"
-    joined.write_text(json.dumps(found), encoding="utf-8")
-    assert json.loads(compare(joined, "--json")) == found
-
-
-def test_python_compares_what_the_command_compares(apart: list[Path]) -> None:
-    printed = json.loads(compare(*apart, "--json"))
-    found = fb.compare([apart[0], str(apart[1])])
-    assert json.loads(json.dumps(found.to_json())) == printed
-    results = [
-        fb.diversity(str(one.with_suffix(".jsonl")), n_words=40, n_texts=10, n_permutations=99)
-        for one in apart
-    ]
-    own = fb.compare(results)
-    assert len(own.wide()) == 2 * 13
-    values = [[t["difference"]["value"], t["p"]] for t in own.to_json()["tests"]]
-    assert values == [[t["difference"]["value"], t["p"]] for t in printed["tests"]]
-    with pytest.raises(fb.InputError, match="not both together"):
-        fb.compare([results[0], {"id": "a"}])
-    with pytest.raises(fb.SettingsError, match="`by` is missing"):
-        fb.compare([{"id": "a"}])
-
-
-def test_what_cannot_be_compared_is_refused_in_a_sentence(
-    apart: list[Path], stories: Path, tmp_path: Path
-) -> None:
-    longer = tmp_path / "longer.json"
-    longer.write_text(run(stories, "--by", "model", "--words", 30, "--json"), encoding="utf-8")
-    scores = tmp_path / "scores.jsonl"
-    scores.write_text('{"id":"a","creativity_index":7.0}\n', encoding="utf-8")
-    for args, said in [
-        ([apart[0], longer], "(words: 40 | 30; texts: 10 | 12); measure both with the same"),
-        ([apart[0], scores], "is a result of diversity, but"),
-        ([apart[0], apart[0]], "a result is listed twice"),
-        ([*apart, "--by", "model"], "--by applies to scores only"),
-        ([scores], "--by is missing; set it to the field"),
-    ]:
-        done = CliRunner().invoke(cli, ["compare", *map(str, args)])
-        assert done.exit_code != 0
-        assert said in " ".join((done.stderr + str(done.exception)).split())
+def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path) -> None:
+    result = tmp_path / "d.json"
+    result.write_text(run(stories, "--by", "model", "--json"), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["compare", str(result), "--by", "model"])
+    assert done.exit_code != 0
+    said = " ".join((done.stderr + str(done.exception)).split())
+    assert "a result of diversity, and `compare` compares scores of originality" in said
 
 
 def test_more_texts_than_a_group_has_are_not_drawn(stories: Path) -> None:

@@ -26,7 +26,7 @@ from fabula.measures.detector import Labelled, calibrate
 from fabula.stats.association import association_within
 from fabula.stats.bounds import clopper_pearson_high
 from fabula.stats.clustered import compare_clusters, permutation_f
-from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate, welch_f
+from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.keyness import exact_p, smallest_p
 from fabula.stats.permutation import N_PERMUTATIONS, compare_pairs
@@ -106,16 +106,6 @@ def test_kruskal_and_wallis(case: str) -> None:
     of_r = CASES[case]["result"]
     expected = (0.0, 1.0) if case.endswith("equal") else (of_r["h"], of_r["p"])
     assert kruskal_wallis(CASES[case]["data"]["groups"]) == pytest.approx(expected, rel=_EXACT)
-
-
-@kinds("welch")
-def test_welchs_analysis_of_variance(case: str) -> None:
-    """`oneway.test`."""
-    groups = [array(group) for group in CASES[case]["data"]["groups"]]
-    errors = [group.std(ddof=1) / len(group) ** 0.5 for group in groups]
-    found = welch_f([g.mean() for g in groups], errors, [len(g) - 1 for g in groups])
-    of_r = CASES[case]["result"]
-    assert found == pytest.approx((of_r["f"], of_r["df"], of_r["p"]), rel=_EXACT)
 
 
 @kinds("p.adjust")

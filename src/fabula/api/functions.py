@@ -390,39 +390,27 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
 
 @recorded_call
 def compare(
-    scores: Scores | Iterable[dict[str, Any]] | Diversity | Iterable[Diversity | str | Path],
+    scores: Scores | Iterable[dict[str, Any]],
     *,
     by: str | None = None,
     baseline: str | None = None,
     cluster: str | None = None,
     seed: int = 0,
-) -> Comparison | Diversity:
-    """Compare groups of texts by originality, or by the diversity that was measured of each.
+) -> Comparison:
+    """Compare groups of texts by originality.
 
     Scores are grouped by their field `by`. Gives each group's mean Creativity Index with a 95 %
     interval, and the pairs (or each group and the `baseline`) with Mann-Whitney tests corrected by
     Holm's method. Texts that share the field `cluster` count as one, and tests permute within what
     groups share.
 
-    Results of `fabula.diversity`, or paths of files with what `fabula diversity --json` printed,
-    are compared as independent sets by the jackknife errors of their groups; groups of one result
-    keep its tests. Raises `InputError`, and `MixError` for what was not measured in the same way.
+    Raises `InputError`, and `MixError` for scores that were not measured in the same way.
     """
-    from fabula.jobs.comparison import ComparisonSettings, compare_diversity
+    from fabula.jobs.comparison import ComparisonSettings
     from fabula.measures.group_comparison import compare_rows
 
-    rows: list[Any]
-    if isinstance(scores, Scores):
-        rows = scores.rows
-    else:
-        rows = [scores] if isinstance(scores, Diversity) else list(scores)
-    sets = [one for one in rows if isinstance(one, Diversity | str | Path)]
-    if sets and len(sets) < len(rows):
-        raise InputError("compare scores, or results of diversity, but not both together")
+    rows = scores.rows if isinstance(scores, Scores) else list(scores)
     settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster)
-    if sets:
-        listed = [one.diversity if isinstance(one, Diversity) else Path(one) for one in sets]
-        return Diversity(compare_diversity(listed, settings), {})
     field = settings.grouping_field()
     found = compare_rows(located(rows), by=field, baseline=baseline, cluster=cluster, seed=seed)
     return Comparison(found)

@@ -57,8 +57,7 @@ class DiversitySettings(EqualLength):
     )
     n_texts: int | None = setting(
         None,
-        help="Compare N texts of each group at a time, so that results measured apart can be "
-        "compared.",
+        help="Compare N texts of each group at a time.",
         unit="N",
         check=Between(2),
         default_text="as many as the smallest group has",

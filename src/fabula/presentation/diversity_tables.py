@@ -38,8 +38,6 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
     if found.tests:
         parts += ["", _tests(found)]
         parts += _tests_notes(found)
-    if found.omnibus:
-        parts += ["", _omnibus(found)]
     for group in found.groups:
         for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
             if phrases:
@@ -198,20 +196,6 @@ def _tests_notes(found: Diversity) -> list[str]:
     if any(one.missing_reason == "no_spread" for one in found.tests):
         lines.append("no p: in one of the groups nothing varies (see above)")
     return lines
-
-
-def _omnibus(found: Diversity) -> Sheet:
-    """Whether groups that were measured apart differ at all."""
-    columns = [
-        Column("measure"),
-        Column("all groups", ",", name="n_groups"),
-        Column("F (Welch)", ".2f", name="f"),
-        Column("p", ".3g"),
-    ]
-    rows: list[list[Cell]] = [
-        [_title(one.measure)[0], one.n_groups, one.f, one.p] for one in found.omnibus
-    ]
-    return Sheet("omnibus", columns, rows)
 
 
 def _phrases(

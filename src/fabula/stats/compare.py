@@ -21,7 +21,7 @@ from fabula.stats.resample import (
 )
 from fabula.types import Estimate
 
-__all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estimate", "welch_f"]
+__all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estimate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +101,6 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
         return 0.0, 1.0
     found = kruskal(*data)
     return float(found.statistic), float(found.pvalue)
-
-
-def welch_f(
-    values: Sequence[float], errors: Sequence[float], dfs: Sequence[int]
-) -> tuple[float, float, float]:
-    """F of Welch 1951 for independent estimates, with the degrees of freedom within, and p.
-
-    errors, dfs: the standard error of each value, and its degrees of freedom. None of the errors
-    may be 0. For means of k groups this is Welch's analysis of variance.
-    """
-    k = len(values)
-    weights = 1 / np.asarray(errors, np.float64) ** 2
-    total = weights.sum()
-    centre = float(weights @ np.asarray(values, np.float64)) / total
-    spread = float(((1 - weights / total) ** 2 / np.asarray(dfs, np.float64)).sum())
-    between = float(weights @ (np.asarray(values, np.float64) - centre) ** 2) / (k - 1)
-    f = between / (1 + 2 * (k - 2) / (k**2 - 1) * spread)
-    within = (k**2 - 1) / (3 * spread)
-    return f, within, float(scipy("stats").f.sf(f, k - 1, within))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

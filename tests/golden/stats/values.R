@@ -66,13 +66,6 @@ for (name in names(groups_of)) {
   keep(paste("kruskal-wallis", name), list(groups = lapply(groups_of[[name]], row)),
        list(h = unname(found$statistic), p = found$p.value))
 }
-for (name in c("distinct", "ties", "two")) {
-  values <- unlist(groups_of[[name]])
-  group <- factor(rep(seq_along(groups_of[[name]]), lengths(groups_of[[name]])))
-  found <- oneway.test(values ~ group)
-  keep(paste("welch", name), list(groups = lapply(groups_of[[name]], row)),
-       list(f = unname(found$statistic), df = unname(found$parameter[2]), p = found$p.value))
-}
 
 # --- Corrections for several tests -----------------------------------------------------------------
 ps <- list(some = c(0.01, 0.04, 0.03, 0.005), ties = c(0.02, 0.02, 0.5, 0.02, 1),

@@ -28,10 +28,7 @@ __all__ = [
     "Measures",
     "Resampled",
     "Resampling",
-    "StandardError",
-    "difference_estimate",
     "measure_groups",
-    "t_test",
 ]
 
 _SLACK = 1e-9
@@ -75,15 +72,15 @@ class Resampling:
 
 
 @dataclass(frozen=True, slots=True)
-class StandardError:
+class _StandardError:
     """The standard error of a value by the jackknife, with its degrees of freedom."""
 
     value: float
     df: int
 
-    def of_difference(self, other: StandardError) -> StandardError:
+    def of_difference(self, other: _StandardError) -> _StandardError:
         """That of the difference from an independent value; the degrees are the fewer."""
-        return StandardError(float(np.hypot(self.value, other.value)), min(self.df, other.df))
+        return _StandardError(float(np.hypot(self.value, other.value)), min(self.df, other.df))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +97,6 @@ class DiversityTest:
     n_permutations: int
     """0 for a t-test by the jackknife."""
     missing_reason: str | None = None
-    error: StandardError | None = None
-    """Of the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +104,12 @@ class Resampled:
     """Each measure of each group, by the names of both, and the tests of each measure."""
 
     estimates: dict[str, dict[str, Estimate]]
-    errors: dict[str, dict[str, StandardError]]
-    """Only of the estimates that have an interval."""
     tests: list[DiversityTest]
 
     def add(self, other: Resampled) -> None:
         """Add the measures of another kind, of the same groups."""
         for name in self.estimates:
             self.estimates[name] |= other.estimates[name]
-            self.errors[name] |= other.errors[name]
         self.tests.extend(other.tests)
 
 
@@ -150,20 +142,17 @@ def measure_groups(
         found[name] = _of_group(measures, pool, k, how)
         advance(1)
     estimates: dict[str, dict[str, Estimate]] = {name: {} for name in groups}
-    errors: dict[str, dict[str, StandardError]] = {name: {} for name in groups}
     for name, one in found.items():
         for k, measure in enumerate(measures.names):
             error = _error(one.replicates, k)
             estimates[name][measure] = _estimate(one.values[k], error, pool, one, signature)
-            if error is not None:
-                errors[name][measure] = error
     listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
     p_values: dict[tuple[str, str], tuple[NDArray[np.float64], int] | None] = {}
     for a, b in listed:
         p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
         advance(1)
     tests = list(_tests(measures.names, listed, found, p_values, pool, signature))
-    return Resampled(estimates, errors, tests)
+    return Resampled(estimates, tests)
 
 
 def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _GroupValues:
@@ -220,7 +209,7 @@ def _valued(
         yield measures.values(np.concatenate(waiting))
 
 
-def _error(replicates: NDArray[np.float64] | None, k: int) -> StandardError | None:
+def _error(replicates: NDArray[np.float64] | None, k: int) -> _StandardError | None:
     if replicates is None or not np.isfinite(replicates[:, k]).all():
         return None
     if np.ptp(replicates[:, k]) == 0:
@@ -228,12 +217,12 @@ def _error(replicates: NDArray[np.float64] | None, k: int) -> StandardError | No
         return None
     n = len(replicates)
     squares = (replicates[:, k] - replicates[:, k].mean()) ** 2
-    return StandardError(float(np.sqrt((n - 1) / n * squares.sum())), n - 1)
+    return _StandardError(float(np.sqrt((n - 1) / n * squares.sum())), n - 1)
 
 
 def _estimate(
     value: float,
-    error: StandardError | None,
+    error: _StandardError | None,
     pool: Pool,
     one: _GroupValues,
     signature: str,
@@ -295,27 +284,16 @@ def _t_tests(one: _GroupValues, other: _GroupValues, pool: Pool) -> NDArray[np.f
     for k, difference in enumerate(one.values - other.values):
         error = _joint_error(one, other, k, pool)
         if error is not None:
-            p[k] = t_test(difference, error)
+            p[k] = _t_test(difference, error)
     return p
 
 
-def difference_estimate(
-    value: float | None, error: StandardError | None, n: int, n_units: int, signature: str
-) -> Estimate:
-    """A difference of independent values with its interval."""
-    low = high = None
-    if value is not None and error is not None:
-        wide = _half_width(error)
-        low, high = value - wide, value + wide
-    return Estimate(value, low, high, n, "difference, jackknife of both", signature, n_units)
-
-
-def _half_width(error: StandardError) -> float:
+def _half_width(error: _StandardError) -> float:
     """Of the 95 % interval."""
     return float(scipy("stats").t.ppf(0.975, error.df)) * error.value
 
 
-def t_test(difference: float, error: StandardError) -> float:
+def _t_test(difference: float, error: _StandardError) -> float:
     """The two-sided p-value of a difference."""
     return float(2 * scipy("stats").t.sf(abs(difference) / error.value, error.df))
 
@@ -344,7 +322,7 @@ def _tests(
             )
             n = 0 if p is None else (p_values[a, b] or (None, 0))[1]
             reason = "few_texts" if p is None else None
-            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason, error)
+            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason)
 
 
 def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | None:
@@ -355,7 +333,7 @@ def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | 
 
 def _joint_error(
     one: _GroupValues, other: _GroupValues, k: int, pool: Pool
-) -> StandardError | None:
+) -> _StandardError | None:
     """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
     if one.replicates is None or other.replicates is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,6 @@ __all__ = [
     "GroupedTexts",
     "common_length",
     "cut_texts",
-    "digest_of",
     "groups_by",
     "prompt_of",
 ]
@@ -122,12 +121,6 @@ def common_length(texts: GroupedTexts) -> int:
             "texts"
         )
     return found[shortest]
-
-
-def digest_of(texts: Iterable[Sequence[str]]) -> str:
-    """Of the words of a set of texts in any order, to recognise the same set."""
-    each = sorted(map(_digest, texts))
-    return hashlib.blake2b(b"".join(each), digest_size=6).hexdigest()
 
 
 def _digest(words: Sequence[str]) -> bytes:

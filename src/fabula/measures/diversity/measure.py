@@ -27,7 +27,6 @@ from fabula.measures.diversity.grouped_texts import (
     GroupedTexts,
     common_length,
     cut_texts,
-    digest_of,
     groups_by,
     prompt_of,
 )
@@ -189,7 +188,7 @@ def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Meas
         tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
         tested = tested if plan.baseline in cut.names else []
     stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
-    found = Resampled({name: {} for name in cut.names}, {name: {} for name in cut.names}, [])
+    found = Resampled({name: {} for name in cut.names}, [])
     for kind in kinds:
         found.add(
             measure_groups(kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance)
@@ -278,6 +277,4 @@ def _group(
         shared_phrases(lengths, is_in, plan.n_phrases, words_at, span_at),
         shared_phrases(templates, is_in, plan.n_phrases, tags_at, tagged_at),
         texts.n_identical(name),
-        measured.found.errors[name],
-        digest_of(cut.texts.located[k].words for k in np.flatnonzero(is_in).tolist()),
     )

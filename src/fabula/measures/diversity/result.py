@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from fabula.formats import DIVERSITY
 from fabula.measures.diversity.common_phrases import SharedPhrase
-from fabula.measures.diversity.diversity_tests import DiversityTest, StandardError
+from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
@@ -35,16 +34,12 @@ class GroupDiversity:
     templates: Sequence[SharedPhrase] = ()
     n_identical: int = 0
     """Texts that have the same words as another of the group."""
-    errors: Mapping[str, StandardError] = field(default_factory=dict)
-    """Of the estimates that have an interval."""
-    digest: str = ""
-    """Of the words compared, by which two results know that a group is the same."""
 
     def to_json(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for name, estimate in self.estimates.items():
             measure, _, n = name.partition(".")
-            shown = estimate_json(estimate, self.errors.get(name))
+            shown = estimate_json(estimate)
             if n:
                 values.setdefault(measure, {})[n] = shown
             else:
@@ -56,24 +51,18 @@ class GroupDiversity:
             "n_other_prompts": self.n_other_prompts,
             "n_identical": self.n_identical,
             "n_units": self.n_units,
-            "digest": self.digest,
             **values,
             "phrases": [one.to_json() for one in self.phrases],
             "templates_shared": [one.to_json() for one in self.templates],
         }
 
 
-def estimate_json(estimate: Estimate, error: StandardError | None) -> dict[str, Any]:
-    """Value and interval; where one is None, `missing_reason` says why (see `reasons.REASONS`).
-
-    The standard error and its degrees of freedom, which the interval is from, serve `compare`.
-    """
+def estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """Value and interval; where one is None, `missing_reason` says why (see `reasons.REASONS`)."""
     found: dict[str, Any] = {
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "error": None if error is None else error.value,
-        "df": None if error is None else error.df,
     }
     if estimate.value is None:
         found["missing_reason"] = "few_texts"
@@ -95,31 +84,6 @@ def reason_of(estimate: Estimate) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DiversityOmnibus:
-    """Whether groups differ at all in one measure: Welch's F, by the error of each group."""
-
-    measure: str
-    f: float
-    df_between: int
-    df_within: float
-    p: float
-    n_groups: int
-
-    def to_json(self) -> dict[str, Any]:
-        measure, _, n = self.measure.partition(".")
-        return {
-            "measure": measure,
-            "n": int(n) if n else None,
-            "test": "Welch F",
-            "f": self.f,
-            "df_between": self.df_between,
-            "df_within": self.df_within,
-            "p": self.p,
-            "n_groups": self.n_groups,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Diversity:
     """How similar the texts of groups are."""
 
@@ -135,10 +99,6 @@ class Diversity:
     n_words: int
     """Words to which every text was cut."""
     signature: str
-    omnibus: Sequence[DiversityOmnibus] = ()
-    """Tests of all groups, of results that were measured apart."""
-    notes: Sequence[str] = ()
-    """Further remarks."""
 
     @property
     def measures(self) -> list[str]:
@@ -168,16 +128,13 @@ class Diversity:
             lines.append(
                 "groups have prompts of their own: one text of each prompt is compared at a time"
             )
-        lines += [f"without {name}: {why}" for name, why in self.left_out.items()]
-        return [*lines, *self.notes]
+        return lines + [f"without {name}: {why}" for name, why in self.left_out.items()]
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **DIVERSITY.mark,
             "by": self.by,
             "groups": {one.name: one.to_json() for one in self.groups},
             "tests": [_test_json(one) for one in self.tests],
-            "omnibus": [one.to_json() for one in self.omnibus],
             "pairs": [one.to_json() for one in self.pairs],
             "left_out": dict(self.left_out),
             "remarks": self.remarks,
@@ -192,7 +149,7 @@ def _test_json(test: DiversityTest) -> dict[str, Any]:
         "n": int(n) if n else None,
         "a": test.a,
         "b": test.b,
-        "difference": estimate_json(test.difference, test.error),
+        "difference": estimate_json(test.difference),
         "p": test.p,
         "p_holm": test.p_holm,
         "test": "permutation" if test.n_permutations else "jackknife t",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.text.language import language_gate, not_english
+from fabula.text.language import _has_english_words, language_gate, not_english
 
 # The first article of the Universal Declaration of Human Rights, prose of ours, and first lines of
 # books in the public domain; some without their accents, as they are typed in haste.
@@ -68,6 +68,54 @@ ENGLISH = {
     "chat": "lol idk wtf u mean bro, gimme 5 min ok? brb gotta feed teh cat",
 }
 
+# Relatives of English, with the words that they share with it; prose of ours, as are the others.
+RELATED = {
+    "Dutch": "Over de rivier was het al donker, en de wind had er geen water meer in. Er was een "
+    "man met een hond, die wilde weten of het de weg naar de stad was. Hij had van het water in de "
+    "put gedronken, en de vrouw was met de man mee over de brug gegaan. In de winter is het water "
+    "onder de brug warm, zei ze, en dan is het hier goed.",
+    "German": "Die Hand war warm, und der Wind war still. Er war in den Garten gegangen, um das "
+    "Gras zu sehen, und was er fand, war ein Ring. So war es immer in dem Haus am Ende der Stadt: "
+    "man fand etwas und gab es her. Warum, fragte sie, bist du dann nicht in die Stadt gegangen? "
+    "Weil das Gold hier ist, sagte er, und die Hand ist nicht weit.",
+    "Danish": "Han havde en kniv i sin hånd og gik over for at have den under bordet. Der var en "
+    "have bag huset, og der kunne de have det godt. Hun sad for enden af den og så over mod "
+    "vinduet, som var til side for hende. De to mænd gik under træet, og den ene af dem sagde, at "
+    "han ville have hat og frakke for at gå ud i regnen.",
+    "Norwegian": "Hun hadde en bror som var ute på havet, og hver kveld gikk hun ned til stranden "
+    "for å se over vannet. Det var vinter, og isen lå under broen. Mannen hennes sa at han ville "
+    "komme hjem før året var over, men hun var ikke sikker. Så en dag var det en hund ved døren, "
+    "og over den sto en mann med hatt.",
+}
+OUR_ENGLISH = {
+    "Scots": "The auld wife gaed oot tae the byre wi' her lantern, for she heard the kye lowin' in "
+    "the mirk. \"Wha's there?\" she cried, but naebody gied her an answer. The wind was blawin' "
+    "frae the north, and the snaw lay deep on the brae. She thocht o' her laddie that was awa' tae "
+    "the fishin', and the tear was in her e'e.",
+    "dialogue": "'You never said where you were going,' she told him.\n\n'I did. Twice.'\n\n'When?'"
+    "\n\n'At breakfast, and again on the stairs.' He put down the case and looked at the clock. "
+    "'They will be here in an hour. What would you like me to tell them?'\n\n'Nothing. "
+    "Say that I have gone back to bed, and then come up with the letters.'",
+}
+
+
+@pytest.mark.parametrize("language", RELATED)
+def test_words_that_only_english_has_do_not_take_a_relative_for_it(language: str) -> None:
+    assert not _has_english_words(RELATED[language])
+    assert str(not_english(RELATED[language])).startswith("not English: looks like ")
+
+
+@pytest.mark.parametrize("kind", OUR_ENGLISH)
+def test_english_is_told_by_its_words_without_the_classifier(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabula.text.language._identifier", lambda: pytest.fail("opened"))
+    assert not_english(OUR_ENGLISH[kind] + f"\n\n{RELATED['Danish'][:100]}") is None
+
+
+def test_english_words_among_letters_of_another_script_decide_nothing() -> None:
+    assert not _has_english_words(f"{FOREIGN['Russian']} Вот что она сказала: the and that they")
+
 
 @pytest.mark.parametrize("language", FOREIGN)
 def test_another_language_is_named(language: str) -> None:
@@ -107,7 +155,7 @@ def test_any_text_is_told_or_passes(text: str) -> None:
 
 
 def test_the_gate_names_its_version() -> None:
-    assert language_gate() == "py3langid-0.4.0,20words,3nats"
+    assert language_gate() == "py3langid-0.4.0,20words,3nats,or-0.12-the"
 
 
 def test_no_english_of_the_shared_data_is_refused(shared_data: Path) -> None:

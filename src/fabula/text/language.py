@@ -6,9 +6,12 @@ probable than English. Undecided texts count as English, so dialect, old spellin
 and very short texts are measured; the price is that a text in a language close to English passes.
 
 - A text is split at blank lines, and paragraphs are joined until they have 20 words.
-- A part is foreign if less than half of its letters are Latin, or if it has five distinct words or
-  more and another language is over 20 times (3 nats) as probable as English. Nigerian Pidgin and
-  text in no language at all count as English here.
+- A part is English if at least 12% of its words are function words that only English has. This
+  decides nine of ten parts of English fiction. The classifier, which takes half a second to open,
+  is asked only where such parts are not half of a text.
+- Another part is foreign if less than half of its letters are Latin, or if it has five distinct
+  words or more and another language is over 20 times (3 nats) as probable as English. Nigerian
+  Pidgin and text in no language at all count as English here.
 - A text is foreign if its foreign parts have more than half of its letters; it is reported as the
   language with most of these.
 """
@@ -34,6 +37,18 @@ _MIN_DIFFERENT = 5
 _MARGIN_NATS = 3.0
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
+_MIN_SHARE = 0.12
+"""English fiction has 20%, and 90% of its parts this much; Dutch, German, Danish and Norwegian have
+almost none."""
+# Left out: `was`, `of`, `over`, `had`, `her`, `for` (Dutch, German, Danish, Norwegian), `have`
+# (Danish), `my` (Afrikaans).
+_ONLY_ENGLISH = frozenset(
+    re.findall(
+        r"\w+",
+        "the and his with she you which from they were this would there their what when them said "
+        "could into your than then about down back through where again out that",
+    )
+)
 # What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -67,9 +82,10 @@ _NAMES: dict[str, str] = dict(
 
 
 def language_gate() -> str:
-    """What decides whether a text is English, for signatures: `py3langid-0.4.0,20words,3nats`."""
+    """What decides whether a text is English, for signatures: the classifier and its limits, and
+    the share of words like `the` that decides without it."""
     version = importlib.metadata.version("py3langid")
-    return f"py3langid-{version},{_PART_WORDS}words,{_MARGIN_NATS:g}nats"
+    return f"py3langid-{version},{_PART_WORDS}words,{_MARGIN_NATS:g}nats,or-{_MIN_SHARE:g}-the"
 
 
 @functools.lru_cache(8)
@@ -78,14 +94,19 @@ def not_english(text: str) -> str | None:
 
     None if it is English or undecided.
     """
-    parts = [(part, sum(map(str.isalpha, part))) for part in _parts(encodable(text))]
+    every = [(part, sum(map(str.isalpha, part))) for part in _parts(encodable(text))]
+    parts = [(part, n) for part, n in every if not _has_english_words(part)]
+    n_all, n_unsure = (sum(n for _, n in some) for some in (every, parts))
+    n_sure = n_all - n_unsure
+    if 2 * n_sure >= n_all:
+        return None
     memo = _languages()
     # Of the next draft of a text, enough parts are known: the identifier need not be opened.
     known = memo.known(dict.fromkeys(part for part, _ in parts))
     n_known = sum(n for part, n in parts if part in known and known[part] is None)
-    if 2 * n_known >= sum(n for _, n in parts):
+    if 2 * (n_sure + n_known) >= n_all:
         return None
-    n_letters = Counter[str | None]()
+    n_letters = Counter[str | None]({None: n_sure})
     found = memo.each((part for part, _ in parts), lambda new: map(_foreign, new), _BATCH)
     for (_, n), name in zip(parts, found, strict=True):
         n_letters[name] += n
@@ -118,6 +139,12 @@ def _parts(text: str) -> Iterator[str]:
             held, n_words = [], 0
     if held:
         yield "\n\n".join(held)
+
+
+def _has_english_words(part: str) -> bool:
+    words = [word.casefold() for word in _WORD.findall(part)]
+    n_english = sum(word in _ONLY_ENGLISH for word in words)
+    return bool(words) and n_english >= _MIN_SHARE * len(words) and _is_latin(part)
 
 
 def _foreign(part: str) -> str | None:

@@ -1,11 +1,11 @@
-"""Does surprisal tell the fresh from the garbled? And how fast is it beside torch?
+"""Does surprisal tell the fresh from the garbled? And how fast is it?
 
     python bench/fluency.py [--stories 40] [--model local] [--speed-stories 4] [--smoke]
 
 Human and machine stories of HANNA. Every fifth sentence of at least six words is scored as it is,
 and with its words shuffled, in its place in the story: the area under the ROC curve of bits a word,
 and the share of shuffled sentences above the 95th percentile of all sentences as they are. Then
-words a second beside the reader of `models/likelihood.py`, in the same run, load times apart.
+words a second, without the time to open the model.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import corpora
-from fabula.errors import ModelError
 from fabula.measures.fluency import Fluency, FluencyMeasure
-from fabula.models.likelihood import LikelihoodModel
 from fabula.models.surprisal import SurprisalModel
 from fabula.text import TextSettings, read_documents
 from fabula.text.pipeline import load_pipeline
@@ -81,29 +79,13 @@ def auc(higher: list[float], lower: list[float]) -> float:
     return float((ranks.sum() - n * (n + 1) / 2) / (n * m))
 
 
-def speed(measure_s: float, model: SurprisalModel, texts: list[Document], spec: str) -> None:
+def speed(measure_s: float, model: SurprisalModel, texts: list[Document]) -> None:
     n_words = sum(len(TextSettings().words(d.text)) for d in texts)
     start = time.perf_counter()
     for document in texts:
         model.score(document.text)
     ours = time.perf_counter() - start
     print(f"opened in {measure_s:.1f} s; {n_words / ours:,.0f} words a second", flush=True)
-    try:
-        start = time.perf_counter()
-        other = LikelihoodModel(spec)
-        _ = other.context_tokens
-        loaded = time.perf_counter() - start
-    except ModelError as error:
-        print(f"torch: {error}")
-        return
-    start = time.perf_counter()
-    for document in texts:
-        other.score(document.text)
-    theirs = time.perf_counter() - start
-    print(
-        f"torch: loaded in {loaded:.1f} s; {n_words / theirs:,.0f} words a second; "
-        f"time ratio {theirs / ours:.2f}"
-    )
 
 
 def main() -> None:
@@ -143,7 +125,7 @@ def main() -> None:
                 flush=True,
             )
         texts = stories(given.data, "human", given.speed_stories)
-        speed(opened, model, texts, given.model)
+        speed(opened, model, texts)
 
 
 if __name__ == "__main__":

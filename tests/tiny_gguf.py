@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["MARK", "N_DIMENSIONS", "byte_words", "write_tiny_gguf"]
+__all__ = ["MARK", "N_DIMENSIONS", "byte_words", "slow_logits", "write_tiny_gguf"]
 
 MARK = 256
 """The mark of a beginning."""
@@ -74,6 +75,44 @@ def write_tiny_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def slow_logits(path: Path, tokens: list[int]) -> NDArray[np.float64]:
+    """The logits after each token, by the formulas of a Llama in float64: (n_tokens, n_words)."""
+    import gguf
+
+    weights = {
+        tensor.name.removesuffix(".weight"): np.array(tensor.data, np.float64)
+        for tensor in gguf.GGUFReader(path).tensors
+    }
+    n = len(tokens)
+    angles = np.arange(n)[:, None] * 10_000.0 ** (-np.arange(0, 16, 2) / 16)
+    turns = np.exp(1j * angles)[:, None]
+
+    def norm(x: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+        rms = np.sqrt((x**2).mean(axis=1, keepdims=True) + 1e-5)
+        return np.asarray(x / rms * weights[name], np.float64)
+
+    def turned(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        pairs = (x[..., ::2] + 1j * x[..., 1::2]) * turns
+        return np.stack([pairs.real, pairs.imag], axis=-1).reshape(x.shape)
+
+    x = weights["token_embd"][tokens]
+    for block in ("blk.0", "blk.1"):
+        h = norm(x, f"{block}.attn_norm")
+        q, k, v = ((h @ weights[f"{block}.attn_{name}"].T).reshape(n, -1, 16) for name in "qkv")
+        q, k = turned(q), turned(k)
+        read = np.empty((n, 4, 16))
+        for t in range(n):
+            for head in range(4):
+                scores = np.exp(k[: t + 1, head // 2] @ q[t, head] / 4)
+                read[t, head] = scores @ v[: t + 1, head // 2] / scores.sum()
+        x = x + read.reshape(n, 64) @ weights[f"{block}.attn_output"].T
+        h = norm(x, f"{block}.ffn_norm")
+        gate, up = (h @ weights[f"{block}.ffn_{name}"].T for name in ("gate", "up"))
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ weights[f"{block}.ffn_down"].T
+    output = weights.get("output", weights["token_embd"])
+    return np.asarray(norm(x, "output_norm") @ output.T, np.float64)
 
 
 def _add_byte_words(writer: Any) -> int:

@@ -35,7 +35,7 @@ class LikelihoodSettings(Settings):
 
     model: str = setting(
         "local",
-        help="local (the embedded model), a .gguf file, or the folder of a Hugging Face model.",
+        help="local (the embedded model) or a .gguf file.",
         unit="MODEL",
     )
     out: Path | None = setting(
@@ -56,15 +56,16 @@ def score_likelihood(
     """
     from fabula.measures.probability import ProbabilityMeasure
     from fabula.measures.scores import ScoreRun, probability_row
-    from fabula.models.likelihood import LikelihoodModel
+    from fabula.models.surprisal import SurprisalModel
     from fabula.presentation.detection_tables import probability_table
 
-    measure = ProbabilityMeasure(LikelihoodModel(settings.model))
-    run = ScoreRun(measure, probability_row, settings.out, restart=settings.restart)
     rows = []
-    for _document, row in run.rows(documents):
-        rows.append(row)
-        each(row)
+    with SurprisalModel(settings.model) as model:
+        measure = ProbabilityMeasure(model)
+        run = ScoreRun(measure, probability_row, settings.out, restart=settings.restart)
+        for _document, row in run.rows(documents):
+            rows.append(row)
+            each(row)
     return probability_table(rows, str(measure.signature))
 
 

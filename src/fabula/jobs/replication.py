@@ -214,8 +214,8 @@ class CreativityIndexSettings(Settings):
     )
     model: str = setting(
         "local",
-        help="Model whose log-probabilities are compared as detectors: local, a .gguf file, a "
-        "folder, or none (needs the extra [neural]).",
+        help="Model whose log-probabilities are compared as detectors: local, a .gguf "
+        "file, or none (needs the extra [local]).",
         unit="MODEL|none",
     )
     matches: tuple[Literal["verbatim", "near"], ...] = setting(

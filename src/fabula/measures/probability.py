@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula import __version__
-from fabula.models.likelihood import Likelihood, LikelihoodModel
+from fabula.models.surprisal import Likelihood, SurprisalModel
 from fabula.text import check_documents
 from fabula.text.plain import PLAIN, plain_text
 from fabula.types import Document, Signature
@@ -32,12 +32,17 @@ class Probability:
 
 
 class ProbabilityMeasure:
-    """The measure with its model, ready for documents."""
+    """The measure with its open model, ready for documents."""
 
-    def __init__(self, model: LikelihoodModel) -> None:
+    def __init__(self, model: SurprisalModel) -> None:
         self._model = model
         self.signature = Signature.of(
-            "probability", model=model.name, run="torch-float32", text=PLAIN, v=__version__
+            "probability",
+            model=model.name,
+            run=model.runtime,
+            ctx=str(model.max_context),
+            text=PLAIN,
+            v=__version__,
         )
 
     def asked(self, document: Document) -> dict[str, Any]:
@@ -47,5 +52,5 @@ class ProbabilityMeasure:
     def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:
         """Measure documents as they come, in order."""
         for document in check_documents(documents):
-            likelihood = self._model.score(plain_text(document.text))
+            likelihood = self._model.likelihood(plain_text(document.text))
             yield Probability(document, likelihood, self.signature)

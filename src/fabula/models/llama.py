@@ -3,7 +3,7 @@
 llama.cpp multiplies weights of type Q4_1 by vectors only, and rounds activations to 8 bits. Here
 whole blocks of tokens are multiplied, with the file's own 4-bit weights and float activations, in
 two fifths of the processor time; surprisals equal those of transformers on unpacked weights to
-0.0003 nats (`models/likelihood.py`).
+0.0003 nats.
 """
 
 from __future__ import annotations

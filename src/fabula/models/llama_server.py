@@ -2,8 +2,8 @@
 
 It returns probabilities of the text it generates, not of the text it reads. In embedding mode
 without pooling, it does return each token's last hidden state, after the final norm. Compared with
-transformers on unpacked weights (`models/likelihood.py`), surprisals differ by the rounding of
-activations to 8 bits in llama.cpp: by 0.05 nats per token on average, 0.4 at most observed.
+transformers on unpacked weights, surprisals differ by the rounding of activations to 8 bits in
+llama.cpp: by 0.05 nats per token on average, 0.4 at most observed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,10 @@ __all__ = ["OutputLayer", "read_output_layer"]
 # Logits per thread: 64 MiB of float32. With fewer rows at a time, BLAS would repack the matrix for
 # each few of them, which takes longer than multiplying.
 _CHUNK_FLOATS = 1 << 24
+# Numbers per step of a softmax: 8 MiB, so that several arrays fit into the processor's cache.
+_STEP_FLOATS = 1 << 21
+# exp of this is 0 in float32; the -inf of a token that cannot come would give 0 times -inf.
+_LOWEST = np.float32(-1e4)
 # llama.cpp scales the last hidden states or logits of these, without a setting in the file.
 _SCALED = frozenset({"grok", "minicpm", "minicpm3"})
 _USUAL_CONTEXT = 2048
@@ -47,6 +51,28 @@ class OutputLayer:
         `states` float32, shape (n_tokens, n_dimensions). Logits in float32, a few rows at a time on
         each thread; their sums in float64. The same bytes with any number of threads.
         """
+        found = self._in_chunks(_surprisals, states, tokens, n_threads)
+        return np.concatenate([np.empty(0), *found])
+
+    def likelihoods(
+        self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Of each token after the state before it: log p, log rank, and the mean and variance of
+        log p over all tokens, weighted by p: float64, shape (n_tokens, 4).
+
+        Computed as `surprisals`; equal logits all have the best rank.
+        """
+        found = self._in_chunks(_likelihoods, states, tokens, n_threads)
+        return np.concatenate([np.empty((0, 4)), *found])
+
+    def _in_chunks(
+        self,
+        figures: Callable[[NDArray[np.float32], NDArray[np.int64]], NDArray[np.float64]],
+        states: NDArray[np.float32],
+        tokens: Sequence[int],
+        n_threads: int,
+    ) -> list[NDArray[np.float64]]:
+        """The figures of logits and tokens, a few rows at a time on each thread, in order."""
         from threadpoolctl import threadpool_limits
 
         n_rows = max(1, _CHUNK_FLOATS // len(self.matrix))
@@ -54,24 +80,50 @@ class OutputLayer:
         parts = [slice(k, k + n_rows) for k in range(0, len(came), n_rows)]
         # How BLAS splits a product over its own threads affects the last digit.
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
-            found = list(pool.map(lambda part: self._surprisals(states[part], came[part]), parts))
-        return np.concatenate([np.empty(0), *found])
+            return list(pool.map(lambda p: figures(self._logits(states[p]), came[p]), parts))
 
-    def _surprisals(
-        self, states: NDArray[np.float32], tokens: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        logits = states @ self.matrix.T
+    def _logits(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32, shape (n_tokens, n_vocabulary)."""
+        logits: NDArray[np.float32] = states @ self.matrix.T
         if self.bias is not None:
             logits += self.bias
         if self.softcap is not None:
             logits /= self.softcap
             np.tanh(logits, out=logits)
             logits *= self.softcap
-        logits -= logits.max(axis=1, keepdims=True)
-        own = logits[np.arange(len(logits)), tokens].astype(np.float64)
-        np.exp(logits, out=logits)
-        surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - own
-        return surprisals
+        return logits
+
+
+def _surprisals(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    logits -= logits.max(axis=1, keepdims=True)
+    own = logits[np.arange(len(logits)), tokens].astype(np.float64)
+    np.exp(logits, out=logits)
+    surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - own
+    return surprisals
+
+
+def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    n_rows = max(1, _STEP_FLOATS // logits.shape[1])
+    found = np.empty((len(tokens), 4))
+    for start in range(0, len(tokens), n_rows):
+        log_p, came = logits[start : start + n_rows], tokens[start : start + n_rows]
+        at = np.arange(len(came))
+        rank = 1 + (log_p > log_p[at, came][:, None]).sum(axis=1)
+        log_p -= log_p.max(axis=1, keepdims=True)
+        total = np.exp(log_p).sum(axis=1, dtype=np.float64)
+        own = log_p[at, came] - np.log(total)
+        log_p -= np.log(total).astype(np.float32)[:, None]
+        p = np.exp(log_p)
+        np.maximum(log_p, _LOWEST, out=log_p)
+        mean = (p * log_p).sum(axis=1, dtype=np.float64)
+        # About the mean, not E[x²] - E[x]²: never negative, and without cancellation.
+        log_p -= mean.astype(np.float32)[:, None]
+        log_p *= log_p
+        log_p *= p
+        found[start : start + n_rows] = np.stack(
+            [own, np.log(rank), mean, log_p.sum(axis=1, dtype=np.float64)], axis=1
+        )
+    return found
 
 
 def read_output_layer(path: Path) -> OutputLayer:

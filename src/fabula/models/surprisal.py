@@ -1,4 +1,6 @@
-"""The surprisal of each token of a text under a language model (extra `[local]`).
+"""The surprisal of each token of a text under a language model, and the text's likelihood.
+
+Needs the extra `[local]`.
 
 The logits are each token's last hidden state, after the final norm, times the output layer. For
 models of the Llama family, such as the embedded one, the states come from `models/llama.py`; for
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,7 @@ from fabula.models.surprisal_store import SurprisalStore
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
-__all__ = ["SurprisalModel", "TokenSurprisal"]
+__all__ = ["Likelihood", "SurprisalModel", "TokenSurprisal"]
 
 # A story of 3,000 words fits. llama.cpp keeps the attention of a whole window in memory.
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
@@ -56,6 +58,34 @@ class TokenSurprisal:
     def bits(self) -> NDArray[np.float64]:
         """-log2 p: float64, shape (n_tokens,)."""
         return self.nats.astype(np.float64) / math.log(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """The likelihood of one text. A figure is None if `missing_reason` says why."""
+
+    n_tokens: int
+    """Tokens that were scored: all, except the first if nothing comes before it."""
+    log_likelihood: float | None = None
+    """Mean of log p(token | preceding tokens), in nats per token."""
+    log_rank: float | None = None
+    """Mean natural logarithm of the token's rank; 1 is the model's first choice."""
+    curvature: float | None = None
+    """Conditional probability curvature: by how many standard deviations the text is more
+    probable than what the model itself would have written, token by token."""
+    missing_reason: str | None = None
+
+    @classmethod
+    def of(cls, figures: NDArray[np.float64]) -> Likelihood:
+        """From the rows of `OutputLayer.likelihoods`, one per token."""
+        n = len(figures)
+        log_p, log_rank, mean, variance = (math.fsum(column) for column in figures.T)
+        if not all(map(math.isfinite, (log_p, mean, variance))):
+            return cls(n, missing_reason="the model's log-probabilities are not all finite")
+        if variance == 0:
+            reason = "the model is certain of every token, so the curvature is undefined"
+            return cls(n, log_p / n, log_rank / n, None, reason)
+        return cls(n, log_p / n, log_rank / n, (log_p - mean) / math.sqrt(variance))
 
 
 class SurprisalModel:
@@ -120,18 +150,15 @@ class SurprisalModel:
         characters; halves of characters, and characters that the tokeniser drops or replaces by
         others, are read as `?`.
 
-        A text beyond the context is read in windows that overlap by half, as in
-        `LikelihoodModel.score`. `check` is called periodically; an exception it raises stops the
-        reading. Raises `CallFailed` if the model fails, `ModelError` if its tokeniser changes the
-        text, so that tokens cannot be located.
+        A text beyond the context is read in windows that overlap by half: a window's first half was
+        scored in the previous one and is read again, so each token is scored once, after at least
+        half a context. Every window begins with BOS, if there is one. `check` is called
+        periodically; an exception it raises stops the reading. Raises `CallFailed` if the model
+        fails, `ModelError` if its tokeniser changes the text, so that tokens cannot be located.
         """
-        reader, text = self._opened, encodable(text)
-        tokens, pieces = reader.tokenise(text)
+        reader = self._opened
+        text, tokens, pieces = reader.read(text)
         n_before = _n_before(text, pieces)
-        if n_before is None:
-            text = reader.readable(text)
-            tokens, pieces = reader.tokenise(text)
-            n_before = _n_before(text, pieces)
         if n_before is None:
             raise ModelError(
                 f"{self.path}: its tokeniser changes the characters of a text, so surprisals "
@@ -139,6 +166,23 @@ class SurprisalModel:
             )
         starts, ends = _places(text.encode(), [len(piece) for piece in pieces], n_before)
         return TokenSurprisal(starts, ends, reader.nats(tokens, check or _go_on))
+
+    def likelihood(self, text: str) -> Likelihood:
+        """The likelihood of one text, which is read as by `score`.
+
+        Source: Bao et al. (2024), Fast-DetectGPT, sampling and scoring by one model, as in their
+        `get_sampling_discrepancy_analytic`; their baseline `get_logrank` is this log-rank with the
+        opposite sign. Raises `CallFailed` if the model fails.
+        """
+        reader = self._opened
+        _, tokens, _ = reader.read(text)
+        if not tokens:
+            return Likelihood(0, missing_reason="the text has no tokens")
+        figures = reader.likelihoods(tokens)
+        if not len(figures):
+            why = "the text is a single token, with nothing before it"
+            return Likelihood(0, missing_reason=why)
+        return Likelihood.of(figures)
 
     @property
     def _opened(self) -> _Reader:
@@ -202,6 +246,15 @@ class _Reader:
         # The last window read, and its figures by the positions of the states they come from.
         self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
 
+    def read(self, text: str) -> tuple[str, list[int], list[bytes]]:
+        """The text as the tokeniser reproduces it, if it can, its tokens, and the bytes of each."""
+        text = encodable(text)
+        tokens, pieces = self.tokenise(text)
+        if _n_before(text, pieces) is None:
+            text = self.readable(text)
+            tokens, pieces = self.tokenise(text)
+        return text, tokens, pieces
+
     def readable(self, text: str) -> str:
         """The text with `?` for each character that the tokeniser does not reproduce."""
         characters = sorted(set(text) - {"\n"})
@@ -217,13 +270,31 @@ class _Reader:
     def nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         found = np.full(len(tokens), np.nan, np.float32)
+        for window, n_known, end in self._windows(tokens):
+            found[end - (len(window) - n_known) : end] = self._window(window, n_known, check)
+        return found
+
+    def likelihoods(self, tokens: list[int]) -> NDArray[np.float64]:
+        """`OutputLayer.likelihoods` of all tokens after something: float64, shape (n, 4)."""
+        found = [np.empty((0, 4))]
+        for window, n_known, _ in self._windows(tokens):
+            states = self._engine.states(window, _go_on)
+            for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
+                end = min(start + _SCORED_TOKENS, len(window) - 1)
+                came = window[start + 1 : end + 1]
+                found.append(
+                    self._layer.likelihoods(states[start:end], came, n_threads=n_threads())
+                )
+        return np.concatenate(found)
+
+    def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:
+        """Each window with its mark, how many of its tokens are not scored, and its end."""
         mark = self._engine.beginning
         for start, first, end in windows(len(tokens), self.n_context - len(mark)):
             window = mark + tokens[start:end]
             n_known = max(1, len(mark) + first - start)
             if n_known < len(window):
-                found[end - (len(window) - n_known) : end] = self._window(window, n_known, check)
-        return found
+                yield window, n_known, end
 
     def _window(
         self, tokens: list[int], n_known: int, check: Callable[[], None]

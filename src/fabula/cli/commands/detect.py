@@ -43,7 +43,7 @@ def score(
     """Score TEXTS by how probable a language model finds them.
 
     Computes mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT, the baselines
-    for the Creativity Index as a detector. Needs the extra [neural].
+    for the Creativity Index as a detector. Needs the extra [local].
     """
     from fabula.jobs.detection import score_likelihood
 

@@ -102,7 +102,8 @@ class Marian:
             from transformers import MarianMTModel, MarianTokenizer
         except ImportError as error:
             raise ModelError(
-                "Marian needs torch and transformers; run: pip install 'fabula[neural]'"
+                "Marian needs torch, transformers and sentencepiece; run: pip install torch "
+                "transformers sentencepiece"
             ) from error
         self._torch = torch
         self._models: list[tuple[Any, Any]] = []

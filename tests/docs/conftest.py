@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.programme import here, steps_run
+from tests.docs.programme import steps_run
 from tests.docs.scenery import index_reply, model_reply
 from tests.docs.stage import Stage
 from tests.forking import fabula_command
@@ -55,5 +55,5 @@ def stages(
                 first = [fabula_command().parent] if is_shared else []
                 own["PATH"] = os.pathsep.join(map(str, [*first, programs, os.environ["PATH"]]))
                 made[key] = Stage(folder, own, [], is_shared)
-            made[key].steps.append(here(step)[0])
+            made[key].steps.append(step)
         yield made

@@ -1,9 +1,8 @@
 """Results that were computed before, in the user's cache folder: one SQLite file.
 
 A result is found by its key, which is all that determines it: the version of Fabula, the tool, and
-the piece of text or its tokens. The file holds hashes of keys, and results enciphered with what
-only the key gives, so nothing can be read from it without the text; whoever has a text can tell
-whether it was measured. Whatever goes wrong with the file costs time only: results are computed
+the piece of text or its tokens. The file holds hashes of keys, and only its owner can read it.
+Whatever goes wrong with the file costs time only: results are computed
 again.
 """
 
@@ -19,7 +18,7 @@ from pathlib import Path
 
 __all__ = ["CachedResults", "cache_folder"]
 
-_FILE = "results-1.sqlite3"
+_FILE = "results-2.sqlite3"
 _MAX_BYTES = 256_000_000
 """About twenty novels, or four thousand windows of surprisals with as many stories. Beyond it, a
 quarter is removed: the results that were not used for longest."""
@@ -57,16 +56,13 @@ class CachedResults:
         with _ignoring_errors(self.path), _opened(self.path) as rows:
             for at in range(0, len(ids), _BATCH):
                 found |= _rows_of(rows, ids[at : at + _BATCH])
-        return [
-            _unsealed(key, found[id_]) if id_ in found else None
-            for key, id_ in zip(keys, ids, strict=True)
-        ]
+        return [found.get(id_) for id_ in ids]
 
     def keep(self, results: Mapping[bytes, bytes]) -> None:
         """Add results, or replace them."""
-        new = [(_id_of(key), _sealed(key, data), _today()) for key, data in results.items()]
+        new = [(_id_of(key), data, _digest(data), _today()) for key, data in results.items()]
         with _ignoring_errors(self.path), _opened(self.path) as rows:
-            rows.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", new)
+            rows.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", new)
             _prune(rows)
 
 
@@ -81,7 +77,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         # A power failure may damage the file, which is noticed.
         rows.execute("PRAGMA synchronous = OFF")
         rows.execute(
-            "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, sealed BLOB, used INTEGER)"
+            "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, data BLOB, digest BLOB, "
+            "used INTEGER)"
         )
         yield rows
 
@@ -100,14 +97,14 @@ def _ignoring_errors(path: Path) -> Iterator[None]:
 
 
 def _rows_of(rows: sqlite3.Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-    """What is stored under these ids, which are marked as used today."""
+    """What is stored under these ids, and not damaged; they are marked as used today."""
     where = f"id IN ({','.join('?' * len(ids))})"
-    query = f"SELECT id, sealed, used FROM results WHERE {where}"
+    query = f"SELECT id, data, digest, used FROM results WHERE {where}"
     found = rows.execute(query, ids).fetchall()
     today = _today()
-    old = [(today, id_) for id_, _, used in found if used < today]
+    old = [(today, id_) for id_, _, _, used in found if used < today]
     rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
-    return {id_: sealed for id_, sealed, _ in found}
+    return {id_: data for id_, data, digest, _ in found if _digest(data) == digest}
 
 
 def _prune(rows: sqlite3.Connection) -> None:
@@ -130,22 +127,5 @@ def _id_of(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()[:_ID_BYTES]
 
 
-def _sealed(key: bytes, data: bytes) -> bytes:
-    return _enciphered(key, hashlib.sha256(data).digest()[:_CHECK_BYTES] + data)
-
-
-def _unsealed(key: bytes, sealed: bytes) -> bytes | None:
-    """The data; None if they are not what was sealed with this key."""
-    plain = _enciphered(key, sealed)
-    check, data = plain[:_CHECK_BYTES], plain[_CHECK_BYTES:]
-    return data if hashlib.sha256(data).digest()[:_CHECK_BYTES] == check else None
-
-
-def _enciphered(key: bytes, data: bytes) -> bytes:
-    """The data with each bit flipped where a stream of bits derived from the key says so.
-
-    Doing it twice restores the data. A key has one result only, so its stream is used once.
-    """
-    stream = hashlib.shake_256(b"results\n" + key).digest(len(data))
-    flipped = int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")
-    return flipped.to_bytes(len(data), "big")
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:_CHECK_BYTES]

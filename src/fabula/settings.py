@@ -100,8 +100,6 @@ class Field:
     check: Check | None = None
     option: str = ""
     """Name of the option, if it is not the field's name (without `n_`)."""
-    formerly: tuple[str, ...] = ()
-    """Earlier option names, accepted for one release with a warning."""
     default_text: str = ""
     """What a default of None means, for help texts."""
     env: str = ""

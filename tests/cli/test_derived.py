@@ -22,9 +22,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "fabula"
 
 @dataclass(frozen=True, slots=True)
 class Inner(Settings):
-    n_samples: int = setting(
-        1, help="Times; see `out`.", unit="N", check=Between(1, 9), formerly=("times",)
-    )
+    n_samples: int = setting(1, help="Times; see `out`.", unit="N", check=Between(1, 9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +63,6 @@ def test_a_command_without_options_has_the_defaults_of_its_settings() -> None:
 def test_options_become_settings_parts_included() -> None:
     run("--name", "b", "--name", "c", "--samples", "3", "--no-wanted", "--out", "x")
     assert seen == [Job(("b", "c"), Inner(3), False, False, Path("x"))]
-
-
-@pytest.mark.parametrize("words", [("--times", "4"), ("--times=4",)])
-def test_an_earlier_name_is_understood_with_a_warning(words: tuple[str, ...]) -> None:
-    done = run(*words)
-    assert seen == [Job(inner=Inner(4))]
-    assert "warning: --times is now --samples" in done.stderr
-    assert "--times" not in CliRunner().invoke(tool, ["work", "--help"]).stdout
 
 
 def test_a_value_out_of_range_is_refused_with_the_option() -> None:
@@ -183,7 +173,7 @@ def test_one_option_has_one_type_and_one_meaning() -> None:
 
 
 ONE_MEANING = {
-    "--samples", "--model", "--passages", "--groups", "--spread", "--rounds", "--prompts",
+    "--samples", "--model", "--groups", "--spread", "--rounds", "--prompts",
     "--seed", "--restart", "--jobs", "--engine", "--yes", "--json", "--id-field", "--text-field",
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import click
 
 from fabula.cli.config import read_config
-from fabula.cli.notices import common_options, is_verbose, log_error, logging_to, notify
+from fabula.cli.notices import common_options, is_verbose, log_error, logging_to
 from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
@@ -28,11 +28,9 @@ _SEPARATOR = "__"
 class Option(click.Option):
     """An option derived from a setting."""
 
-    def __init__(
-        self, *args: Any, setting: str, formerly: tuple[str, ...] = (), **more: Any
-    ) -> None:
+    def __init__(self, *args: Any, setting: str, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.setting, self.formerly = setting, formerly
+        self.setting = setting
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
@@ -46,8 +44,7 @@ _SHORT = {"--out": "-o", "--model": "-m", "--reference": "-r", "--jobs": "-j"}
 class Command(click.Command):
     """A command with the common options and the user's configured defaults.
 
-    Accepts earlier names of its options, with a warning, and shows settings named in errors as
-    options.
+    Settings named in errors are shown as options.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -66,13 +63,7 @@ class Command(click.Command):
             if option.opts[-1] in ("--reference", "--model") and option.multiple
         }
         ctx.default_map = {name: value for name, value in defaults.items() if name and value}
-        renamed = {
-            f"--{old}": option.opts[-1]
-            for option in self.get_params(ctx)
-            if isinstance(option, Option)
-            for old in option.formerly
-        }
-        left = super().parse_args(ctx, [_renamed(arg, renamed) for arg in args])
+        left = super().parse_args(ctx, args)
         named = {option.opts[-1]: option.name for option in self.params if option.name}
         models, price = named.get("--model"), named.get("--price")
         if price is not None and ctx.params.get(price) is None:
@@ -104,14 +95,6 @@ class Group(click.Group):
     group_class = type
 
 
-def _renamed(arg: str, renamed: dict[str, str]) -> str:
-    name, equals, value = arg.partition("=")
-    if name not in renamed:
-        return arg
-    notify(f"warning: {name} is now {renamed[name]}; the old name will be removed soon")
-    return renamed[name] + equals + value
-
-
 def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[F], F]:
     """Add an option for each field of `kind`; the command is called with `name=kind(...)`."""
     described = list(fields_of(kind))
@@ -128,7 +111,6 @@ def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[
                 *_names(one),
                 cls=Option,
                 setting=one.path[-1],
-                formerly=one.field.formerly,
                 **_attributes(one),
             )(wrapped)
         return wrapped  # type: ignore[no-any-return]

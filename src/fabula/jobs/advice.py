@@ -31,7 +31,6 @@ class AdviceSettings(Settings):
         help="Number of times the model is asked; points it makes more often come first.",
         unit="N",
         check=Between(1, 50),
-        formerly=("times",),
     )
     n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
     temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))

@@ -90,7 +90,6 @@ class CorruptSettings(Settings):
         "source",
         help="Field that names the set a story belongs to.",
         unit="FIELD",
-        formerly=("set",),
     )
     balanced: bool = setting(
         False,

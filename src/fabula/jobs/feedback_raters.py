@@ -83,7 +83,6 @@ class LabelSettings(FeedbackSettings):
         help="People's labels (.jsonl: id, labels), to measure how often the model is right; an "
         "id is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
         unit="FILE",
-        formerly=("gold",),
     )
     plot: Path | None = plot_setting("Draw shares by corruption here (.svg, .pdf or .png).")
 

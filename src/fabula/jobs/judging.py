@@ -215,7 +215,6 @@ class StoriesSettings(LabelledSettings):
         None,
         help="Pair only stories that share this field (pairwise).",
         unit="FIELD",
-        formerly=("group",),
     )
     max_pairs: int | None = setting(
         None,

@@ -158,8 +158,8 @@ class OriginalityOptions(Matching):
         help="Corpus to compare with: its folder, its address (s3://, gs://, or "
         "https://.../manifest.json), which is fetched once, or the http://... address where "
         "`fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the token); repeat "
-        "it to search several as one. Or a web-scale index: infinigram:NAME[@URL] over HTTP (`fabula reference catalogue` "
-        "lists the names; FABULA_INFINIGRAM_URL sets your own server; "
+        "it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
+        "over HTTP (`fabula reference catalogue` lists the names; FABULA_INFINIGRAM_URL sets your own server; "
         "infinigram-mini:NAME@URL is one that compares characters), or infinigram-index:PATH "
         "on this machine (PATH#tokenizer.json if the tokenizer is elsewhere).",
         unit="DIR|URL|INDEX",
@@ -190,7 +190,6 @@ class OriginalityOptions(Matching):
         unit="N",
         check=Between(0, 1000),
         option="spread",
-        formerly=("sources",),
     )
     n_sources: int = setting(
         3,

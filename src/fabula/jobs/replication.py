@@ -210,7 +210,6 @@ class CreativityIndexSettings(Settings):
         help="Number of documents over which the spread is followed.",
         unit="N",
         check=Between(1, 1000),
-        formerly=("sources",),
     )
     model: str = setting(
         "local",

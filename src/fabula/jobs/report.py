@@ -139,7 +139,6 @@ class ReportSettings(InstrumentSettings):
         help="Ask each model N times for feedback.",
         unit="N",
         check=Between(1, 50),
-        formerly=("readings",),
     )
     groups: tuple[Path, ...] = setting(
         (),

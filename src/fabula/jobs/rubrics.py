@@ -109,7 +109,6 @@ class DraftSettings(Settings):
         check=Between(1),
         default_text="depends on their distances",
         option="n-groups",
-        formerly=("groups",),
     )
     distance: float = setting(
         0.55,

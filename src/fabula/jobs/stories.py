@@ -63,9 +63,7 @@ class StorySettings(Settings):
         check=Between(0),
         default_text="200, or a fifth of the length if that is less",
     )
-    attempts: int = setting(
-        20, help="Rewrite a story up to N times.", unit="N", check=Between(0), formerly=("rounds",)
-    )
+    attempts: int = setting(20, help="Rewrite a story up to N times.", unit="N", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
     top_p: float = setting(1.0, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))

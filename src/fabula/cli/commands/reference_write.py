@@ -23,7 +23,6 @@ __all__ = ["write"]
     "--beginnings",
     cls=Option,
     setting="beginnings",
-    formerly=("prompts",),
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",

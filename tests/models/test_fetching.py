@@ -26,6 +26,9 @@ from fabula.models import fetching
 from fabula.models.fetching import KNOWN, Download, ModelFiles, Packages, Unavailable, fetch
 from fabula.store import writer_lock
 
+# Of a connection that is cut, requests leaves the socket to garbage collection.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 PATH = "/maker/tiny/resolve/0123abc/tiny.gguf"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import logging
 import os
 import shutil
 import subprocess
@@ -284,7 +283,7 @@ def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
     import pooch
     import requests
 
-    logging.getLogger("pooch").setLevel(logging.ERROR)
+    pooch.get_logger().setLevel("ERROR")
     files = pooch.create(
         path=part.parent,
         base_url="",

@@ -19,7 +19,6 @@ from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import Analyses, Plan, default_plan, run_analyses
 from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
-from fabula.replicate.creativity_index_settings import compare_settings
 from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
 from fabula.replicate.creativity_index_texts import CLUSTER, cluster_set
 from fabula.store import read_rows
@@ -255,23 +254,6 @@ def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_
     for a, b in zip(verbatim, near, strict=True):
         assert b["creativity_index"] <= a["creativity_index"]
     assert {m for one in near for m in [one["signature"].split("|")[1]]} == {"match:near"}
-
-
-def test_the_variance_is_divided_among_settings(release: Path, tmp_path: Path) -> None:
-    plan = plan_of(release, tmp_path)
-    (table,) = compare_settings(plan, tmp_path / "out")
-    parts = [table.share_sides, table.share_texts, table.share_rest]
-    parts += [share for e in table.effects for share in (e.share, e.share_apart)]
-    assert sum(parts) == pytest.approx(1)
-    assert min(parts) > -1e-9
-    effects = {effect.name: effect for effect in table.effects}
-    # One of twelve speeches stands there; else these texts have no capitals and no marks.
-    people = effects["self-exclusion"].above
-    assert people[0] is not None
-    assert people[1] is not None
-    assert people[0] > people[1]
-    assert effects["self-exclusion"].share > effects["tokeniser"].share
-    assert effects["levels"].uniqueness[0] >= effects["levels"].uniqueness[1]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -234,12 +234,6 @@ class CreativityIndexSettings(Settings):
         unit="BEFORE=AFTER",
         check=_is_pair,
     )
-    with_settings: bool = setting(
-        False,
-        help="Also score under every combination of case, punctuation, tokeniser, exclusion and "
-        "levels; builds each reference eight times.",
-        option="settings",
-    )
     seed: int = seed_setting()
     processes: Processes = part(Processes)
 
@@ -254,7 +248,6 @@ def replicate_creativity_index(
     """
     from fabula.presentation.charts import check_matplotlib
     from fabula.replicate.creativity_index import run_analyses
-    from fabula.replicate.creativity_index_settings import compare_settings
     from fabula.replicate.creativity_index_tables import (
         analyses_json,
         analyses_tables,
@@ -265,8 +258,6 @@ def replicate_creativity_index(
     check_matplotlib()
     out, plan = settings.out, _plan(data, settings)
     found = run_analyses(plan, out, report=progress.say)
-    if settings.with_settings:
-        found = replace(found, settings=compare_settings(plan, out, report=progress.say))
     progress.say("drawing")
     figures = write_figures(found, out / "figures")
     content = analyses_json(found)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -58,9 +58,6 @@ from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document, Estimate
 
-if TYPE_CHECKING:
-    from fabula.replicate.creativity_index_settings import SettingsTable
-
 __all__ = [
     "Analyses",
     "Detector",
@@ -72,8 +69,6 @@ __all__ = [
     "default_plan",
     "grouped",
     "run_analyses",
-    "same_cluster",
-    "score",
 ]
 
 Match = Literal["verbatim", "near"]
@@ -214,8 +209,6 @@ class Analyses:
 
     is_release: bool = False
     """Whether the texts are the authors' own."""
-    settings: tuple[SettingsTable, ...] = ()
-    """How much each setting changes the index, if requested."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -365,7 +358,7 @@ def _score_files(
             vectors = vectors or open_vectors()
             near = PaperSearch(reference, vectors, load_stop_words(), plan.near)
         for name, texts in plan.texts.items():
-            same = same_cluster(reference, texts, plan)
+            same = _same_cluster(reference, texts, plan)
             for match in plan.matches:
                 measure = OriginalityMeasure(
                     reference,
@@ -378,7 +371,7 @@ def _score_files(
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
-                score(measure, texts, file, f"{name} against {reference_name}, {match}", report)
+                _score(measure, texts, file, f"{name} against {reference_name}, {match}", report)
                 yield name, reference_name, match, file
     if plan.release is not None:
         for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
@@ -387,7 +380,7 @@ def _score_files(
             yield name, "their search", match, file
 
 
-def score(
+def _score(
     measure: OriginalityMeasure,
     texts: Sequence[Document],
     file: Path,
@@ -418,7 +411,9 @@ def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Dete
             yield Detector(name, against, group, found)
 
 
-def same_cluster(reference: Reference, texts: Sequence[Document], plan: Plan) -> ExcludeSame | None:
+def _same_cluster(
+    reference: Reference, texts: Sequence[Document], plan: Plan
+) -> ExcludeSame | None:
     """A machine's text may be in the reference; those of a text's cluster are excluded for it.
 
     Clusters are known for the texts; the reference's documents have the field that defines them.

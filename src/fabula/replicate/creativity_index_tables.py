@@ -19,7 +19,6 @@ from fabula.presentation.originality_tables import omnibus_lines
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed
 from fabula.replicate.creativity_index import Analyses, LevelDifference, Scored, Spread, grouped
-from fabula.replicate.creativity_index_settings import SettingsTable
 from fabula.replicate.creativity_index_texts import Texts
 
 __all__ = ["analyses_json", "analyses_tables", "write_figures"]
@@ -69,7 +68,6 @@ def analyses_tables(found: Analyses) -> list[Block]:
         "DOCUMENTS: uniqueness when only the best may be used.",
         *_spread_parts(found.spreads, mark),
         "",
-        *_settings_parts(found.settings),
         "BESIDE THE PAPER (printed; against RedPajama): people's index above models', by "
         "verbatim matches and with near ones; people's 11-uniqueness above OLMo's; what is left of "
         "5-uniqueness after 50 documents, and how many it takes to push it below a half, with near "
@@ -156,52 +154,6 @@ def _gap(one: LevelDifference) -> Cell:
         return None
     is_sure = found.low is not None and found.high is not None and found.low * found.high > 0
     return f"{number(100 * found.value, '+.1f')}{'*' if is_sure else ''}"
-
-
-def _settings_parts(tables: Sequence[SettingsTable]) -> Iterator[Block]:
-    """Empty if it was not requested."""
-    if not tables:
-        return
-    yield (
-        "SETTINGS: each of two values, over all combinations of the others; the uniqueness is the "
-        "mean over the levels, and shares are of the variance over texts and settings."
-    )
-    columns = [
-        Column("setting"),
-        Column("values"),
-        Column("uniqueness, %", name="uniqueness"),
-        Column("people above, %", name="above"),
-        Column("AUROC"),
-        Column("variance", ".2%", name="share"),
-        Column("people apart", ".2%", name="share_apart"),
-    ]
-    for one in tables:
-        rows: list[list[Cell]] = [
-            [
-                effect.name,
-                " / ".join(effect.values),
-                " / ".join(f"{100 * value:.2f}" for value in effect.uniqueness),
-                " / ".join("-" if v is None else f"{v:+.2f}" for v in effect.above),
-                " / ".join(f"{value:.3f}" for value in effect.auroc),
-                effect.share,
-                effect.share_apart,
-            ]
-            for effect in one.effects
-        ]
-        name = f"{one.texts}, against {one.reference}"
-        yield from (
-            "",
-            f"{name}: {one.n_texts:,} texts",
-            Sheet("settings", columns, rows, ("texts", name)),
-        )
-        yield (
-            f"of the variance {one.share_sides:.2%} lies between people and machines, "
-            f"{one.share_texts:.2%} between texts of either, {one.share_rest:.2%} in what settings "
-            f"do to single texts and to each other"
-        )
-        if one.n_missing:
-            yield f"left out: {one.n_missing:,} texts without an index under some setting"
-    yield ""
 
 
 def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
@@ -363,7 +315,6 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
             }
             for one in found.detectors
         ],
-        "settings": [asdict(one) for one in found.settings],
         "claims": [claim.to_json() for claim in found.claims],
     }
 

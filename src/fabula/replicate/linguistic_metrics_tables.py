@@ -9,7 +9,7 @@ from fabula.measures.linguistic.system_scores import GOLD
 from fabula.presentation.continuation_tables import example_blocks, system_tables
 from fabula.presentation.sheet import Block, number
 from fabula.replicate.claims import agreement_lines, claim_sheet
-from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER_SYSTEMS, Replica
+from fabula.replicate.linguistic_metrics import PAPER_SYSTEMS, Replica
 
 __all__ = ["beside_paper"]
 
@@ -48,8 +48,6 @@ def _remarks(replica: Replica) -> Iterator[str]:
             parts = [
                 "highest" if replica.is_highest(metric) else "not highest",
                 "above every system" if replica.beats_all(metric) else "not above every system",
-                ("above" if replica.table.beats(metric.id, GOLD, OTHER_GOLD) else "not above")
-                + " gold of another passage",
             ]
             yield f"  {metric.number}. {metric.title}: {', '.join(parts)}"
     yield _papers_way(replica)
@@ -64,8 +62,7 @@ def _remarks(replica: Replica) -> Iterator[str]:
         f"know {len(corpus.vocabulary) - 1:,} words, not 83,292. Gold has "
         f"{number(lengths[GOLD], '.1f')} words a sentence here and 28.8 in the paper, random "
         f"sentences {number(lengths['random'], '.1f')} and 13.4: metrics 13 and 14 rise with "
-        f"length, so that there gold has the advantage and here it has not. Gold of another "
-        f"passage is as long as gold: what is left against it is due to the story."
+        f"length, so that there gold has the advantage and here it has not."
     )
     yield (
         "Tools: harper for LanguageTool, wordfreq for Reddit counts, the pipeline's vectors for "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from fabula.measures.rater_agreement import Panel, expert_correlation, read_expe
 from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
-from fabula.replicate.ttcw_analysis import AuthorAnalysis, Overlap, analyse_authors, overlaps
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.stats.reliability import Confusion, cohen_kappa, fleiss_kappa
@@ -97,9 +96,6 @@ class Replica:
     """Figure 4a: how often an author's story took each rank; empty without such data."""
     origins: Mapping[str, Mapping[str, int]]
     """Figure 4b: the supposed origin of an author's stories."""
-    analysis: AuthorAnalysis
-    overlaps: Sequence[Overlap]
-    """For every pair of tests, the most similar first (section 8)."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -132,12 +128,6 @@ class Replica:
             "tests_passed": {author: _keys(counts) for author, counts in self.passed.items()},
             "ranks": {author: _keys(counts) for author, counts in self.ranks.items()},
             "origins": {author: dict(counts) for author, counts in self.origins.items()},
-            "authors": [
-                {"test": test, "author": author, **asdict(rate)}
-                for (test, author), rate in self.analysis.rates.items()
-            ],
-            "author_tests": [asdict(test) for test in self.analysis.tests],
-            "overlap": [asdict(one) for one in self.overlaps],
             "n_stories": self.n_stories,
             "n_verdicts": self.n_verdicts,
             "claims": [claim.to_json() for claim in self.claims],
@@ -209,8 +199,6 @@ def panel_replica(
         judges=tuple(_judge(file, panel, rubric) for file in judges),
         ranks=ranks,
         origins=origins,
-        analysis=analyse_authors(panel, rubric, _authors(panel)),
-        overlaps=overlaps(panel, rubric),
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.replicate.claims import Claim, agreement_lines, claim_sheet
 from fabula.replicate.ttcw import (
     AUTHORS,
@@ -17,12 +16,10 @@ from fabula.replicate.ttcw import (
     Replica,
     with_average,
 )
-from fabula.replicate.ttcw_analysis import ALL_TESTS
 
 __all__ = ["replica_tables", "save_distribution"]
 
 _ALL = "all stories"
-_MOST_ALIKE = 5
 
 
 def replica_tables(replica: Replica) -> list[Block]:
@@ -47,14 +44,6 @@ def replica_tables(replica: Replica) -> list[Block]:
         f"That's Going Well\" (44 stories): so all 14 agree to two decimals, over all 48 stories "
         f"only 3 do. The printed pass rates are of all 48.",
         "",
-        f"Table 5 with 95 % intervals, over {replica.analysis.n_plots} plots of which each author "
-        f"has a story; and every two authors on the same plots (permutation test)",
-        "",
-        _rates(replica),
-        "",
-        _author_tests(replica),
-        "",
-        *_overlap_parts(replica),
         "Passed by dimension, %",
         "",
         _by_author("dimensions", replica.dimension, ".1f", dimensions),
@@ -80,58 +69,6 @@ def replica_tables(replica: Replica) -> list[Block]:
             "measurements of the rubric `preference` with `preferences`"
         )
     return parts
-
-
-def _rates(replica: Replica) -> Sheet:
-    titles = {item.id: f"{item.index} {item.title}" for item in replica.rubric.items}
-    authors = list(dict.fromkeys(author for _, author in replica.analysis.rates))
-    columns = [
-        Column("test", cut=True),
-        *(Column(one, ".0%", with_interval=True) for one in authors),
-    ]
-    rows: list[list[Cell]] = [
-        [title, *(replica.analysis.rates[test, author] for author in authors)]
-        for test, title in [*titles.items(), (ALL_TESTS, "all tests")]
-    ]
-    return Sheet("rates", columns, rows)
-
-
-def _author_tests(replica: Replica) -> Sheet:
-    columns = [
-        Column("author", name="a"),
-        Column("less", name="b"),
-        Column("difference", "+.0%", with_interval=True),
-        Column("p (Holm)", ".4f", name="p_holm"),
-    ]
-    rows: list[list[Cell]] = [
-        [one.a, one.b, one.difference, one.p_holm]
-        for one in replica.analysis.tests
-        if one.metric == ALL_TESTS
-    ]
-    return Sheet("author_tests", columns, rows)
-
-
-def _overlap_parts(replica: Replica) -> list[Block]:
-    """The tests that correlate most, and the mean of all pairs."""
-    titles = {item.id: f"{item.index} {item.title}" for item in replica.rubric.items}
-    known = [one.correlation.value for one in replica.overlaps if one.correlation.value is not None]
-    columns = [
-        Column("test", cut=True),
-        Column("and", name="other"),
-        Column("phi", ".2f", with_interval=True),
-    ]
-    rows: list[list[Cell]] = [
-        [titles[one.first], titles[one.second], one.correlation]
-        for one in replica.overlaps[:_MOST_ALIKE]
-    ]
-    mean = f"{math.fsum(known) / len(known):.2f}" if known else "-"
-    return [
-        f"Overlap of the tests (section 8): phi of two tests over all assessments; its mean over "
-        f"{len(replica.overlaps)} pairs is {mean}, and highest for",
-        "",
-        Sheet("overlap", columns, rows),
-        "",
-    ]
 
 
 def _rows(replica: Replica) -> dict[str, str]:

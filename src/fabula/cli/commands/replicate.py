@@ -58,8 +58,7 @@ def linguistic_metrics(
     """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
     Roemmele, Gordon and Swanson 2017: random, case-based, unigram and recurrent generators and the
-    books' own sentences on fifteen metrics, beside random sentences of the same length. DATA is a
-    folder that contains cbt/ and reference/.
+    books' own sentences on fifteen metrics. DATA is a folder that contains cbt/ and reference/.
     """
     from fabula.jobs.replication import replicate_linguistic_metrics
 

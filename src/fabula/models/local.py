@@ -24,7 +24,6 @@ from fabula.workers import default_jobs
 __all__ = [
     "LocalModel",
     "embedded_model",
-    "file_digest",
     "has_gpu",
     "n_threads",
     "runtime_name",
@@ -74,7 +73,7 @@ class LocalModel:
             if file.read(4) != b"GGUF":
                 raise ModelError(f"{path}: not a GGUF model")
         self.path = path
-        self.name = f"local/{path.stem.lower()}@{file_digest(path)}"
+        self.name = f"local/{path.stem.lower()}@{_file_digest(path)}"
         self.n_parallel = n_parallel
         self.context_tokens: int | None = None
         self._reuse_prefix = reuse_prefix
@@ -235,7 +234,7 @@ def _positions(best: dict[str, Any]) -> Iterator[Position]:
         yield entry["token"], [(other["token"], other["logprob"]) for other in others]
 
 
-def file_digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """Eight digits that identify a model: over the size and both ends; weights can be 40 GB."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-__all__ = ["Edit", "Fault", "apply_edits", "edit_row", "edits_between", "undo"]
+__all__ = ["Edit", "Fault", "apply_edits", "edits_between", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[st
             raise ValueError("edits ascend and do not overlap")
         n += edit.start - at
         parts += [original[at : edit.start], edit.text]
-        rows.append(edit_row(original, edit, n))
+        rows.append(_edit_row(original, edit, n))
         n += len(edit.text)
         at = edit.end
     parts.append(original[at:])
     return "".join(parts), rows
 
 
-def edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
+def _edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
     """An edit as a row of a record; `start` is its position in the changed text."""
     return {
         "original": [edit.start, edit.end],

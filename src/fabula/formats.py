@@ -22,7 +22,6 @@ __all__ = [
     "CASES",
     "DESK",
     "DETECTORS",
-    "DIVERSITY",
     "FORMATS",
     "NETWORK",
     "PHRASES",
@@ -81,12 +80,6 @@ REFERENCE = Format(
     "a reference corpus", 2, "build it again with `fabula reference build`", error=CorpusError
 )
 DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`")
-DIVERSITY = Format(
-    "a result of diversity",
-    2,
-    "measure it again with `fabula diversity --json`",
-    field="fabula_diversity",
-)
 PHRASES = Format(
     "phrases of a group",
     1,
@@ -104,7 +97,6 @@ FORMATS = (
     RUN,
     REFERENCE,
     DETECTORS,
-    DIVERSITY,
     PHRASES,
     TRAINING,
     CASES,

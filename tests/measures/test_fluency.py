@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import ModelError
 from fabula.measures.fluency import Fluency, FluencyMeasure, SpanSurprisal
-from fabula.measures.scores import ScoreRun
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
-from fabula.store import dump_json
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document, Signature
 
@@ -125,7 +121,6 @@ def test_what_has_no_fluency_says_why(measure: FluencyMeasure) -> None:
         assert (found.bits_per_word, found.missing_reason, found.n_words) == (None, reason, 0)
         (said,) = found.measurements()
         assert (said.value, said.missing_reason) == (None, reason)
-        assert Fluency.from_row(found.to_row(), found.document) == found
     assert [s.missing_reason for s in one(measure, "Stop! It was late.").sentences] == [
         "too_short", None,
     ]  # fmt: skip
@@ -137,7 +132,6 @@ def test_another_language_is_missing_not_surprising(measure: FluencyMeasure) -> 
     reason = "not English: looks like French"
     assert (found.bits_per_word, found.missing_reason, found.sentences) == (None, reason, ())
     assert [s.missing_reason for s in found.of_spans([(0, 10)])] == [reason]
-    assert Fluency.from_row(found.to_row(), found.document) == found
 
 
 def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path) -> None:
@@ -176,29 +170,6 @@ def test_shuffled_words_are_more_surprising(measure: FluencyMeasure) -> None:
         assert span.bits_per_word is not None
         values.append(span.bits_per_word)
     assert values[1] > values[0] + 3
-
-
-def test_a_row_gives_the_same_back(measure: FluencyMeasure, tmp_path: Path) -> None:
-    documents = [
-        Document("a", "The lamp 🙂 went out.\n\nNobody rowed over \ud800 to see why."),
-        Document("b", "Stop!"),
-    ]
-    out = tmp_path / "fluency.jsonl"
-    run: ScoreRun[Fluency] = ScoreRun(measure, Fluency.to_row, out)
-    rows = [row for _, row in run.rows(documents)]
-    written = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert written == rows
-    for document, row, found in zip(documents, written, measure.measure(documents), strict=True):
-        again = Fluency.from_row(row, document)
-        assert again == found
-        assert again.tokens.nats.tobytes() == found.tokens.nats.tobytes()
-        assert again.of_spans([(4, 9)]) == found.of_spans([(4, 9)])
-        assert dump_json(again.to_row()) == dump_json(found.to_row())
-    with pytest.raises(InputError, match="belongs to another text"):
-        Fluency.from_row(written[0], documents[1])
-    broken: dict[str, Any] = {**written[0], "tokens": {}}
-    with pytest.raises(InputError, match="not a fluency row"):
-        Fluency.from_row(broken, documents[0])
 
 
 def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:

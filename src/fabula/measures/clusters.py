@@ -29,7 +29,6 @@ __all__ = [
     "Clusters",
     "cluster_field",
     "find_clusters",
-    "same_wording",
 ]
 
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
@@ -172,11 +171,3 @@ def _nearly_same(sketches: Sequence[Sketch]) -> list[tuple[int, int]]:
         for a, b in sorted(found)
         if np.mean(table[a] == table[b]) >= _MIN_SHARED
     ]
-
-
-def same_wording(a: Sketch, b: Sketch) -> bool:
-    """Whether two texts are copies of each other: a run in common, or nearly the same wording."""
-    if len(np.intersect1d(a.runs, b.runs)):
-        return True
-    both = len(a.shingles) and len(b.shingles)
-    return bool(both and np.mean(a.shingles == b.shingles) >= _MIN_SHARED)

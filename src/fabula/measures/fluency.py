@@ -9,7 +9,7 @@ divided by its words, so that models with different tokenizers can be compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
-from fabula.errors import InputError
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
-from fabula.reference.layout import text_digest
 from fabula.text import TextSettings, check_documents
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
-from fabula.text.sentences import encodable, sentence_spans
+from fabula.text.sentences import sentence_spans
 from fabula.types import Document, Measurement, Signature
 
 __all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal", "read_tokens"]
@@ -92,10 +90,9 @@ class Fluency:
         return notebook_table(title, measured_lines(self.measurements()), str(self.signature))
 
     def to_row(self) -> dict[str, Any]:
-        """As JSON, with the token table, so that spans can be queried later."""
+        """As written to JSON."""
         return {
             "id": self.document.id,
-            "text_digest": text_digest(encodable(self.document.text)),
             "n_words": self.n_words,
             "bits_per_word": self.bits_per_word,
             "missing_reason": self.missing_reason,
@@ -109,37 +106,8 @@ class Fluency:
                 }
                 for one in self.sentences
             ],
-            "tokens": {
-                "starts": self.tokens.starts.tolist(),
-                "ends": self.tokens.ends.tolist(),
-                # The shortest digits that give the same float32.
-                "nats": [float(str(x)) if np.isfinite(x) else None for x in self.tokens.nats],
-            },
             "signature": str(self.signature),
         }
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any], document: Document) -> Fluency:
-        """Read the output of `to_row` for this document. Raises `InputError` for another."""
-        if row.get("text_digest") != text_digest(encodable(document.text)):
-            raise InputError(f"{document.id}: its fluency row belongs to another text")
-        try:
-            tokens = row["tokens"]
-            return cls(
-                document=document,
-                n_words=row["n_words"],
-                bits_per_word=row["bits_per_word"],
-                sentences=tuple(SpanSurprisal(**one) for one in row["sentences"]),
-                missing_reason=row["missing_reason"],
-                signature=Signature.parse(row["signature"]),
-                tokens=TokenSurprisal(
-                    np.array(tokens["starts"], np.int64),
-                    np.array(tokens["ends"], np.int64),
-                    np.array(tokens["nats"], np.float32),
-                ),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{document.id}: not a fluency row ({error!r})") from error
 
 
 class FluencyMeasure:
@@ -160,10 +128,6 @@ class FluencyMeasure:
             tok=_WORDS.signature_parts()["tok"],
             v=__version__,
         )
-
-    def asked(self, document: Document) -> dict[str, Any]:
-        """Nothing else determines a row."""
-        return {}
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
         """Measure documents as they come, in order. Raises `ModelError` from the model."""

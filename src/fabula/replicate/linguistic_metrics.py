@@ -63,7 +63,6 @@ class Replica:
     """The same with the paper's tests: of two independent samples, over all passages."""
     corpus: Corpus
     n_passages: int
-    has_recurrent: bool
     examples: Sequence[Example] = ()
     """Passages with what every system wrote and its scores, as in Table 1."""
 
@@ -195,7 +194,7 @@ def replicate_table(
     table = compare()
     examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
     papers_way = compare(design="two-sample")
-    return Replica(table, papers_way, corpus, len(stories), recurrent, examples)
+    return Replica(table, papers_way, corpus, len(stories), examples)
 
 
 def _counted(

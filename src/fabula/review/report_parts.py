@@ -125,11 +125,7 @@ class _Fluency(ReportPart):
         return {} if text.fluency is None else {"bits_per_word": text.fluency.bits_per_word}
 
     def content(self, text: TextReview) -> Mapping[str, Any]:
-        if text.fluency is None:
-            return {}
-        row = text.fluency.to_row()
-        del row["tokens"]
-        return {self.id: row}
+        return {} if text.fluency is None else {self.id: text.fluency.to_row()}
 
     def methods(self, review: Review) -> str:
         parts = self._decided(review)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, func, select, text
 from fabula.errors import FabulaError
 from fabula.studies.database import Store, assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
-from fabula.studies.frozen import is_as_started
+from fabula.studies.frozen import is_shown_now
 from fabula.studies.labels import ENGLISH
 from fabula.studies.orders import Order, balanced_order
 from fabula.studies.participants import Participant
@@ -103,7 +103,7 @@ def next_assignment(
     """Return the participant's open or a new assignment; None if no unit is available.
 
     Call within `store.writing`: concurrent participants get different places. Raises `StudyChanged`
-    if another process has given out other texts.
+    if another process has opened the study with another file.
     """
     _take_turns(connection)
     return_idle(connection, design, participant.id)
@@ -125,7 +125,7 @@ def next_assignment(
     key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
     if key is None:
         return None
-    if not is_as_started(connection, store):
+    if not is_shown_now(connection, store):
         raise StudyChanged
     if (earlier := mine.get(key)) is not None:
         _open_again(connection, earlier)
@@ -217,7 +217,7 @@ def _give(
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """Another process has given out other texts: this server would show something outdated."""
+    """The study was changed while the server runs: it would show something outdated."""
 
     def __init__(self) -> None:
         super().__init__(ENGLISH("being_changed"))

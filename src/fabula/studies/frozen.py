@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from fabula.errors import InputError
-from fabula.studies.database import Store, settings
+from fabula.studies.database import Store, assignments, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.units import Unit
 
-__all__ = ["check_same", "is_as_started", "shown_by"]
+__all__ = ["check_same", "is_shown_now", "shown_by"]
 
 _MAX_NAMED = 3
 
@@ -57,35 +57,34 @@ def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: 
     store.shown = json.dumps(shown_by(design, units), sort_keys=True)
     with store.writing() as connection:
         held = _setting(connection, "study")
-        if held is None:
-            connection.execute(insert(settings).values(key="study", value=design.id))
-        elif held != design.id:
+        if held not in (None, design.id):
             raise InputError(
                 f"{where}: contains answers for another study ({held}, here {design.id}); "
                 "name another with `database`"
             )
-        started = _setting(connection, "shown")
-    if started is not None and started != store.shown:
-        raise InputError(
-            f"{design.path}: differs in {_difference(json.loads(started), store.shown)} from the "
-            f"study that participants were given ({where}); put it back, or copy it under another "
-            "name with a new database, which is a new study"
-        )
+        shown = _setting(connection, "shown")
+        is_started = connection.execute(select(assignments.c.id).limit(1)).first() is not None
+        if is_started and shown is not None and shown != store.shown:
+            raise InputError(
+                f"{design.path}: differs in {_difference(shown, store.shown)} from the study that "
+                f"participants were given ({where}); put it back, or copy it under another name "
+                "with a new database, which is a new study"
+            )
+        for key, value in (("study", design.id), ("shown", store.shown)):
+            connection.execute(delete(settings).where(settings.c.key == key))
+            connection.execute(insert(settings).values(key=key, value=value))
 
 
-def _difference(started: Mapping[str, str], shown: str) -> str:
-    now = json.loads(shown)
-    names = [name for name in {**started, **now} if started.get(name) != now.get(name)]
+def _difference(started: str, now: str) -> str:
+    was, is_now = json.loads(started), json.loads(now)
+    names = [name for name in {**was, **is_now} if was.get(name) != is_now.get(name)]
     more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
 
 
-def is_as_started(connection: Connection, store: Store) -> bool:
-    """Whether this process shows the study as it was started; if it was not, it is now."""
-    started = _setting(connection, "shown")
-    if started is None:
-        connection.execute(insert(settings).values(key="shown", value=store.shown))
-    return started in (None, store.shown)
+def is_shown_now(connection: Connection, store: Store) -> bool:
+    """Whether no other process has opened the study with another file since this one did."""
+    return _setting(connection, "shown") == store.shown
 
 
 def _setting(connection: Connection, key: str) -> str | None:

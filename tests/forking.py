@@ -125,7 +125,7 @@ _WANTED = (
     "numpy", "scipy.stats", "numba", "pyarrow.parquet", "jinja2", "lxml.html", "docx", "rich.table",
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
-    "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy", "alembic",
+    "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
     "fabula.cli.main", "fabula.api", "fabula.judging", "fabula.presentation.originality_page",
     "fabula.presentation.review_page", "fabula.reference", "fabula.review", "fabula.studies",
     "fabula.tasks",

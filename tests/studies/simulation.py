@@ -226,7 +226,6 @@ class Person:
         """From the invitation until the unit is handed in."""
         await self._think(0, 2)
         await self._ask("GET", f"/i/{self.token}", 303)
-        self._cookie = f"fabula_study={self.token}"
         self._remember(await self._ask("GET", "/", 200))
         await self._ask("POST", "/consent", 303, self._form)
         await self._ask("GET", "/", 200)
@@ -314,6 +313,8 @@ class Person:
                     self._outcome.errors[f"{method} {path[:6]}: {type(error).__name__}"] += 1
             else:
                 if reply.status == wanted:
+                    for name, cookie in reply.cookies.items():
+                        self._cookie = f"{name}={cookie.value}"
                     return text
                 if reply.status == 503 and "retry-after" in reply.headers:
                     # It waited for a busy disk; a page keeps the answer, and asks again.

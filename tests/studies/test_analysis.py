@@ -32,7 +32,7 @@ from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
 from fabula.studies.participants import consent, find_by_token, invite
-from fabula.studies.study_engine import NEWEST_SCHEMA, open_store
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.text.feedback_pieces import feedback_documents
 
@@ -84,16 +84,30 @@ def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_pa
     open_store(design, units).close()
     (file,) = tmp_path.glob("*.db")
     with closing(sqlite3.connect(file)) as database, database:
-        (own,) = database.execute("SELECT version_num FROM alembic_version").fetchone()
-        assert own == NEWEST_SCHEMA, "what Alembic takes for the newest is not what opening does"
-        database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("UPDATE settings SET value = '9999' WHERE key = 'schema'")
     with pytest.raises(InputError, match="open it with the version that wrote it") as caught:
         open_store(design, units)
     assert str(file) in str(caught.value)
+    assert "version 9999, here 1" in str(caught.value)
     assert "\n" not in str(caught.value)
     with closing(sqlite3.connect(file)) as database, database:
-        database.execute("UPDATE alembic_version SET version_num = ?", (own,))
+        database.execute("UPDATE settings SET value = '1' WHERE key = 'schema'")
     open_store(design, units).close()
+
+
+def test_a_database_of_something_else_is_refused_and_stays(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": name, "text": "A story.", "group": "g", "author": name} for name in "ab"
+    ]
+    design = begin(tmp_path, "ttcw", rows)
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    for table in ("alembic_version (version_num)", "settings (key, value)"):
+        with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
+            database.execute(f"CREATE TABLE {table}")
+        with pytest.raises(InputError, match="version unknown, here 1"):
+            open_store(design, read_units(design), url)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database:
+        assert len(database.execute("SELECT * FROM sqlite_master").fetchall()) == 2
 
 
 def test_the_published_verdicts_give_the_table_of_the_replication(

@@ -201,7 +201,7 @@ def test_what_people_answered_is_their_organiser_s_alone(tmp_path: Path) -> None
             assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 3
         assert exported(tmp_path / "study.toml", tmp_path)
         assert (tmp_path / "answers.jsonl").stat().st_mode & 0o777 == 0o600
-        # One that an earlier version made for everybody.
+        # One that somebody opened to everybody.
         (tmp_path / "study.db").chmod(0o644)
         run("study", "invite", str(tmp_path / "study.toml"), "1")
         assert (tmp_path / "study.db").stat().st_mode & 0o777 == 0o600

@@ -149,12 +149,12 @@ class StudyDesign:
                 self.texts,
                 self.quiz,
                 self.quiz_pass,
-                *([self.ties] if self.kind == "pairs" else []),
-                *([self.at_once] if self.at_once > 2 else []),
+                self.ties,
+                self.at_once,
+                self.labels.language,
+                self.labels.digest,
             )
         )
-        language = (self.labels.language, self.labels.digest)
-        shown += "" if language == ("en", "") else repr(language)
         return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
 
 

@@ -38,8 +38,6 @@ __all__ = ["NOTES", "Posted", "Visit", "Visitor", "cookie_of", "router", "token_
 router = APIRouter()
 NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
 """Label shown at the top of a page, by what led there."""
-_COOKIE = "fabula_study"
-"""Cookie name in earlier versions, for any study; valid until its owner next uses a link."""
 
 
 def cookie_of(study_id: str) -> str:
@@ -47,13 +45,12 @@ def cookie_of(study_id: str) -> str:
 
     A study's id may reveal what it is about, so the name does not contain it.
     """
-    return f"{_COOKIE}_{hash_of(study_id)[:8]}"
+    return f"fabula_study_{hash_of(study_id)[:8]}"
 
 
 def token_of(request: Request) -> str:
     """Return the token from the visitor's browser; empty if there is none."""
-    own = request.cookies.get(cookie_of(request.app.state.study.design.id))
-    return own or request.cookies.get(_COOKIE, "")
+    return request.cookies.get(cookie_of(request.app.state.study.design.id), "")
 
 
 class Visit:

@@ -153,17 +153,9 @@ class Recruiting(Strict):
 
     @property
     def questions_digest(self) -> str:
-        """Return a digest of what determines the answers; empty if nothing does, as in older
-        studies.
-        """
-        asked = {
-            "tutorial": self.tutorial,
-            "about": self.about,
-            "attention": self.attention,
-            "repeat": (self.repeat, self.repeat_at) if self.repeat else (),
-        }
-        given = {name: value for name, value in asked.items() if value}
-        return repr(given) if given else ""
+        """Return a digest of what determines the answers."""
+        again = (self.repeat, self.repeat_at) if self.repeat else ()
+        return repr((self.tutorial, self.about, self.attention, again))
 
     def check(self, where: str) -> None:
         """Raise `InputError` if fields are inconsistent."""

@@ -16,9 +16,7 @@ from pathlib import Path
 __all__ = ["checkpoint", "close_file", "is_database", "lacks_log", "log_of", "make_private"]
 
 _OURS = 0x46616273
-"""`application_id` of files whose flag is cleared on closing; files from earlier versions of Fabula
-keep the flag.
-"""
+"""`application_id` of files whose flag is cleared on closing."""
 _TO_CLOSE_S = 2.0
 
 

@@ -1,26 +1,26 @@
-"""Opening a study's database: engine, migrations, and the check that it is this study's."""
+"""Opening a study's database: engine, tables, and the check that it is this study's."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, text
+from sqlalchemy import URL, insert, inspect, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from fabula import __version__
 from fabula.errors import FabulaError, InputError
 from fabula.studies import sqlite_file
-from fabula.studies.database import Store, engine_of
+from fabula.studies.database import Store, engine_of, metadata, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.frozen import check_same
+from fabula.studies.organiser_tables import TABLES
 from fabula.studies.units import Unit
 
-__all__ = ["NEWEST_SCHEMA", "open_file", "open_store"]
+__all__ = ["open_file", "open_store"]
 
-NEWEST_SCHEMA = "p_0003"
-"""The last revision in `migrations/versions`."""
+_SCHEMA = "1"
+"""Version of the tables, kept in the database; another one is refused."""
 
 
 def open_store(
@@ -30,7 +30,7 @@ def open_store(
     *,
     create: bool = True,
 ) -> Store:
-    """Open and migrate the study's database; without a URL, a file next to the study.
+    """Open the study's database, new or not; without a URL, a file next to the study.
 
     Raises `InputError` if the database cannot be opened, or holds another study or a changed one.
     """
@@ -61,7 +61,7 @@ def open_store(
             ) from error
         raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     try:
-        _migrate(store.engine, shown)
+        _check_tables(store, shown)
         check_same(store, design, units, shown)
         if store.file is not None:
             sqlite_file.checkpoint(store.file)
@@ -75,11 +75,11 @@ def open_store(
 
 
 def open_file(path: Path) -> Store:
-    """Open and migrate an SQLite file of any study. Raises `InputError`."""
+    """Open an SQLite file of any study, new or not. Raises `InputError`."""
     sqlite_file.make_private(path)
     store = Store(engine_of(URL.create("sqlite", database=str(path)), is_sqlite=True))
     try:
-        _migrate(store.engine, str(path))
+        _check_tables(store, str(path))
     except BaseException:
         store.close()
         raise
@@ -100,34 +100,22 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def _migrate(engine: Engine, where: str) -> None:
-    """Migrate the tables to the newest schema, one process at a time.
-
-    Raises `InputError` if this version does not know their schema.
-    """
-    if _has_newest_schema(engine):
-        return  # Alembic takes most of a second to import
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, "head")
-        except CommandError as error:
-            raise InputError(
-                f"{where}: its tables are not from this version of Fabula ({__version__}) or an "
-                f"older one ({error}); open it with the version that wrote it"
-            ) from error
-
-
-def _has_newest_schema(engine: Engine) -> bool:
-    try:
-        with engine.connect() as connection:
-            found = connection.scalars(text("SELECT version_num FROM alembic_version")).all()
-    except SQLAlchemyError:
-        return False  # a new database, or one that Alembic will complain about
-    return list(found) == [NEWEST_SCHEMA]
+def _check_tables(store: Store, where: str) -> None:
+    """Create the tables if there are none. Raises `InputError` if they are of another version."""
+    with store.writing() as connection:
+        if store.file is None:
+            # Two servers that start at once take turns.
+            connection.execute(text("SELECT pg_advisory_xact_lock(4702111)"))
+        if not inspect(connection).get_table_names():
+            metadata.create_all(connection, TABLES)
+            connection.execute(insert(settings).values(key="schema", value=_SCHEMA))
+            return
+        found = None
+        if inspect(connection).has_table(settings.name):
+            found = connection.scalar(select(settings.c.value).where(settings.c.key == "schema"))
+    if found != _SCHEMA:
+        raise InputError(
+            f"{where}: its tables are not those of a study in this version of Fabula (version "
+            f"{found or 'unknown'}, here {_SCHEMA}); open it with the version that wrote it, or "
+            "name another with `database`"
+        )

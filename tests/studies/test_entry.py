@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hmac
 import json
 import threading
 import time
@@ -179,11 +180,11 @@ def test_as_many_people_as_allowed_come_from_one_address_in_a_day(made: Make) ->
 
 
 class Signer:
-    """Signs as Prolific does; the signature is made by the package cryptography, a peer."""
+    """Signs as Prolific does, by the package cryptography alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_bits: int = 2048) -> None:
         rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=n_bits)
         public = self._key.public_key().public_numbers()
         self.jwk = {"kid": "k1", "kty": "RSA", "alg": "RS256", "n": self._number(public.n),
                     "e": self._number(public.e)}  # fmt: skip
@@ -206,7 +207,17 @@ class Signer:
             self._text(json.dumps(one).encode())
             for one in ({"alg": "RS256", "kid": "k1", **(header or {})}, body)
         ]
-        signature = self._key.sign(".".join(parts).encode(), PKCS1v15(), SHA256())
+        signed = ".".join(parts).encode()
+        if header and header.get("alg") == "HS256":
+            # Algorithm confusion: the public key, which everybody knows, as a secret.
+            from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+            known = self._key.public_key().public_bytes(
+                Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+            )
+            signature = hmac.digest(known, signed, "sha256")
+        else:
+            signature = self._key.sign(signed, PKCS1v15(), SHA256())
         return ".".join([*parts, self._text(signature)])
 
 
@@ -247,6 +258,8 @@ def test_a_token_that_was_altered_is_not_valid(signer: Signer) -> None:
         "no signature": f"{head}.{body}.",
         "a signature of ones": f"{head}.{body}.AQ",
         "an algorithm of its own": signer.sign(1, {"alg": "none"}),
+        "signed with the public key": signer.sign(1, {"alg": "HS256"}),
+        "of endless lists": f"{signer._text(b'[' * 100_000)}.{body}.{signature}",
         "an unknown key": signer.sign(1, {"kid": "k2"}),
         "expired": signer.sign(1, exp=time.time() - 1),
         "of another issuer": signer.sign(1, iss="https://evil.example"),
@@ -260,6 +273,17 @@ def test_a_token_that_was_altered_is_not_valid(signer: Signer) -> None:
         except ValueError:
             continue
         pytest.fail(f"a token was taken that is {name}")
+    ahead = signer.sign(1, iat=time.time() + 5)
+    assert verify_token(ahead, keys, home)["PROLIFIC_PID"] == f"{1:024x}"
+
+
+def test_keys_that_the_platform_would_not_use_are_refused(signer: Signer) -> None:
+    short = Signer(1024)
+    home = "https://study.example"
+    secret = {"kid": "k1", "kty": "oct", "k": "c2VjcmV0"}
+    for token, key in ((short.sign(1), short.jwk), (signer.sign(1), secret), (signer.sign(1), {})):
+        with pytest.raises(ValueError, match=r"valid token|too short"):
+            verify_token(token, [key], home)
 
 
 def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make) -> None:

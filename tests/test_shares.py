@@ -15,6 +15,7 @@ from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.resume import RowKind, Share, kept_rows
 from fabula.types import Document
+from tests.serving import prompt_of, serving
 
 WORDS = ("lamp", "sea", "harbour", "keeper", "night", "boat", "letter", "gull", "stone", "rope")
 
@@ -106,6 +107,28 @@ def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Pat
     assert "needs --out" in run(*asked[:-1], "--share", "1/2", code=2)
     shutil.copy(mine, tmp_path / "scores.jsonl.1-of-4")
     assert "scores.jsonl.1-of-4, line 1: not a row of this command" in run(*asked, out, code=1)
+
+
+def test_texts_of_models_are_asked_for_once_and_join(tmp_path: Path) -> None:
+    mine = write_rows(tmp_path / "t.jsonl", drafts()[:7])
+
+    def answer(body: dict[str, Any], _: int) -> str:
+        return f"A keeper of {len(prompt_of(body))} lamps."
+
+    with serving(answer) as served:
+        asked = ["stories", "plot", mine, "--model", f"{served.url}#writer", "--yes", "--out"]
+        ask(*asked, tmp_path / "whole.jsonl")
+        n_asked = len(served.requests)
+        for number in (2, 1):
+            ask(*asked, tmp_path / "p.jsonl", "--share", f"{number}/2")
+        ask(*asked, tmp_path / "p.jsonl")
+        assert len(served.requests) == 2 * n_asked == 14
+    assert (tmp_path / "p.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def ask(*arguments: object) -> None:
+    result = CliRunner().invoke(cli, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
 
 
 KIND = RowKind("the row", ("id",), ())

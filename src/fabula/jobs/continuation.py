@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import TableFiles, page_setting, plot_setting
+from fabula.jobs.result_files import TableFiles, page_setting, plot_setting, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -257,6 +257,7 @@ class GenerateSettings(Settings):
         check=Between(0.01, 10),
     )
     seed: int = seed_setting()
+    share: str | None = share_setting()
     restart: bool = setting(False, help="Write everything again, ignoring what `out` contains.")
     processes: Processes = part(Processes)
     models: NoModelSettings = part(NoModelSettings)
@@ -281,7 +282,10 @@ def continue_passages(
     from fabula.tasks.continuation.language_models import ask_continuations
     from fabula.text.pipeline import load_pipeline
 
-    stories, models, seed = read_contexts(settings.contexts), settings.models, settings.seed
+    models, seed = settings.models, settings.seed
+    share = share_of(settings.share, settings.out)
+    stories = read_contexts(settings.contexts)
+    stories = list(stories if share is None else share.of(stories))
     sources = {
         kind: settings.contexts if kind == "as-long" else settings.folder for kind in settings.kinds
     }
@@ -299,7 +303,7 @@ def continue_passages(
         effort=models.reasoning_effort,
     )
     rows: list[Row] = []
-    with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart) as kept:
+    with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
         for choice in choices:
             progress.say(choice.kind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.jobs.result_files import plot_setting
+from fabula.jobs.result_files import plot_setting, share_of, share_setting
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class LikelihoodSettings(Settings):
     out: Path | None = setting(
         None, help="Write one row per text here (.jsonl); interrupted runs resume.", unit="FILE"
     )
+    share: str | None = share_setting()
     restart: bool = setting(False, help="Score everything again and replace `out`.")
 
 
@@ -62,7 +63,10 @@ def score_likelihood(
     rows = []
     with SurprisalModel(settings.model) as model:
         measure = ProbabilityMeasure(model)
-        run = ScoreRun(measure, probability_row, settings.out, restart=settings.restart)
+        share = share_of(settings.share, settings.out)
+        run = ScoreRun(
+            measure, probability_row, settings.out, restart=settings.restart, share=share
+        )
         for _document, row in run.rows(documents):
             rows.append(row)
             each(row)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result_files import share_of, share_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -96,9 +97,14 @@ class CorruptSettings(Settings):
         help="Keep only stories that every method can change, so that all methods use the same "
         "stories; with `per_set`, N such stories from each set.",
     )
+    share: str | None = share_setting()
     restart: bool = setting(False, help="Start over, ignoring what `out` contains.")
     seed: int = seed_setting()
     spending: Spending = part(Spending)
+
+    def check_together(self) -> None:
+        if self.balanced and self.share is not None:
+            raise SettingsError("share", "cannot be used with `balanced`, which needs all stories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,8 @@ def corrupt_stories(
     whole = settings.per_set if settings.balanced else None
     drawn = None if settings.balanced else settings.per_set
     documents = sample_sets(read, settings.by, drawn, settings.seed)
+    share = share_of(settings.share, settings.out)
+    documents = documents if share is None else list(share.of(documents))
     translator = settings.translator or best_offline_translator()
     unavailable = None
     if "backtranslate" in chosen and translator is None:
@@ -204,7 +212,12 @@ def _corrupt(
         model = None if opened is None else stack.enter_context(opened)
         writing = _writing_model(plan, settings)
         kept = stack.enter_context(
-            kept_rows(settings.out, corrupting.CORRUPTED, restart=settings.restart)
+            kept_rows(
+                settings.out,
+                corrupting.CORRUPTED,
+                restart=settings.restart,
+                share=share_of(settings.share, settings.out),
+            )
         )
         kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
         kept.begin()
@@ -300,6 +313,7 @@ class ElicitSettings(Settings):
     )
     temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
     max_tokens: int = setting(512, help="Maximum length of an answer.", check=Between(1))
+    share: str | None = share_setting()
     restart: bool = setting(False, help="Ask for everything again and replace `out`.")
     seed: int = seed_setting()
     models: ModelSettings = part(ModelSettings)
@@ -343,8 +357,10 @@ def elicit_feedback(
         settings.models.reasoning_effort,
     )
     plan = ElicitPlan(prompts, names, shots, sampling)
+    share = share_of(settings.share, settings.out)
     stories = read_corrupted(corrupted)
-    with kept_rows(settings.out, ANSWERS, restart=settings.restart) as kept:
+    stories = list(stories if share is None else share.of(stories))
+    with kept_rows(settings.out, ANSWERS, restart=settings.restart, share=share) as kept:
         n_each = len(stories) * len(names) * len(shots)
         progress.begin("feedback", n_each * settings.models.n_models)
         rows = ask_models(

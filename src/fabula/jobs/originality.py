@@ -159,7 +159,8 @@ class OriginalityOptions(Matching):
         "https://.../manifest.json), which is fetched once, or the http://... address where "
         "`fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the token); repeat "
         "it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
-        "over HTTP (`fabula reference catalogue` lists the names; FABULA_INFINIGRAM_URL sets your own server; "
+        "over HTTP (`fabula reference catalogue` lists the names; FABULA_INFINIGRAM_URL sets "
+        "your own server; "
         "infinigram-mini:NAME@URL is one that compares characters), or infinigram-index:PATH "
         "on this machine (PATH#tokenizer.json if the tokenizer is elsewhere).",
         unit="DIR|URL|INDEX",

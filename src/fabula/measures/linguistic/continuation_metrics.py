@@ -64,6 +64,10 @@ class Reading:
     """A parsed text, and its vector if it contains a word."""
 
     parsed: Parsed
+    n_vectors: int
+    """Content words that have a vector."""
+    vector_sum: NDArray[np.float64]
+    """The sum of their unit vectors."""
     encoding: NDArray[np.float64] | None
 
 
@@ -74,7 +78,10 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
     encodings = dict(
         zip(spoken, encode_texts([parsed[k].text for k in spoken], tools.encoder), strict=True)
     )
-    return [Reading(part, encodings.get(k)) for k, part in enumerate(parsed)]
+    return [
+        Reading(part, *tools.parser.content_vectors(part), encodings.get(k))
+        for k, part in enumerate(parsed)
+    ]
 
 
 class Context:
@@ -87,8 +94,8 @@ class Context:
         self.sentences = [reading.parsed for reading in sentences]
         self.foreign = not_english(" ".join(part.text for part in self.sentences))
         self.content = frozenset(word for part in self.sentences for word in part.content)
-        self.n_vectors = sum(part.n_vectors for part in self.sentences)
-        self.vector_sum = np.sum([part.vector_sum for part in self.sentences], axis=0)
+        self.n_vectors = sum(reading.n_vectors for reading in sentences)
+        self.vector_sum = np.sum([reading.vector_sum for reading in sentences], axis=0)
         self.categories = _count_categories(self.sentences)
         self.trigrams = category_trigrams(c for part in self.sentences for c in part.categories())
         encodings = [r.encoding for r in sentences if r.encoding is not None]
@@ -174,7 +181,9 @@ def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) ->
     return {
         "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
         "vector_similarity": _or(
-            mean_cosine(parsed.vector_sum, parsed.n_vectors, context.vector_sum, context.n_vectors),
+            mean_cosine(
+                reading.vector_sum, reading.n_vectors, context.vector_sum, context.n_vectors
+            ),
             "no_vector",
         ),
         "sentence_similarity": cosine(reading.encoding, context.encoding),

@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import json
 import re
+import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from weakref import WeakKeyDictionary
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text.memo import Kept, Memo
+from fabula.text.pipeline import open_beside
 
 __all__ = [
     "Checker",
@@ -25,6 +27,7 @@ __all__ = [
     "Harper",
     "LanguageTool",
     "faults_each",
+    "linter_of",
     "open_checker",
     "parsed_and_checked",
     "share_correct",
@@ -180,16 +183,7 @@ class Harper:
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
         self._dialects = harper.Dialect
-
-    @functools.cached_property
-    def _american(self) -> Any:
-        """Opened for the first new text: it takes a third of a second."""
-        return _linter(self._dialects.AMERICAN)
-
-    @functools.cached_property
-    def _british(self) -> Any:
-        """Opened for the first unknown word."""
-        return _linter(self._dialects.BRITISH)
+        open_beside(_open_linter)
 
     def faults(
         self,
@@ -197,11 +191,17 @@ class Harper:
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
     ) -> list[Fault]:
+        with _one_at_a_time:
+            return self._faults(text, names, past)
+
+    def _faults(
+        self, text: str, names: Sequence[tuple[int, int]], past: Sequence[tuple[int, int]]
+    ) -> list[Fault]:
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         found = [
             (rule, lint)
-            for rule, lints in self._american.organized_lints(text).items()
+            for rule, lints in linter_of(self._dialects.AMERICAN).organized_lints(text).items()
             for lint in lints
             if lint.lint_kind not in _MATTERS_OF_TASTE
         ]
@@ -215,7 +215,8 @@ class Harper:
                 if _touches(place, names):
                     continue
                 if british is None:
-                    british = {(x.span.start, x.span.end) for x in self._british.lint(text)}
+                    other = linter_of(self._dialects.BRITISH)
+                    british = {(x.span.start, x.span.end) for x in other.lint(text)}
                 if place not in british:
                     continue
             likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
@@ -236,7 +237,20 @@ def _is_false(
     return rule == "RepeatedWords" and text[slice(*place)].lower() in _STANDARD_REPEATS
 
 
-def _linter(dialect: Any) -> Any:
+_one_at_a_time = threading.Lock()
+"""A linter may be used by one thread at a time."""
+
+
+def _open_linter() -> None:
+    import harper
+
+    with _one_at_a_time:
+        linter_of(harper.Dialect.AMERICAN)
+
+
+@functools.cache
+def linter_of(dialect: Any) -> Any:
+    """Harper's linter with the rules that are used: opening the first takes half a second."""
     import harper
 
     linter = harper.Linter(dialect)

@@ -94,10 +94,6 @@ class Parsed:
     """Lower-cased."""
     content: tuple[str, ...]
     """The content words, lower-cased."""
-    n_vectors: int
-    """Content words that have a vector."""
-    vector_sum: NDArray[np.float64]
-    """The sum of their unit vectors: float64, shape (n_dimensions,)."""
 
     def noun_phrase_words(self) -> list[int]:
         """The number of words in each noun phrase."""
@@ -119,68 +115,76 @@ class Parser:
     def __init__(self) -> None:
         self._nlp = load_pipeline(_PARTS)
         self.signature_parts = pipeline_parts(self._nlp)
-        vectors = self._nlp.vocab.vectors
-        norms = np.linalg.norm(vectors.data, axis=1, keepdims=True)
-        self._units = vectors.data / np.where(norms == 0, 1, norms)
-        self._has_length = norms[:, 0] > 0
         self._row = functools.lru_cache(1 << 18)(self._find_row)
         name = f"parse 1|{pipeline_name(self._nlp)}"
-        self._known = Memo(_REMEMBERED_CHARS, Kept(name, _to_json, self._from_json))
+        self._known = Memo(_REMEMBERED_CHARS, Kept(name, _to_json, _from_json))
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
         """Parse each text, in order; texts that were parsed before are cached, also on disk."""
         return self._known.each(map(encodable, texts), self._parse, _BATCH)
 
     def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
-        return map(self._parsed, self._nlp.pipe(texts, batch_size=_BATCH))
+        return map(_parsed, self._nlp.pipe(texts, batch_size=_BATCH))
 
-    def _parsed(self, doc: Any) -> Parsed:
-        tokens, places = _tokens(doc)
-        return self._of_tokens(
-            doc.text,
-            tokens,
-            _sentence_starts(doc, places),
-            _noun_phrases(doc, places),
-            tuple(_verb_phrase_words(tokens)),
-        )
+    def content_vectors(self, parsed: Parsed) -> tuple[int, NDArray[np.float64]]:
+        """How many content words of a text have a vector, and the sum of their unit vectors:
+        float64, shape (n_dimensions,)."""
+        content = (token.text for token in parsed.tokens if token.pos in CONTENT)
+        known = [row for word in content if (row := self._row(word)) >= 0]
+        return len(known), self._units[0][known].sum(axis=0, dtype=np.float64)
 
-    def _from_json(self, text: str, given: Any) -> Parsed:
-        """The parse of a text from what `_to_json` made of it."""
-        columns, starts, nouns, verbs = given
-        tokens = tuple(
-            _token(text[start : start + n], start, pos, tag, dep, head)
-            for start, n, pos, tag, dep, head in zip(*columns, strict=True)
-        )
-        phrases = tuple(Phrase(*phrase) for phrase in nouns)
-        return self._of_tokens(text, tokens, tuple(starts), phrases, tuple(verbs))
-
-    def _of_tokens(
-        self,
-        text: str,
-        tokens: tuple[Token, ...],
-        sentence_starts: tuple[int, ...],
-        noun_phrases: tuple[Phrase, ...],
-        verb_phrase_words: tuple[int, ...],
-    ) -> Parsed:
-        content = [token for token in tokens if token.pos in CONTENT]
-        known = [row for token in content if (row := self._row(token.text)) >= 0]
-        return Parsed(
-            text=text,
-            tokens=tokens,
-            sentence_starts=sentence_starts,
-            noun_phrases=noun_phrases,
-            verb_phrase_words=verb_phrase_words,
-            words=tuple(token.lower for token in tokens if token.is_word),
-            content=tuple(token.lower for token in content),
-            n_vectors=len(known),
-            vector_sum=self._units[known].sum(axis=0, dtype=np.float64),
-        )
+    @functools.cached_property
+    def _units(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """All vectors by their lengths, and which of them have one."""
+        vectors = self._nlp.vocab.vectors.data
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(norms == 0, 1, norms), norms[:, 0] > 0
 
     def _find_row(self, word: str) -> int:
         """The row of a word's vector; -1 if it has none."""
         vocab = self._nlp.vocab
         row = int(vocab.vectors.find(key=vocab.strings.add(word)))
-        return row if row >= 0 and self._has_length[row] else -1
+        return row if row >= 0 and self._units[1][row] else -1
+
+
+def _parsed(doc: Any) -> Parsed:
+    tokens, places = _tokens(doc)
+    return _of_tokens(
+        doc.text,
+        tokens,
+        _sentence_starts(doc, places),
+        _noun_phrases(doc, places),
+        tuple(_verb_phrase_words(tokens)),
+    )
+
+
+def _from_json(text: str, given: Any) -> Parsed:
+    """The parse of a text from what `_to_json` made of it."""
+    columns, starts, nouns, verbs = given
+    tokens = tuple(
+        _token(text[start : start + n], start, pos, tag, dep, head)
+        for start, n, pos, tag, dep, head in zip(*columns, strict=True)
+    )
+    phrases = tuple(Phrase(*phrase) for phrase in nouns)
+    return _of_tokens(text, tokens, tuple(starts), phrases, tuple(verbs))
+
+
+def _of_tokens(
+    text: str,
+    tokens: tuple[Token, ...],
+    sentence_starts: tuple[int, ...],
+    noun_phrases: tuple[Phrase, ...],
+    verb_phrase_words: tuple[int, ...],
+) -> Parsed:
+    return Parsed(
+        text=text,
+        tokens=tokens,
+        sentence_starts=sentence_starts,
+        noun_phrases=noun_phrases,
+        verb_phrase_words=verb_phrase_words,
+        words=tuple(token.lower for token in tokens if token.is_word),
+        content=tuple(token.lower for token in tokens if token.pos in CONTENT),
+    )
 
 
 def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:

@@ -107,9 +107,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/serve.py
 	$(RUN)python bench/cluster.py
 	$(RUN)python bench/lost_nodes.py --minutes 5 --every 1
-	$(RUN)python bench/scale.py
 	$(RUN)python bench/packed.py
-	$(RUN)python bench/reads.py
 	$(RUN)python bench/diversity.py
 	$(RUN)python bench/diversity_halves.py
 	$(RUN)python bench/diversity_models.py

@@ -218,27 +218,23 @@ def result_targets() -> dict[str, Target]:
     from fabula.reference.layout import Manifest
     from fabula.store import read_measurements
 
-    def target(read: Callable[[Path], object], name: str, golden: str) -> Target:
-        return Target(on_file(read, name), ((GOLDEN / "formats" / golden).read_bytes(),))
+    def target(read: Callable[[Path], object], name: str) -> Target:
+        return Target(on_file(read, name), ((GOLDEN / "files" / name).read_bytes(),))
 
-    scores = _scores((GOLDEN / "formats" / "rows" / "scores-1.jsonl").read_bytes())
+    scores = _scores((GOLDEN / "files" / "scores.jsonl").read_bytes())
     return {
-        "manifest": target(
-            lambda path: Manifest.read(path.parent), "manifest.json", "reference-2/manifest.json"
-        ),
-        "groups": target(read_groups, "g.jsonl", "rows/groups-1.jsonl"),
-        "measurements": target(
-            lambda path: list(read_measurements(path)), "m.jsonl", "rows/measurements-1.jsonl"
-        ),
-        "passages": target(read_contexts, "p.jsonl", "rows/passages-1.jsonl"),
-        "trust": target(lambda path: _read(path), "t.jsonl", "rows/trust-1.jsonl"),
+        "manifest": target(lambda path: Manifest.read(path.parent), "manifest.json"),
+        "groups": target(read_groups, "groups.jsonl"),
+        "measurements": target(lambda path: list(read_measurements(path)), "measurements.jsonl"),
+        "passages": target(read_contexts, "passages.jsonl"),
+        "trust": target(lambda path: _read(path), "trust.jsonl"),
         "scores": Target(
             on_file(lambda path: compare_scores([path], by="author", cluster=None), "s.jsonl"),
             (scores,),
         ),
-        "detectors": target(read_detectors, "d.json", "detectors-2.json"),
-        "phrases": target(read_phrases, "p.jsonl", "phrases-1.jsonl"),
-        "record": target(read_record, "r.provenance.json", "record-1.provenance.json"),
+        "detectors": target(read_detectors, "detectors.json"),
+        "phrases": target(read_phrases, "phrases.jsonl"),
+        "record": target(read_record, "record.provenance.json"),
     }
 
 

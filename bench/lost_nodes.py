@@ -1,11 +1,12 @@
-"""A job on a Ray cluster that loses a node every few minutes, for an hour.
+"""Jobs on a Ray cluster that loses a node every few minutes, for an hour.
 
     python bench/lost_nodes.py [--minutes 60] [--every 5] [--nodes 2] [--texts 60] [--smoke]
 
-The nodes are processes of this machine. `fabula originality` reads from its standard input the same
-texts again and again, each time with other ids, until the time is over.
-Meanwhile a node is killed every few minutes, as it works, and another one takes its place soon
-after. In the end each row must be, but for its id, the row that one process writes for that text.
+The nodes are processes of this machine. For half of the time `fabula originality` reads from its
+standard input the same texts again and again, each time with other ids; then `fabula reference
+build` builds the same corpus again and again, a share on each node. Meanwhile a node is killed
+every few minutes, as it works, and another one takes its place soon after. In the end each row
+must have, but for its id, the bytes that one process writes for that text, and so each corpus.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import corpora
+from cluster import content
 from fabula.text import read_documents
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -50,24 +53,27 @@ def main() -> None:
         books = [" ".join(document.text.split()[:_BOOK_WORDS]) for document in islice(
             read_documents([corpora.SHARED / "reference"]), _N_BOOKS)]  # fmt: skip
         rows = texts(books, given.texts)
-        library = folder / "books.jsonl"
-        library.write_bytes(b"".join(line({"id": f"b{k}", "text": t}) for k, t in enumerate(books)))
-        fabula("reference", "build", str(library), "--out", f"{folder}/r", "--shard-tokens",
-               "40000", "--jobs", "1")  # fmt: skip
+        fabula(*build(folder / "r"), "--jobs", "1")
         once = folder / "once.jsonl"
         once.write_bytes(b"".join(line(row) for row in rows))
         fabula(*job(folder / "here.jsonl", str(once), folder), "--jobs", "1")
-        expected = [json.loads(one) for one in (folder / "here.jsonl").read_bytes().splitlines()]
+        expected = (folder / "here.jsonl").read_bytes().splitlines()
         there = folder / "there.jsonl"
         with ray_nodes(1, given.nodes) as nodes, ThreadPoolExecutor(1) as one:
-            feeding = one.submit(fed, rows, there, nodes.address, seconds, folder)
-            lost = losing(nodes, every, feeding)
+            feeding = one.submit(fed, rows, there, nodes.address, seconds / 2, folder)
+            n_lost = losing(nodes, every, feeding)
             n_fed = feeding.result()
+            building = one.submit(built, nodes.address, seconds / 2, folder)
+            n_lost_building = losing(nodes, every, building)
+            n_built, n_right = building.result()
         n_same = compared(there, expected, n_fed)
-    print(f"{n_fed:,} texts in {seconds / 60:.1f} minutes, {len(lost)} nodes lost: "
-          f"{n_same:,} rows as of one process")  # fmt: skip
-    if n_same != n_fed or (not lost and not corpora.SMOKE):
-        sys.exit("rows differ, or no node was lost")
+    print(f"{n_fed:,} texts, {n_lost} nodes lost: {n_same:,} rows with the bytes of one process\n"
+          f"{n_built:,} builds, {n_lost_building} nodes lost: {n_right:,} corpora with those bytes"
+    )  # fmt: skip
+    if (n_same, n_right) != (n_fed, n_built):
+        sys.exit("bytes differ")
+    if not corpora.SMOKE and not (n_lost and n_lost_building):
+        sys.exit("no node was lost")
 
 
 def texts(books: list[str], n: int) -> list[dict[str, str]]:
@@ -88,6 +94,12 @@ def line(row: dict[str, str]) -> bytes:
 
 def fabula(*words: str) -> None:
     subprocess.run([corpora.FABULA, *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def build(out: Path) -> list[str]:
+    size = str(corpora.sized(500_000, 2000))
+    source = str(corpora.SHARED / "reference")
+    return ["reference", "build", source, "--out", str(out), "--shard-tokens", size]
 
 
 def job(out: Path, source: str, folder: Path) -> list[str]:
@@ -114,32 +126,44 @@ def fed(rows: list[dict[str, str]], out: Path, address: str, seconds: float, fol
     return n
 
 
-def losing(nodes: Any, every: float, feeding: Future[int]) -> list[float]:
-    """Kill the oldest node each time and add another, until the job ends; when each was lost.
+def built(address: str, seconds: float, folder: Path) -> tuple[int, int]:
+    """Build the corpus until the time is over; how often, and how often with the right bytes."""
+    until, n, n_right = time.monotonic() + seconds, 0, 0
+    expected = content(folder / "r")
+    while time.monotonic() < until:
+        out = folder / f"r{n}"
+        fabula(*build(out), "--engine", "ray", "--address", address)
+        n, n_right = n + 1, n_right + (content(out) == expected)
+        shutil.rmtree(out)
+    return n, n_right
+
+
+def losing(nodes: Any, every: float, working: Future[Any]) -> int:
+    """Kill the oldest node each time and add another, until the job ends; returns how many.
 
     In the main thread, where alone Ray can begin a node.
     """
-    lost: list[float] = []
-    begin = time.monotonic()
-    while not wait([feeding], every).done:
+    n, begin = 0, time.monotonic()
+    while not wait([working], every).done:
         nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
-        lost.append(time.monotonic() - begin)
-        print(f"a node was lost after {lost[-1]:.0f} s", flush=True)
-        if not wait([feeding], min(_PAUSE_S, every / 2)).done:
+        n += 1
+        print(f"a node was lost after {time.monotonic() - begin:.0f} s", flush=True)
+        if not wait([working], min(_PAUSE_S, every / 2)).done:
             nodes.add_node(num_cpus=1)
-    return lost
+    return n
 
 
-def compared(out: Path, expected: list[dict[str, Any]], n_fed: int) -> int:
+def compared(out: Path, expected: list[bytes], n_fed: int) -> int:
     """How many rows are those of one process, but for the id; the first other one is printed."""
     n_same = 0
     found = out.read_bytes().splitlines()
     for k, data in enumerate(found):
-        row = expected[k % len(expected)] | {"id": f"{k}"}
-        if json.dumps(row) == json.dumps(json.loads(data)):
+        first = k % len(expected)
+        row = expected[first].replace(b'"%d"' % first, b'"%d"' % k, 1)
+        if row == data:
             n_same += 1
         elif n_same == k:
-            print(f"row {k}:\n  {data.decode()[:400]}\n  {json.dumps(row)[:400]}")
+            print(f"row {k}:\n  {data.decode()[:400]}\n  {row.decode()[:400]}")
     if len(found) != n_fed:
         print(f"{len(found):,} rows of {n_fed:,} texts")
     return n_same

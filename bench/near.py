@@ -1,13 +1,11 @@
-"""Near-verbatim search beside a plain transcription of Algorithm 3, on one thread.
+"""Near matches of a text of 250 words: the default search, the published one, and Algorithm 3.
 
     python bench/near.py [--texts N] [--smoke]
 
-The search: DJ Search over a text's n-grams with the similarities at hand, ours against the
-transcription, which enumerates every span of every passage (compiled too, so that the ratio is of
-the algorithms, and in plain Python for a few). The whole: finding the 500 best passages of 300
-words for a text of 250 words, their similarities, the search, and the sentence encoder's look at
-what it found. Beside it the walk over the index on the same texts: with the words that are alike
-remembered, as after many texts of a kind, and the first time.
+The default search is timed with the similar words remembered, as after many texts of a kind, and
+the first time; the published one over its 100 best passages, of which its two pointers alone are
+compared with a transcription that enumerates every span of a few passages (compiled too, so that
+the ratio is of the algorithms), and must find the same.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numba as nb
@@ -23,25 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-from fabula.kernels.movers import search_near
-from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.near_walk import NearWalk
+from fabula.measures.near import NearSearch
+from fabula.measures.near_paper import MAX_WORDS, PaperSearch
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
-from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.text import read_documents
 from fabula.text.stopwords import load_stop_words
 
-N_WORDS, N_PASSAGES, MIN_WORDS = 250, 500, 5
-TARGET_MS = 15
-"""By the index, a text."""
+N_WORDS, MIN_WORDS, TARGET_MS = 250, 5, 15
 N_PLAIN, N_PLAIN_PASSAGES = 3, 20
-SETTINGS = NearSettings(n_passages=N_PASSAGES, window=N_WORDS)
 
 
 @nb.njit(nogil=True, cache=True)
 def occurs_plainly(  # type: ignore[no-untyped-def]
-    sims, words, n_words, passage, places, length, min_words, floor, threshold, ratio
+    sims, words, passage, places, length, min_words, floor, threshold
 ):  # fmt: skip
     """Algorithm 3: every span of the passage, both means from scratch."""
     m, n = len(words), len(passage)
@@ -49,10 +42,7 @@ def occurs_plainly(  # type: ignore[no-untyped-def]
         begin = places[a - 1] + 1 if a else 0
         for b in range(a + 1, n + 1):
             end = places[b] if b < n else length
-            n_there = places[b - 1] - places[a] + 1
             if b - a < floor or end - begin < min_words:
-                continue
-            if max(n_there, n_words) > ratio * min(n_there, n_words):
                 continue
             here = 0.0
             for i in range(m):
@@ -73,11 +63,11 @@ def occurs_plainly(  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def search_plainly(  # type: ignore[no-untyped-def]
-    sims, columns, exact, passages, places, offsets, lengths, min_words, floor, max_words,
-    threshold, ratio, found, deadline,
+    sims, columns, exact, content, places, offsets, lengths, min_words, floor, max_words,
+    threshold, found,
 ):  # fmt: skip
-    """DJ Search with Algorithm 3, up to `deadline` evaluations of a passage; returns how many."""
-    i, j, n, n_evaluated = 0, min_words, len(columns), 0
+    """DJ Search with Algorithm 3."""
+    i, j, n = 0, min_words, len(columns)
     while i < n and j <= n:
         occurs = j - i <= exact[i]
         words = columns[i:j][columns[i:j] >= 0]
@@ -87,118 +77,90 @@ def search_plainly(  # type: ignore[no-untyped-def]
         if not occurs and len(words) >= floor and j - i <= max_words:
             for p in range(len(lengths)):
                 a, b = offsets[p], offsets[p + 1]
-                n_evaluated += 1
                 occurs = occurs_plainly(
-                    sims, words, j - i, passages[a:b], places[a:b], lengths[p], min_words, floor,
-                    threshold, ratio,
-                )  # fmt: skip
-                if occurs or n_evaluated >= deadline:
+                    sims, words, content[a:b], places[a:b], lengths[p], min_words, floor, threshold
+                )
+                if occurs:
                     break
-            if n_evaluated >= deadline:
-                return n_evaluated
         if occurs:
             found[i] = max(found[i], j - i)
             j += 1
         else:
             i += 1
             j = max(j, i + min_words)
-    return n_evaluated
 
 
-def best_of(n: int, call: Any) -> float:
+def best_of(n: int, call: Callable[[], Any]) -> float:
+    """Milliseconds."""
     times = []
     for _ in range(n):
         start = time.perf_counter()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(1e3 * (time.perf_counter() - start))
     return min(times)
 
 
-def texts_of(n: int, source: Path) -> list[str]:
-    found = read_documents([str(source)])
-    return [d.text for d in found if len(d.text.split()) > N_WORDS + 20][:n]
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--texts", type=int, default=20)
-    parser.add_argument("--smoke", action="store_true", default=corpora.SMOKE)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", type=int, default=corpora.sized(20, 1))
     given = parser.parse_args()
-    examples = Path(__file__).parents[1] / "examples"
-    source = examples / "library" if given.smoke else corpora.SHARED / "reference"
-    own = examples / "the-count.txt" if given.smoke else corpora.SHARED / "human_vs_machine"
-    texts = texts_of(1 if given.smoke else given.texts, own)
-    stop_words = load_stop_words()
+    source, own = corpora.SHARED / "reference", corpora.SHARED / "human_vs_machine"
+    long = (d.text for d in read_documents([str(own)]) if len(d.text.split()) > N_WORDS + 20)
+    texts = [text for _, text in zip(range(given.texts), long, strict=False)]
     with tempfile.TemporaryDirectory() as folder:
         reference = Reference.build(read_documents([str(source)]), folder, n_jobs=2)
-        shards = [shard.info for shard in reference.local.shards]
+        vectors, stop_words = open_vectors(), load_stop_words()
         start = time.perf_counter()
-        build_passages(folder, shards, PassageSettings(), stop_words)
-        print(f"passages of {reference.size}: {time.perf_counter() - start:.1f} s to index")
-        index = PassageIndex(reference, PassageSettings(), stop_words)
-        compare(NearSearch(index, open_vectors(), SETTINGS), reference, texts)
+        default = NearSearch(reference, vectors, stop_words)
+        middle = time.perf_counter()
+        paper = PaperSearch(reference, vectors, stop_words)
+        print(f"{reference.size}; opening the default search {middle - start:.1f} s, the published "
+              f"one {time.perf_counter() - middle:.1f} s")  # fmt: skip
+        compare(default, paper, [reference.locate(text).words[:N_WORDS] for text in texts])
 
 
-def compare(search: NearSearch, reference: Reference, texts: list[str]) -> None:
-    whole, ours, ratios = [], [], []
-    walk = NearWalk(reference, search.vectors, search.index.stop_words)
-    walked, first = [], []
-    walk.search(["walk"], np.zeros(1, np.int32), MIN_WORDS)  # compiles it
-    for k, text in enumerate(texts):
-        words = reference.locate(text).words[:N_WORDS]
-        exact = reference.longest_matches(words)
-        search.search(words, exact, MIN_WORDS)  # loads what the text needs
-        whole.append(best_of(3, lambda w=words, e=exact: search.search(w, e, MIN_WORDS)))
-        first.append(best_of(1, lambda w=words, e=exact: walk.search(w, e, MIN_WORDS)))
-        walked.append(best_of(3, lambda w=words, e=exact: walk.search(w, e, MIN_WORDS)))
-        _, window = next(search._windows(words, ()))
-        ours.append(best_of(3, lambda w=window, e=exact: fast(w, e, N_PASSAGES)))
+def compare(default: NearSearch, paper: PaperSearch, texts: list[list[str]]) -> None:
+    nothing = np.zeros(1, np.int32)
+    for search in (default, paper):
+        search.search(["walk"], nothing, MIN_WORDS)  # compiles it
+    first, again, published, ratios = [], [], [], []
+    for k, words in enumerate(texts):
+        exact = default.reference.longest_matches(words)
+        first.append(best_of(1, lambda w=words, e=exact: default.search(w, e, MIN_WORDS)))
+        again.append(best_of(3, lambda w=words, e=exact: default.search(w, e, MIN_WORDS)))
+        published.append(best_of(3, lambda w=words, e=exact: paper.search(w, e, MIN_WORDS)))
         if k < N_PLAIN:
-            ratios.append(beside_plain(window, exact))
+            ratios.append(beside_plain(paper, words, exact))
+    middle = float(np.median(again))
     print(
-        f"search: {1e3 * np.median(ours):.2f} ms a text (median), ratio {np.median(ratios):,.0f}\n"
-        f"whole, {N_WORDS} words against the {N_PASSAGES} best passages: median "
-        f"{1e3 * np.median(whole):.1f} ms, slowest {1e3 * max(whole):.1f} ms\n"
-        f"by the index: median {1e3 * np.median(walked):.1f} ms, slowest "
-        f"{1e3 * max(walked):.1f} ms, ratio {np.median(np.divide(walked, whole)):.2f}; the first "
-        f"time {1e3 * np.median(first):.0f} ms\n"
-        f"  median {corpora.beside(1e3 * float(np.median(walked)), TARGET_MS)}"
+        f"{N_WORDS} words, default: median {middle:.1f} ms {corpora.beside(middle, TARGET_MS)}, "
+        f"slowest {max(again):.1f} ms; the first time {np.median(first):.0f} ms\n"
+        f"published: median {np.median(published):.1f} ms, slowest {max(published):.1f} ms; its "
+        f"two pointers {np.median(ratios):,.0f} times as fast as Algorithm 3"
     )
 
 
-def arguments(window: Any, n_passages: int) -> tuple[Any, ...]:
-    offsets = window.offsets[: n_passages + 1]
-    return (
-        window.content[: offsets[-1]], window.places[: offsets[-1]], offsets,
-        window.lengths[:n_passages], MIN_WORDS, SETTINGS.floor, 100, SETTINGS.threshold,
-        SETTINGS.ratio,
-    )  # fmt: skip
-
-
-def fast(window: Any, exact: NDArray[np.int32], n_passages: int) -> NDArray[np.int32]:
-    found = exact.copy()
-    search_near(
-        window.sims, window.columns, exact, 0, len(exact), 0, *arguments(window, n_passages), found
-    )
-    return found
-
-
-def beside_plain(window: Any, exact: NDArray[np.int32]) -> float:
+def beside_plain(paper: PaperSearch, words: list[str], exact: NDArray[np.int32]) -> float:
     """The ratio over a few passages: the transcription takes minutes for all."""
-    few = arguments(window, N_PLAIN_PASSAGES)
-    search_plainly(window.sims, window.columns, exact, *few, exact.copy(), 1)  # compiles it
-    mine = fast(window, exact, N_PLAIN_PASSAGES)
-    own = best_of(3, lambda: fast(window, exact, N_PLAIN_PASSAGES))
-    theirs = exact.copy()
+    few = paper._passages.some(paper._best(words, ())[:N_PLAIN_PASSAGES])
+    columns, sims, passages = paper._compared(words, few)
+    mine = paper._lengths(columns, sims, passages, exact, MIN_WORDS)
+    own = best_of(3, lambda: paper._lengths(columns, sims, passages, exact, MIN_WORDS))
+
+    def plainly(words: NDArray[np.int32]) -> NDArray[np.int32]:
+        found = exact[: len(words)].copy()
+        search_plainly(
+            sims, words, exact, passages.content, passages.places, passages.offsets,
+            passages.lengths, MIN_WORDS, paper.settings.floor, MAX_WORDS, paper.settings.threshold,
+            found,
+        )  # fmt: skip
+        return found
+
+    plainly(columns[:MIN_WORDS])  # compiles it
     start = time.perf_counter()
-    n = search_plainly(window.sims, window.columns, exact, *few, theirs, 2**62)
-    taken = time.perf_counter() - start
+    theirs = plainly(columns)
+    taken = 1e3 * (time.perf_counter() - start)
     assert np.array_equal(mine, theirs), "the kernel and the transcription disagree"
-    print(
-        f"  {N_PLAIN_PASSAGES} passages: transcription {taken:.1f} s for {n:,} questions, ours "
-        f"{1e3 * own:.3f} ms; ratio {taken / own:,.0f}",
-        flush=True,
-    )
     return taken / own
 
 

@@ -22,7 +22,6 @@ from pathlib import Path
 
 import corpora
 
-GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "formats" / "rows" / "scores-1.jsonl"
 _MEASURED = """
 import resource, sys
 from fabula.__main__ import main
@@ -41,14 +40,13 @@ def write_scores(path: Path, n: int) -> None:
     Fields that `compare` reads and drops, such as what was borrowed, would only make the file
     larger.
     """
-    row = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
     levels = [str(level) for level in range(5, 13)]
-    signature = row["signature"].replace("|L:3-5|", "|L:5-12|")
+    signature = "originality|match:verbatim|L:5-12|tok:word1|ref:books@b413888b837c|v:0.1.0"
     curve = ",".join(f'"{level}":%.4f' for level in levels)
     form = (
         f'{{"id":"t%d","author":"%s","creativity_index":%.4f,"uniqueness":{{{curve}}},"signature":'
     )
-    end = json.dumps(signature).replace("%", "%%") + ',"missing_reason":null}\n'
+    end = f'"{signature}","missing_reason":null}}\n'
     steps = [0.01 * j for j in range(len(levels))]
     rng = random.Random(0)
     with path.open("w", encoding="utf-8") as file:

@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,10 +31,13 @@ from urllib.request import urlopen
 import numpy as np
 
 import corpora
+from fabula.measures.near import NearSearch
+from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.reference.matching import number_words
 from fabula.text import read_documents
+from fabula.text.stopwords import load_stop_words
 
 N_CLIENTS = (1, 8, 64)
 N_TEXTS, N_WORDS = corpora.sized(400, 32), 250
@@ -55,22 +58,20 @@ class Query:
 
 
 def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
-    """The same texts matched as words, sent as plain text, and their borrowed runs looked up."""
+    """The same texts matched, alone and together, their borrowed runs looked up, and near ones."""
     source = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
     all_words = [w for d in read_documents([str(source)]) for w in reference.settings.words(d.text)]
     texts = [all_words[k : k + N_WORDS] for k in range(0, N_TEXTS * N_WORDS, N_WORDS)]
     together = f"match, {N_TOGETHER} a request"
-    made: dict[str, list[Query]] = {"match": [], together: [], "batch": [], "find": []}
+    made: dict[str, list[Query]] = {"match": [], together: [], "find": [], "near": []}
     local = reference.local
+    near = NearSearch(reference, open_vectors(), load_stop_words())
+    walking = local.walks()
     for n in range(0, N_TEXTS, N_TOGETHER):
         some = texts[n : n + N_TOGETHER]
         made["match"] += (matching(reference, state, [words]) for words in some)
         made[together].append(matching(reference, state, some))
     for words in texts:
-        text = " ".join(words)
-        made["batch"].append(
-            Query("/v1/batch", encoded({"texts": [text]}), lambda t=text: matched(reference, t))
-        )
         spans = maximal_spans(reference.longest_matches(words), 5)
         grams = [words[first : first + n] for first, n in spans]
         how = {"limit": 3, "max_places": 100_000}
@@ -78,6 +79,12 @@ def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
             Query("/v1/find", encoded({"state": state, "grams": grams, **how}),
                   lambda g=grams: local.find(g, limit=3, max_places=100_000))
         )  # fmt: skip
+    for words in texts[: N_TEXTS // 10]:
+        (walk,) = near._walks(words)
+        names = [field.name for field in fields(walk) if field.name != "terms"]
+        body = {name: getattr(walk, name).tolist() for name in names}
+        body |= {"state": state, "shard": 0, "terms": asdict(walk.terms)}
+        made["near"].append(Query("/v1/near", encoded(body), lambda one=walk: walking.walk([one])))
     return made
 
 
@@ -86,10 +93,6 @@ def matching(reference: Reference, state: str, texts: Sequence[list[str]]) -> Qu
     body = {"state": state, "words": known, "places": places.tolist()}
     match = partial(reference.local.match, known, places)
     return Query("/v1/match", encoded(body), match, len(texts))
-
-
-def matched(reference: Reference, text: str) -> object:
-    return reference.longest_matches(reference.locate(text).words)
 
 
 def encoded(body: object) -> bytes:

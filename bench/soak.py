@@ -147,10 +147,16 @@ def service(folder: Path) -> Server:
     words = line.split()
     texts = [Document(f"d{k}", " ".join(words[k % 7 :] * 30)) for k in range(50)]
     Reference.build(texts, folder / "r.ref").close()
+    known = sorted(set(words))
+    states: dict[str, str] = {}
 
     def visit(browser: httpx.Client, address: str, n: int) -> httpx.Response:
-        text = " ".join(words[n % 5 :] * 20)
-        return browser.post(f"{address.rstrip('/')}/v1/batch", json={"texts": [text]})
+        home = address.rstrip("/")
+        if home not in states:
+            states[home] = browser.get(f"{home}/v1/about").json()["state"]
+        places = [1 + known.index(word) for word in words[n % 5 :] * 20]
+        asked = {"state": states[home], "words": known, "places": places}
+        return browser.post(f"{home}/v1/match", json=asked)
 
     return Server("service", ("reference", "serve", str(folder / "r.ref"), "--port", "0"), visit)
 

@@ -17,7 +17,7 @@ NEEDS = {
     "build": "infini_gram",
     "search": "infini_gram",
     "cluster": "ray",
-    "cluster_models": "ray",
+    "lost_nodes": "ray",
     "study": "aiohttp",
 }
 

@@ -18,9 +18,8 @@ from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
-from fabula.reference.build import add_documents
+from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.serving.client import open_served
-from fabula.reference.tombstones import remove_documents
 from fabula.text import read_documents
 from fabula.types import Document
 

@@ -16,9 +16,8 @@ from tests.forking import fabula_command
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference.batches import tokenise_stream
-from fabula.reference.build import BuildParameters, add_documents
+from fabula.reference.build import BuildParameters, add_documents, remove_documents
 from fabula.reference.layout import Manifest
-from fabula.reference.tombstones import remove_documents
 from fabula.store import writer_lock
 from fabula.text import TextSettings
 from fabula.types import Document

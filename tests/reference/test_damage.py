@@ -18,8 +18,8 @@ from tests.reference.test_build import texts
 
 from fabula.errors import CorpusError
 from fabula.reference import Reference, checksums
+from fabula.reference.build import remove_documents
 from fabula.reference.checksums import check_files, check_seal, parse_row, seal
-from fabula.reference.tombstones import remove_documents
 from fabula.reference.vocabulary import map_array
 from fabula.store import checksum
 from fabula.types import Document

@@ -14,9 +14,8 @@ from tests.reference.test_build import texts
 
 from fabula.errors import CorpusError
 from fabula.reference import Reference
-from fabula.reference.build import build_reference
+from fabula.reference.build import build_reference, remove_documents
 from fabula.reference.reference_spec import open_backend
-from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
 
 

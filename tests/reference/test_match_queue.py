@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.reference import Reference
+from fabula.reference.build import remove_documents
 from fabula.reference.serving.answers import match_together
 from fabula.reference.serving.messages import Limits, MatchAsked
 from fabula.reference.serving.served import Served, State
-from fabula.reference.tombstones import remove_documents
 from fabula.types import Document
 
 WORDS = [f"w{k}" for k in range(12)]

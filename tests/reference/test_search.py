@@ -14,10 +14,9 @@ from tests import oracles
 
 from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference, search
-from fabula.reference.build import add_documents
+from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.reference_spec import open_backend
-from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
 

@@ -27,6 +27,7 @@ from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
+from fabula.reference.build import remove_documents
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts
@@ -34,7 +35,6 @@ from fabula.reference.reference_spec import open_backend
 from fabula.reference.serving import client
 from fabula.reference.serving.client import open_served
 from fabula.reference.serving.messages import Limits
-from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
 from fabula.types import Document
 

@@ -16,8 +16,7 @@ from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.errors import CorpusError
 from fabula.reference import Reference
-from fabula.reference.build import add_documents
-from fabula.reference.tombstones import remove_documents
+from fabula.reference.build import add_documents, remove_documents
 from fabula.types import Document
 
 SEA = ["the", "sea", "was", "calm", "and", "grey"]

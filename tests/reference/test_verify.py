@@ -9,9 +9,8 @@ from tests.reference.test_build import texts
 
 from fabula.errors import CorpusError
 from fabula.reference import Reference
+from fabula.reference.build import remove_documents, verify_reference
 from fabula.reference.layout import Manifest
-from fabula.reference.tombstones import remove_documents
-from fabula.reference.verify import verify_reference
 
 FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
          "pair_buckets.npy", "grams.npy", "keys.npy", "starts.npy", "words.bin",

@@ -255,7 +255,7 @@ def verify_corpus(place: Path, settings: VerifySettings, *, progress: Progress =
 
     Raises `CorpusError` at the first problem.
     """
-    from fabula.reference.verify import verify_reference
+    from fabula.reference.build import verify_reference
 
     n = settings.n_samples
     return Corpus(place, verify_reference(place, n_samples=n, report=progress.say))
@@ -274,7 +274,7 @@ def remove_from_corpus(place: Path, ids: Sequence[str], settings: RemoveSettings
     Raises `CorpusError` for an id that the corpus does not have.
     """
     from fabula.reference import Reference
-    from fabula.reference.tombstones import remove_documents
+    from fabula.reference.build import remove_documents
     from fabula.text import read_ids
 
     file = settings.ids_file

@@ -1,4 +1,4 @@
-"""Building a reference corpus: documents in, immutable shards out.
+"""Building, changing and verifying a reference corpus: documents in, immutable shards out.
 
 Documents come as a stream and are cut into batches; batches are tokenised in parallel; a shard is
 filled with whole batches. Where a batch or a shard ends depends only on the documents and the
@@ -8,31 +8,35 @@ written.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.formats import REFERENCE
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.checksums import parse_row
-from fabula.reference.info import year_of
+from fabula.reference.info import read_removed, year_of
 from fabula.reference.layout import (
     Manifest,
     ShardInfo,
     Years,
     content_digest,
+    open_shards,
     read_shard_info,
     text_digest,
 )
+from fabula.reference.search import Reference
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
 from fabula.reference.storage import Home, open_home
-from fabula.reference.tombstones import read_removed
 from fabula.resume import Share
 from fabula.store import dump_json
 from fabula.text import TextSettings, check_documents
@@ -43,7 +47,48 @@ __all__ = [
     "ShardPlan",
     "add_documents",
     "build_reference",
+    "remove_documents",
+    "verify_reference",
 ]
+
+
+def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
+    """Exclude these documents from all searches. Their text stays on disk until a rebuild."""
+    home = open_home(path)
+    with home.lock():
+        manifest = Manifest.read(home)
+        before = read_removed(home, manifest)
+        added = np.setdiff1d(np.array(numbers, np.int64), before)
+        if not len(added):
+            return manifest
+        sizes = [info.n_documents for info in manifest.shards]
+        firsts = np.concatenate([[0], np.cumsum(sizes)])
+        n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
+        for k, info in enumerate(manifest.shards):
+            here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
+            if not len(here):
+                continue
+            (shard,) = open_shards([(home.path, info)])
+            ends = np.append(shard.starts[1:], info.n_tokens)
+            for number in here:
+                n_words += int(ends[number] - shard.starts[number]) - 1
+                content += content_digest([shard.document(int(number)).text])
+        after = np.union1d(before, added)
+        file = f"removed-{len(after)}.bin"
+        home.write(file, after.tobytes())
+        changed = replace(
+            manifest,
+            removed=file,
+            removed_sha256=hashlib.sha256(after.tobytes()).hexdigest(),
+            removed_content=f"{content % 2**256:x}",
+            n_removed=len(after),
+            n_removed_words=n_words,
+        )
+        home.write("manifest.json", changed.to_json())
+        if manifest.removed is not None:
+            home.remove(manifest.removed)
+        return changed
+
 
 _MANIFEST = "manifest.json"
 _JOURNAL = "building.json"
@@ -350,3 +395,54 @@ def _fill_shards(
             shard = ShardBatches()
     if shard.n_documents:
         yield shard
+
+
+_SAMPLE_WORDS = 24
+
+
+def verify_reference(
+    path: str | Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
+) -> Manifest:
+    """Compare all checksums, then look up `n_samples` stretches of its own text.
+
+    Raises `CorpusError` that names the shard and the file of the first fault.
+    """
+    home = open_home(path)
+    manifest = Manifest.read(home)
+    for info in manifest.shards:
+        for name, expected in info.files.items():
+            report(f"shard {info.name}: {name}")
+            file = f"{home}/shards/{info.name}/{name}"
+            found = home.checksum(f"shards/{info.name}/{name}")
+            if found is None:
+                raise CorpusError(f"{file}: missing from shard {info.name}; build the corpus again")
+            if found != expected:
+                raise CorpusError(
+                    f"{file}: shard {info.name} is damaged: this file changed since it was "
+                    "written; restore it from a copy, or build the corpus again"
+                )
+    reference = Reference.open(path, report=report)
+    report("searching for its own text")
+    _search_itself(reference, manifest, n_samples)
+    return manifest
+
+
+def _search_itself(reference: Reference, manifest: Manifest, n_samples: int) -> None:
+    n_all = sum(info.n_documents for info in manifest.shards)
+    rng = np.random.default_rng(0)
+    numbers = rng.choice(n_all, size=min(n_samples, n_all), replace=False)
+    for number in sorted(map(int, numbers)):
+        if reference.is_removed(number):
+            continue
+        document = reference.document(number)
+        words = reference.locate(document.text).words
+        start = int(rng.integers(max(1, len(words) - _SAMPLE_WORDS)))
+        sample = words[start : start + _SAMPLE_WORDS]
+        lengths = reference.longest_matches(sample)
+        expected = np.arange(len(sample), 0, -1)
+        if not np.array_equal(lengths, expected) or reference.count(sample) < 1:
+            shard = manifest.shards[reference.local.shard_of(number)]
+            raise CorpusError(
+                f"{shard.name}: the shard does not find its own text (document {document.id!r}, "
+                f"word {start}); build the corpus again"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,11 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.reference.layout import Manifest
-from fabula.reference.storage import open_home
-from fabula.reference.tombstones import read_removed
+from fabula.reference.storage import Home, open_home
 from fabula.text import TextSettings
 from fabula.types import Document
 
-__all__ = ["About", "Age", "year_of"]
+__all__ = ["About", "Age", "read_removed", "year_of"]
 
 _YEAR = re.compile(r"[12]\d{3}(?!\d)")
 
@@ -139,3 +139,16 @@ class About:
             removed=np.concatenate([about.removed for about in abouts]),
             age=Age.joined([about.age for about in abouts]),
         )
+
+
+def read_removed(home: Home, manifest: Manifest) -> NDArray[np.int64]:
+    """The numbers of the removed documents: int64, shape (n_removed,), ascending."""
+    if manifest.removed is None:
+        return np.empty(0, np.int64)
+    data = home.read(manifest.removed)
+    if data is None or hashlib.sha256(data).hexdigest() != manifest.removed_sha256:
+        raise CorpusError(
+            f"{home}/{manifest.removed}: missing or damaged; restore it, or build the corpus again"
+        )
+    numbers: NDArray[np.int64] = np.frombuffer(data, np.int64)
+    return numbers

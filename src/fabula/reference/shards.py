@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import pairwise
@@ -12,19 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.kernels.grams import BLOCK_WORDS, add_grams, n_gram_blocks
 from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.batches import TokenBatch
 from fabula.reference.checksums import seal
-from fabula.reference.filters import make_filter
 from fabula.reference.layout import GRAMS, KEYS, ShardInfo, checksums, read_shard_info
 from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
 
-__all__ = ["ShardBatches", "kept_shard", "write_index", "write_shard"]
+__all__ = ["ShardBatches", "kept_shard", "make_filter", "write_index", "write_shard"]
+
+
+def make_filter(
+    chunks: Iterable[NDArray[np.uint32]], n_tokens: int, *, n_threads: int
+) -> NDArray[np.uint64]:
+    """The filter of `n_tokens` tokens; each chunk starts with the last tokens of the previous one.
+
+    uint64 (n_blocks, BLOCK_WORDS); the same bytes for any number of threads or chunks.
+    """
+    blocks = np.zeros((n_gram_blocks(n_tokens), BLOCK_WORDS), np.uint64)
+    edges = list(pairwise(np.linspace(0, len(blocks), n_threads + 1).astype(int).tolist()))
+    with ThreadPoolExecutor(n_threads) as pool:
+        for tokens in chunks:
+            list(pool.map(lambda edge, tokens=tokens: add_grams(tokens, blocks, *edge), edges))
+    return blocks
+
 
 _N_PARTS = 64
 Report = Callable[[str], None]

@@ -30,9 +30,7 @@ class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
     name = "path"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if problem := is_folder(value):
             self.fail(problem, param, ctx)
         return Path(str(value))

@@ -6,21 +6,154 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.commands.feedback_find import find
-from fabula.cli.commands.feedback_raters import label, rate
-from fabula.cli.commands.feedback_sample import sample
-from fabula.cli.commands.feedback_score import score
+from fabula.cli.commands.judge import print_end
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, in_options, settings_options
+from fabula.cli.derived import Command, Group, in_options, settings_options
 from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
-from fabula.cli.printing import print_done, print_json, print_written
+from fabula.cli.printing import print_done, print_json, print_result, print_written
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.advice import AdviceSettings
-from fabula.jobs.feedback import CorruptSettings, ElicitSettings
+from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings
+from fabula.jobs.feedback_raters import LabelSettings, RateSettings
+from fabula.jobs.feedback_sample import SampleSettings
+from fabula.jobs.planted_faults import FindSettings
 from fabula.jobs.reading import Reading
+from fabula.jobs.result_files import TableFiles
 
-__all__ = ["feedback"]
+__all__ = ["feedback", "find", "label", "rate", "sample", "score"]
+
+
+@click.command(cls=Command, short_help="Measure length, repetition and precision of feedback.")
+@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@settings_options(ScoreSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def score(
+    answers: tuple[Path, ...],
+    settings: ScoreSettings,
+    files: TableFiles,
+    as_json: bool,
+) -> None:
+    """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
+
+    By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
+    Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
+    """
+    from fabula.jobs.feedback import score_feedback
+    from fabula.jobs.feedback_reading import feedback_rows
+
+    check_outputs([settings.out], [*answers, *settings.people], files)
+    rows = feedback_rows(answers, whole=True)
+    with progress_bar("measuring", len(rows)) as bar:
+        scored = score_feedback(rows, settings, progress=bar)
+    print_result(scored.tables(), scored.to_json(), files, as_json=as_json, written=[settings.out])
+
+
+@click.command(cls=Command, short_help="Draw an even sample of feedback for people to rate.")
+@click.argument(
+    "files", metavar="FEEDBACK...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@settings_options(SampleSettings)
+@json_option
+def sample(files: tuple[Path, ...], settings: SampleSettings, as_json: bool) -> None:
+    """Draw pieces of FEEDBACK for people to rate, evenly from cells and stories.
+
+    FEEDBACK is what `feedback elicit` wrote; a cell is a model, a corruption, a prompt and a number
+    of examples. Withheld feedback and models' refusals are left out. If a cell has too few pieces,
+    all are used, and the other cells supply more. Source: Rashkin et al. 2025, section 6.
+    """
+    from fabula.jobs.feedback_reading import feedback_rows
+    from fabula.jobs.feedback_sample import sample_feedback
+
+    check_outputs([settings.out], files)
+    sampled = sample_feedback(feedback_rows(files, whole=True), settings)
+    print_done(sampled.to_json(), *sampled.lines(), as_json=as_json)
+
+
+_feedback_argument = click.argument(
+    "files", metavar="FEEDBACK...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+
+
+@click.command(cls=Command, short_help="Have a model rate each piece of feedback.")
+@_feedback_argument
+@settings_options(RateSettings)
+@yes_option
+@json_option
+def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bool) -> None:
+    """Have a model answer the seven questions of the human form about each piece of FEEDBACK.
+
+    FEEDBACK is what `feedback elicit` wrote. The last question, whether following it would undo the
+    planted change, is asked with the original and the recorded change in view. A model does not
+    replace people: if --people has answers too, the model's agreement with them is shown beside its
+    means.
+    Source: Rashkin et al. 2025, section 6 and appendix D.
+    """
+    from fabula.jobs.feedback_raters import rate_feedback
+
+    with progress_bar("asking", None) as bar:
+        found = rate_feedback(files, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    print_result(found.tables(), found.to_json(), as_json=as_json)
+    print_end(found.judged.spent, [settings.out / "measurements.jsonl"], quiet=as_json)
+
+
+@click.command(cls=Command, short_help="Have a model label what each piece is about.")
+@_feedback_argument
+@settings_options(LabelSettings)
+@yes_option
+@json_option
+def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: bool) -> None:
+    """Have a model assign each piece of FEEDBACK to one of nine categories.
+
+    FEEDBACK may be a file from `study export`, of which people's own feedback is used. Other rows
+    by people need `id`, `feedback`, and `method`, the corruption of their story; rows without
+    `model` count as written by people. How often the model is right is measured on --labels, and
+    unknown without them. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
+    """
+    from fabula.jobs.feedback_raters import label_feedback
+
+    out, plot = settings.out / "measurements.jsonl", settings.plot
+    check_outputs([plot], files)
+    with progress_bar("asking", None) as bar:
+        found = label_feedback(files, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    print_result(found.tables(), found.to_json(), as_json=as_json)
+    print_end(found.judged.spent, [out, plot], quiet=as_json)
+
+
+@click.command(cls=Command, short_help="Score which answers find the planted faults.")
+@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@settings_options(FindSettings)
+@settings_options(TableFiles, "files")
+@yes_option
+@json_option
+def find(
+    answers: tuple[Path, ...],
+    settings: FindSettings,
+    files: TableFiles,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Score which ANSWERS find the faults that `feedback corrupt` planted.
+
+    Shows recall by kind of fault, false alarms on the original stories, precision and F1, with
+    intervals over stories, and compares models on the stories that all of them answered. An answer
+    finds a fault if it points at the recorded place; with --model a judge reads it too. Refusals
+    and unreadable answers are missing, and counted.
+    """
+    from fabula.jobs.feedback_reading import feedback_rows
+    from fabula.jobs.planted_faults import find_faults
+
+    check_outputs([settings.details], [*answers, settings.labels], files)
+    rows = feedback_rows(answers, whole=True)
+    with progress_bar("reading answers", len(rows)) as bar:
+        found = find_faults(rows, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    print_result(
+        found.tables(), found.to_json(), files, as_json=as_json, written=[settings.details]
+    )
+    if settings.models.models:
+        kept = None if settings.out is None else settings.out / "measurements.jsonl"
+        print_end(list(found.spent), [kept], quiet=as_json)
 
 
 @click.group(cls=Group, short_help="Corrupt stories, ask for feedback, and measure it.")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.commands.judge_compare import compare
-from fabula.cli.commands.judge_correct import correct
-from fabula.cli.commands.judging import exit_where_calls_failed, print_end
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Command, Group, settings_options
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, rows_option, yes_option
-from fabula.cli.printing import print_tables_or_rows
+from fabula.cli.options import check_outputs, json_option, rows_option, yes_option
+from fabula.cli.printing import print_result, print_tables_or_rows, print_written
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.calibration import CalibrateSettings
+from fabula.jobs.correction import CorrectSettings
+from fabula.jobs.judge_comparison import JudgeComparisonSettings
 from fabula.jobs.judging import StoriesSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
@@ -26,8 +25,89 @@ from fabula.jobs.result_files import TableFiles
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
     from fabula.presentation.sheet import Block
+if TYPE_CHECKING:
+    from fabula.judging.session import Spent
+    from fabula.types import Measurement
 
-__all__ = ["judge"]
+__all__ = ["compare", "correct", "exit_where_calls_failed", "judge", "print_end"]
+
+
+def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:
+    """If calls failed, exit with the code for partial results, and say why."""
+    failed = [one for one in measurements if one.missing_reason == "failed"]
+    if not failed:
+        return
+    why = next((str(one.details["note"]) for one in failed if "note" in one.details), "")
+    click.echo(
+        f"{len(failed):,} of {len(measurements):,} answers are missing, since calls "
+        f"failed{f' ({why})' if why else ''}; run the same command again to retry them",
+        err=True,
+    )
+    click.get_current_context().exit(1)
+
+
+def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) -> None:
+    from fabula.presentation.judging_tables import spent_lines
+
+    for line in spent_lines(spent):
+        click.echo(line, err=quiet)
+    print_written(written, as_json=quiet)
+
+
+@click.command(cls=Command, short_help="Correct a judge with labels from experts.")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@settings_options(CorrectSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bool) -> None:
+    """Estimate what experts would have said about all documents of RUN, from labels for some.
+
+    A judge that passes more documents than experts do is just as wrong on documents that nobody
+    labelled. Means, rates of items and differences between groups are corrected by
+    prediction-powered inference (PPI++), with 95 % intervals that are valid for few labels. The
+    labelled documents must be drawn at random; labels for a different kind of document are refused.
+    """
+    from fabula.jobs.correction import correct_run
+
+    check_outputs([], [settings.labels], files)
+    found = correct_run(run, settings)
+    print_result(found.tables(), found.content(), files, as_json=as_json)
+
+
+@click.command(cls=Command, short_help="Compare judges with people and with each other.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@settings_options(JudgeComparisonSettings)
+@click.option(
+    "--stories",
+    multiple=True,
+    metavar="STORIES",
+    help="The texts that were judged; needed to measure length bias.",
+)
+@settings_options(TableFiles, "files")
+@rows_option
+@settings_options(Reading, "how_to_read")
+def compare(
+    runs: tuple[Path, ...],
+    settings: JudgeComparisonSettings,
+    stories: tuple[str, ...],
+    files: TableFiles,
+    as_json: str | None,
+    how_to_read: Reading,
+) -> None:
+    """Compare the judges of RUNs with people's verdicts and with each other.
+
+    A RUN is a folder that `fabula judge` wrote. On yes-no items, with three or more judges, the
+    majority of the judges and two weighted panels are measured too; numbers and choices are
+    compared item by item, with the statistic of their scale. Intervals are from a bootstrap over
+    documents.
+    """
+    from fabula.jobs.judge_comparison import compare_judges
+
+    check_outputs([], [settings.labels], files)
+    documents = read_stories(stories, how_to_read) if stories else []
+    comparison = compare_judges(runs, settings, documents)
+    written = print_tables_or_rows(comparison.tables(), comparison.to_json(), files, as_json)
+    print_written(written, as_json=bool(as_json))
 
 
 class _DefaultGroup(Group):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from fabula.cli.commands.reference_catalogue import catalogue
-from fabula.cli.commands.reference_serve import serve
-from fabula.cli.commands.reference_write import write
-from fabula.cli.derived import Group, settings_options
-from fabula.cli.inputs import reading
-from fabula.cli.options import CorpusType, json_option, texts_argument
-from fabula.cli.printing import print_done
+from fabula.cli.confirming import confirm_on
+from fabula.cli.derived import Command, Group, Option, settings_options
+from fabula.cli.inputs import read_stories, reading
+from fabula.cli.options import CorpusType, check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.printing import print_done, print_json, print_tables
 from fabula.cli.progress_bar import progress_bar
 from fabula.errors import InputError
 from fabula.jobs.held_out import HeldOutSettings
@@ -20,15 +20,102 @@ from fabula.jobs.reading import Reading
 from fabula.jobs.references import (
     AddSettings,
     BuildSettings,
+    CatalogueSettings,
     Corpus,
     InfoSettings,
     RemoveSettings,
     SampleSettings,
     VerifySettings,
+    WriteSettings,
     counted,
 )
+from fabula.jobs.serving import ServeSettings
 
-__all__ = ["reference"]
+if TYPE_CHECKING:
+    from fabula.reference import Reference
+
+__all__ = ["catalogue", "reference", "serve", "write"]
+
+
+@click.command(cls=Command, short_help="Have models write texts, and build a corpus of them.")
+@click.option(
+    "--beginnings",
+    cls=Option,
+    setting="beginnings",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Sentences to continue: a .txt file with one per line, or rows of a table.",
+)
+@settings_options(WriteSettings)
+@yes_option
+@json_option
+@settings_options(Reading, "how_to_read")
+def write(
+    beginnings: Path, settings: WriteSettings, yes: bool, as_json: bool, how_to_read: Reading
+) -> None:
+    """Have models continue sentences, and build a reference from their texts.
+
+    Use this for texts by models that are newer than any corpus: models trained on the same web
+    write the same phrases (Lu et al. 2024, section "Evaluation"; 150,000 sentences there). Against
+    such a reference `fabula originality` sums levels 5 to 7 by default. Interrupted runs resume.
+    """
+    from fabula.jobs.references import write_corpus
+
+    check_outputs([settings.answers_path], [beginnings])
+    sentences = read_stories((str(beginnings),), how_to_read)
+    with progress_bar("texts", None) as bar:
+        confirm = confirm_on(bar, yes=yes)
+        written = write_corpus(sentences, settings, progress=bar, confirm=confirm)
+    print_done(written.to_json(), *written.lines(), as_json=as_json)
+
+
+@click.command(cls=Command, short_help="Serve corpora over HTTP.")
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=CorpusType())
+@settings_options(ServeSettings)
+def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
+    """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
+
+    Every command accepts it as `--reference http://HOST:PORT`, and gives the same numbers as the
+    corpora on disk. If documents are added to a corpus or removed, the change is served within
+    seconds; runs that began before must be started again.
+    """
+    from fabula.jobs.serving import serve as run
+
+    run(directories, settings, announce=_announce, warn=partial(click.echo, err=True))
+
+
+def _announce(reference: Reference, url: str, n_tokens: int) -> None:
+    click.echo(f"{reference.name}: {reference.size}, fingerprint {reference.fingerprint}")
+    if n_tokens:
+        click.echo(f"served at {url} to clients with one of {n_tokens:,} tokens")
+        click.echo("put your token into FABULA_REFERENCE_TOKEN, and then run:")
+    else:
+        click.echo(f"served at {url} to this machine only; no token is needed")
+    click.echo(f"  fabula originality TEXTS --reference {url}")
+
+
+@click.command(cls=Command, short_help="List public corpora and web-scale indexes.")
+@click.argument("name", required=False)
+@settings_options(CatalogueSettings)
+@json_option
+def catalogue(name: str | None, settings: CatalogueSettings, as_json: bool) -> None:
+    """List public corpora that a reference can be built from, and indexes that can be queried.
+
+    With NAME: its source, licence and age, what it costs in time and disk space, and what it can
+    and cannot tell. `fabula reference build NAME --sample 100M` builds one; use an index with
+    `--reference infinigram:NAME`.
+    """
+    from fabula.presentation.catalogue_tables import catalogue_rows, catalogue_tables
+    from fabula.reference.catalogue import read_catalogue
+
+    known = read_catalogue(settings.catalogue)
+    if as_json:
+        rows = catalogue_rows(known, name)
+        print_json(rows[0] if name else rows)
+    else:
+        print_tables(catalogue_tables(known, name))
+
 
 _directory = click.argument("directory", metavar="DIR", type=CorpusType())
 

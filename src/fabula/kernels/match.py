@@ -15,13 +15,11 @@ them, where a single binary search would wait for each.
 
 from __future__ import annotations
 
-import mmap
-
 import numba as nb
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from fabula.kernels.ahead import ask_for
 from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
 from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
 from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
@@ -34,27 +32,7 @@ from fabula.kernels.token_pairs import (
     pair_mark,
 )  # fmt: skip
 
-__all__ = ["ask_for", "count_allowed", "find_interval", "longest_matches", "run_ends"]
-
-_PAGE_BYTES = np.uint64(mmap.PAGESIZE)
-_IN_PAGE = np.uint64(mmap.PAGESIZE - 1)
-
-if hasattr(mmap, "MADV_WILLNEED"):
-    _WILLNEED = int(mmap.MADV_WILLNEED)
-    _madvise = types.ExternalFunction("madvise", types.intc(types.uintp, types.uintp, types.intc))
-
-    @nb.njit(inline="always")
-    def ask_for(array, k):
-        """Request the page with the k-th value of a mapped array, without waiting for it."""
-        place = np.uint64(array.ctypes.data) + np.uint64(k) * np.uint64(array.itemsize)
-        _madvise(place & ~_IN_PAGE, _PAGE_BYTES, _WILLNEED)
-
-else:  # pragma: no cover
-
-    @nb.njit(inline="always")
-    def ask_for(array, k):
-        """Do nothing: this system cannot prefetch, so pages are read when needed."""
-
+__all__ = ["count_allowed", "find_interval", "longest_matches", "run_ends"]
 
 WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""

@@ -17,7 +17,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.match import ask_for
+from fabula.kernels.ahead import ask_for
 from fabula.kernels.packed import RARE, fixed, unpack
 from fabula.kernels.token_pairs import (
     find_mark,

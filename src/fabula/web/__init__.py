@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
+
+from fabula.cached_results import cache_folder
+from fabula.errors import DAMAGE
 
 __all__ = ["StaticFiles", "page_environment", "visible"]
 
@@ -28,6 +35,7 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
         loader=FileSystemLoader([*templates, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
+        bytecode_cache=_compiled(),
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -37,6 +45,32 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
     held = b"".join(path.read_bytes() for path, _ in (static or {}).values())
     environment.globals["edition"] = hashlib.sha256(held).hexdigest()[:8]
     return environment
+
+
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates, which take a quarter of a second to make. Damage, or a full disk, costs
+    that time only."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        try:
+            super().load_bytecode(bucket)
+        except (*DAMAGE, EOFError, pickle.UnpicklingError):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _compiled() -> _Compiled | None:
+    # What lies there is run, so the folder must be the user's, and closed to others.
+    folder = cache_folder() / "templates"
+    with contextlib.suppress(OSError):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        seen = folder.lstat()
+        if seen.st_uid == os.getuid() and seen.st_mode == 0o040700:
+            return _Compiled(str(folder))
+    return None
 
 
 def visible(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import regex
 from hypothesis import given
@@ -93,3 +94,11 @@ def test_no_character_that_needs_all_rules_is_overlooked() -> None:
 
 def test_a_family_of_joined_emoji_is_one_token() -> None:
     assert len(FOLD.words("👩‍👩‍👧 🇫🇷 1️⃣")) == 3
+
+
+@given(st.text(max_size=60), st.integers(0, 12))
+def test_the_places_of_the_first_words_are_those_of_all(text: str, n_words: int) -> None:
+    for settings in (FOLD, PAPER):
+        _, starts, ends = settings.locate(text)
+        places = settings.places(text, n_words)
+        assert places.tolist() == np.column_stack((starts, ends))[:n_words].tolist()

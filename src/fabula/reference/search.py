@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +54,22 @@ class _Recent(OrderedDict[K, V], Generic[K, V]):
         self._size = 0
 
     def remember(self, key: K, value: V) -> None:
-        if key not in self:
-            self._size += self._size_of(value)
+        self._size += self._size_of(value) - (self._size_of(self[key]) if key in self else 0)
         self[key] = value
         self.move_to_end(key)
         while len(self) > self._at_least and self._size > self._max_size:
             _, oldest = self.popitem(last=False)
             self._size -= self._size_of(oldest)
+
+
+class _Split(NamedTuple):
+    """A document, split into words as far as it was needed."""
+
+    document: Document
+    places: NDArray[np.int64]
+    """Where each word begins and ends: shape (n_words, 2)."""
+    words: list[str] | None
+    """All of its words; None if the places may be of the first ones only."""
 
 
 class Reference:
@@ -88,8 +97,8 @@ class Reference:
         self.part = part
         self.paths: tuple[str, ...] = ()
         """The paths it was opened from, as strings; empty if it was assembled from parts."""
-        self._located: _Recent[int, tuple[Document, TextWords]] = _Recent(
-            _LOCATED_WORDS, lambda one: len(one[1].words), at_least=N_LOCATED
+        self._split: _Recent[int, _Split] = _Recent(
+            _LOCATED_WORDS, lambda one: len(one.places), at_least=N_LOCATED
         )
         self._found: _Recent[tuple[object, ...], Found] = _Recent(_N_FOUND, lambda _: 1)
         self._lock = threading.Lock()
@@ -269,8 +278,10 @@ class Reference:
         sources: list[list[Occurrence]] = [[] for _ in grams]
         numbers = sorted(wanted)
         for at in range(0, len(numbers), N_LOCATED):
-            self.fetch(numbers[at : at + N_LOCATED])
-            for number in numbers[at : at + N_LOCATED]:
+            some = numbers[at : at + N_LOCATED]
+            # Quoted from here on: a document is split up to the last place only.
+            self._split_to({k: max(p + len(grams[i]) for i, p in wanted[k]) for k in some})
+            for number in some:
                 for k, place in wanted[number]:
                     sources[k].append(self.occurrence(number, place, len(grams[k])))
         return [
@@ -344,31 +355,42 @@ class Reference:
     def located_document(self, number: int) -> tuple[Document, TextWords]:
         """The document with that number, and its words; the most recent ones are cached."""
         with self._lock:
-            known = self._located.get(number)
-        if known is None:
-            document = self.document(number)
-            known = document, self.locate(document.text)
-        self._remember(self._located, number, known)
-        return known
+            known = self._split.get(number)
+        if known is None or known.words is None:
+            document = self.document(number) if known is None else known.document
+            words, starts, ends = self.locate(document.text)
+            known = _Split(document, np.column_stack((starts, ends)), words)
+        self._remember(self._split, number, known)
+        return known.document, TextWords(known.words or [], *known.places.T)
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The `n_words` words from `place`, counted from 0, in the document with that number."""
-        document, located = self.located_document(number)
-        if place < 0 or place + n_words > len(located.words):
+        (one,) = self._split_to({number: place + n_words})
+        document = one.document
+        if place < 0 or place + n_words > len(one.places):
             raise LookupFailed(
                 f"{self.name}: the document {document.id!r} is shorter than the place where "
                 "the match was found"
             )
-        start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
+        start, end = int(one.places[place, 0]), int(one.places[place + n_words - 1, 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
-    def fetch(self, numbers: Sequence[int]) -> None:
-        """Load these documents into the cache, up to `N_LOCATED`, in one request."""
+    def _split_to(self, n_words: Mapping[int, int]) -> list[_Split]:
+        """Documents by number, with the places of their first words; new ones in one request."""
         with self._lock:
-            missing = [number for number in numbers if number not in self._located]
-        for number, document in zip(missing, self.part.documents(missing), strict=True):
-            located = document, self.locate(document.text)
-            self._remember(self._located, number, located)
+            known = {number: self._split[number] for number in n_words if number in self._split}
+        missing = [number for number in n_words if number not in known]
+        known |= {
+            number: _Split(document, np.zeros((0, 2), np.int64), None)
+            for number, document in zip(missing, self.part.documents(missing), strict=True)
+        }
+        for number, n in n_words.items():
+            one = known[number]
+            if one.words is None and len(one.places) < n:
+                places = self.settings.places(one.document.text, n)
+                known[number] = one._replace(places=places)
+            self._remember(self._split, number, known[number])
+        return [known[number] for number in n_words]
 
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]

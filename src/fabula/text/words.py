@@ -22,7 +22,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -106,6 +106,12 @@ class TextSettings:
         spans = np.fromiter(places, np.int64, 2 * len(found)).reshape(-1, 2)
         starts, ends = np.ascontiguousarray(spans.T)
         return TextWords(self.normalise(list(map(regex.Match.group, found))), starts, ends)
+
+    def places(self, text: str, n_words: int) -> NDArray[np.int64]:
+        """Where the first `n_words` words of `text` begin and end: int64, shape (n_found, 2)."""
+        found = islice(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text), n_words)
+        places = chain.from_iterable(map(regex.Match.span, found))
+        return np.fromiter(places, np.int64).reshape(-1, 2)
 
     def normalise(self, words: Sequence[str]) -> list[str]:
         """The normal form of each word. Normalising twice changes nothing."""

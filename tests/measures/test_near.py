@@ -166,12 +166,15 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
 
 def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch) -> None:
     # By bench/planted.py's rule. Words are less rare in so small a corpus than in that script's.
-    found = {"tuning": 0, "held-out": 0}
+    found = {"tuning": 0, "held-out": 0, "fresh": 0}
     for row in paraphrases():
         words = english.reference.locate(row["paraphrase"]).words
         lengths, near = english.search(words, english.reference.longest_matches(words), 5)
         assert all(one.source.document.id == row["id"] for one in near.values())
         found[row["split"]] += uniqueness(lengths, 5) <= 0.5  # type: ignore[operator]
+    # Of 50, 50 and 70. The fresh ones were written after the thresholds were chosen, from other
+    # books; a third of them are reworded from end to end, and of those one is found.
+    assert found["fresh"] >= 33
     assert min(found.values()) >= 30
 
 

@@ -46,7 +46,7 @@ from fabula.types import Document
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "paraphrases.jsonl"
 N_WORDS, MIN_WORDS = 120, 5
 RECALL = {
-    "30% replaced": 0.77, "50% replaced": 0.36, "tuning": 0.76, "held-out": 0.68, "fresh": 0.45,
+    "30% replaced": 0.77, "50% replaced": 0.36, "tuning": 0.76, "held-out": 0.68, "fresh": 0.44,
 }  # fmt: skip
 PRECISION, MARKED = 0.9, 0.001
 """Targets of the default search."""

@@ -18,10 +18,9 @@ from tests import oracles
 from fabula.errors import InputError
 from fabula.kernels.ngram_counts import count_in_subsets
 from fabula.measures.diversity import Diversity, Plan, Resampling, Stages, measure_diversity
-from fabula.measures.diversity.compression import Compression, compression_ratio
 from fabula.measures.diversity.diversity_tests import measure_groups
-from fabula.measures.diversity.embeddings import Embeddings
 from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.measure import Compression, Embeddings, compression_ratio
 from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.measures.diversity.templates import Tagged, Templates, template_ngrams
 from fabula.measures.diversity.text_pairs import common_runs, shared_texts

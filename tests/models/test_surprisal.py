@@ -22,9 +22,7 @@ from fabula.models.llama import Llama
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel
 from fabula.models.output_layer import OutputLayer, read_output_layer
-from fabula.models.surprisal import SurprisalModel, TokenSurprisal
-from fabula.models.surprisal_store import SurprisalStore
-from fabula.models.windows import windows
+from fabula.models.surprisal import SurprisalModel, SurprisalStore, TokenSurprisal, windows
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")

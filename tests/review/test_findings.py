@@ -16,8 +16,8 @@ from fabula.presentation.review_tables import review_json, review_tables
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.review import Review, TextReview
+from fabula.review.comparing import comparable
 from fabula.review.findings import findings_of, marked_findings, said_of
-from fabula.review.numbers import comparable
 from fabula.types import Document, Measurement
 
 PLANTED = {

@@ -65,7 +65,7 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
                 assert [b.n_words for b in text.originality.borrowed] == borrowed
                 assert reviewer.can_do(plan)
                 add_documents(SOURCES[1:], tmp_path / "r", n_jobs=1)
-                served.states.reload()
+                served.served.reload()
 
 
 def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabula.tasks.feedback.answers import read_answers
-from fabula.tasks.feedback.tokens import tokeniser, treebank_tokens
+from fabula.tasks.feedback.answers import read_answers, tokeniser, treebank_tokens
 
 PUBLIC = (
     'The sentence lacks a clear subject for the "we solved it" action, making it slightly '

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fabula.errors import InputError
 from fabula.provenance import note_texts
+from fabula.settings import Settings, SettingsError, build, fields_of
 from fabula.text import check_documents, check_ids, find_files, read_documents
 from fabula.text.readers import Fields, document_of_row
 from fabula.types import Document
@@ -21,6 +23,7 @@ __all__ = [
     "frame_of",
     "located",
     "rows_of",
+    "settings_from",
 ]
 
 FrameKind = Literal["pandas", "polars", "arrow"]
@@ -143,3 +146,21 @@ def located(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], st
     """Rows with a description of their origin."""
     for number, row in enumerate(rows, 1):
         yield row, f"row {number}"
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def settings_from(kind: type[S], given: dict[str, Any], fixed: dict[str, Any]) -> S:
+    """Settings of a class from values by name. Raises `SettingsError` for an unknown name.
+
+    `fixed` are values set by the caller's own arguments; they cannot be given again.
+    """
+    paths = {one.path[-1]: one.path for one in fields_of(kind)}
+    for name in given:
+        if name not in paths or name in fixed:
+            free = sorted(paths.keys() - fixed.keys())
+            close = get_close_matches(name, free, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"the settings are {', '.join(free)}"
+            raise SettingsError(name, f"is not a setting here; {hint}")
+    return build(kind, {paths[name]: value for name, value in {**given, **fixed}.items()})

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.api.coercion import Texts, documents_of, located, rows_of
-from fabula.api.given import settings_from
+from fabula.api.coercion import Texts, documents_of, located, rows_of, settings_from
 from fabula.api.made import recorded_call
 from fabula.api.results import (
     Agreement,

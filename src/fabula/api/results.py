@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.api.coercion import FrameKind, frame_of
-from fabula.api.made import recorded_save
-from fabula.api.tabled import Tabled
+from fabula.api.made import Made, recorded_save
 from fabula.store import write_rows
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.review import Review
     from fabula.types import Measurement, Rubric
+if TYPE_CHECKING:
+    from fabula.presentation.sheet import Block
 
 __all__ = [
     "Agreement",
@@ -42,8 +44,50 @@ __all__ = [
     "RaterPlan",
     "Report",
     "Scores",
+    "Tabled",
     "Verdicts",
 ]
+
+
+class Tabled(ABC):
+    """A result displayed as tables: printed, in a notebook, in LaTeX and as CSV."""
+
+    __slots__ = ("_made",)
+    _made: Made
+
+    @property
+    def made(self) -> Made | None:
+        """How it was made: the call with its settings, for provenance records of saved files."""
+        return getattr(self, "_made", None)
+
+    @abstractmethod
+    def tables(self) -> list[Block]:
+        """The tables, with the lines between them, as the command prints them."""
+
+    @recorded_save
+    def save_tables(self, path: str | Path) -> list[Path]:
+        """Write them for LaTeX (.tex), or as CSV (.csv, with each further table in its own file).
+
+        Returns the files. Raises `SettingsError` for another extension.
+        """
+        from fabula.jobs.result_files import TableFiles
+
+        name = "latex" if str(path).endswith(".tex") else "csv"
+        return TableFiles(**{name: Path(path)}).write(self._written())
+
+    def _written(self) -> list[Block]:
+        """The tables as they are written to files."""
+        return self.tables()
+
+    def __str__(self) -> str:
+        from fabula.presentation.sheet import render
+
+        return render(*self.tables())
+
+    def _repr_html_(self) -> str:
+        from fabula.presentation.sheet import html_of
+
+        return html_of(self.tables())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.api.coercion import FrameKind, frame_of
 from fabula.api.made import recorded_save
-from fabula.api.tabled import Tabled
+from fabula.api.results import Tabled
 
 if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity as _Diversity

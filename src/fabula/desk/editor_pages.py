@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
@@ -9,22 +12,87 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import escape
 
+from fabula import __version__
 from fabula.desk.differences import changed_words
 from fabula.desk.draft_settings import Asked, chosen_model
 from fabula.desk.drafts import Piece
-from fabula.desk.journal import Journal, KeptState, shown_time
+from fabula.desk.journal import Journal, KeptState, chained, shown_time
 from fabula.desk.live_check import utf16_places
-from fabula.desk.record import NOT_PROVEN, broken_at, record_archive
 from fabula.desk.rendering import render
 from fabula.desk.visits import Owner, Posted, Visit
 from fabula.errors import InputError
 from fabula.models.available import find_models
 from fabula.review.finding_changes import Noted
+from fabula.store import dump_json
 from fabula.text import count_words
 from fabula.text.readers import READERS, TABLES
 from fabula.web import visible
 
-__all__ = ["ENDINGS", "model_list", "references_of", "router"]
+__all__ = [
+    "ENDINGS",
+    "NOT_PROVEN",
+    "broken_at",
+    "model_list",
+    "record_archive",
+    "references_of",
+    "router",
+]
+
+NOT_PROVEN = (
+    "It does not prove who wrote the text. Anyone who sat at this computer, or copied words from "
+    "elsewhere by hand, leaves the same record.",
+    "It does not prove that no language model was used. A text can be typed from another screen.",
+    "It does not prove when the text was written. The times are those of this computer's clock, "
+    "which can be set, and a whole chain can be made at once. A hash proves a time only if "
+    "somebody else received it then: send the last one to yourself or to a friend when it "
+    "matters.",
+    "It does not prove that nothing is missing before its first state, or between two states.",
+    "Its absence proves nothing. Most people write where nothing is recorded.",
+)
+"""What a reader of the record must know."""
+_HOLDS = (
+    "Each row of record.json is a state of the text: the time in UTC, the SHA-256 of the text as "
+    "UTF-8, the number of words that the desk showed, and the version number if it was "
+    "measured. `chain` is the SHA-256 of the previous chain, the time, the hash, the words and "
+    "the version, one per line; a missing value is an empty line. If a row is altered, removed or "
+    "inserted later, every chain after it changes."
+)
+_DAY = (1980, 1, 1, 0, 0, 0)
+
+
+def broken_at(states: list[KeptState]) -> int | None:
+    """The first row, from 1, whose chain is broken; None if all are intact."""
+    before = ""
+    for number, state in enumerate(states, 1):
+        if chained(before, state) != state.chain:
+            return number
+        before = state.chain
+    return None
+
+
+def record_archive(title: str, journal: Journal, *, with_texts: bool) -> bytes:
+    """A zip archive of the record, what it does and does not prove, and optionally the texts.
+
+    The same record gives the same bytes.
+    """
+    states = journal.states()
+    rows = [asdict(state) for state in states]
+    files = {
+        "record.json": dump_json({"fabula": __version__, "title": title, "states": rows}) + "\n",
+        "about.txt": "\n\n".join((_HOLDS, "What it does not prove", *NOT_PROVEN)) + "\n",
+    }
+    for state in states if with_texts else ():
+        text = journal.text(state)
+        if text is not None:
+            files[f"texts/{state.text}.txt"] = text
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            info = zipfile.ZipInfo(name, _DAY)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, text.encode(errors="replace"))
+    return data.getvalue()
+
 
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000

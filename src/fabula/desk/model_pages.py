@@ -77,7 +77,7 @@ def fetch(owner: Owner, form: Posted) -> Response:
 
 @router.post("/models/stop")
 def stop(owner: Owner, form: Posted) -> Response:
-    """Stop downloading; partial downloads are kept."""
+    """Stop downloading; models that are complete are kept."""
     owner.desk.stop_other(_WORK)
     return RedirectResponse("/models", 303)
 

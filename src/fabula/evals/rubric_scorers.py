@@ -28,7 +28,7 @@ from inspect_ai.scorer import (
 )
 from inspect_ai.solver import TaskState
 
-from fabula.api.given import settings_from
+from fabula.api.coercion import settings_from
 from fabula.errors import InputError
 from fabula.evals.failing import in_a_sentence
 from fabula.jobs.judging import LabelledSettings, plan_of

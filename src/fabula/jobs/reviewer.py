@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 
 from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.instruments import SET, Instrument, instruments
-from fabula.jobs.class_reference import open_class
 from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.jobs.held_out import groups_of
 from fabula.jobs.judging import labels_of_some
@@ -29,8 +29,7 @@ from fabula.measures.groups import GroupBook
 from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
-from fabula.models.surprisal import SurprisalModel
-from fabula.models.surprisal_store import SurprisalStore
+from fabula.models.surprisal import SurprisalModel, SurprisalStore
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
@@ -39,8 +38,46 @@ from fabula.types import Document, Measurement, Part, Rubric
 
 if TYPE_CHECKING:
     from fabula.jobs.review_models import Said
+if TYPE_CHECKING:
+    from fabula.measures.originality_measure import OriginalityMeasure
+    from fabula.types import Document
 
-__all__ = ["Declined", "Reviewer", "corrected", "with_verdicts"]
+__all__ = ["Declined", "Reviewer", "corrected", "open_class", "with_verdicts"]
+
+_NAME = "these-texts"
+
+
+@contextmanager
+def open_class(
+    documents: Sequence[Document],
+    options: OriginalityOptions,
+    progress: Progress = SILENT,
+    *,
+    n_threads: int = 1,
+) -> Iterator[OriginalityMeasure]:
+    """Open the measure of each text against all others, and against the options' references.
+
+    A text never counts as its own source, nor do those that share `exclude_same` with it. The
+    reference exists only during the run. Raises `InputError` for fewer than two texts, or if none
+    of them contains a word.
+    """
+    from fabula.measures.exclusion import ExcludeSame
+    from fabula.reference import Reference
+
+    if len(documents) < 2:
+        raise InputError(
+            "only one text was given: comparing texts with each other takes at least two"
+        )
+    with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
+        path = Path(folder) / _NAME
+        progress.say("building a reference from the texts")
+        Reference.build(documents, path, n_jobs=1).close()
+        options = replace(options, references=(*options.references, str(path)))
+        reference = Reference.open(*options.references, report=progress.say)
+        same = ExcludeSame.of_texts_themselves(reference, documents, options.exclude_same)
+        with open_measure(options, progress, reference, n_threads=n_threads, same=same) as measure:
+            yield measure
+
 
 _OPENED = (
     "references",

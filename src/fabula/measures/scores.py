@@ -153,9 +153,7 @@ class ScoreRun(Generic[S]):
         stream = iter(check_documents(documents))
         if self._share is not None:
             stream = self._share.of(stream)
-        with kept_rows(
-            self._out, _SCORES, restart=self._restart, share=self._share
-        ) as rows:
+        with kept_rows(self._out, _SCORES, restart=self._restart, share=self._share) as rows:
             for row in rows.kept():
                 _check_sketch(row, self._out)
             rows.begin()

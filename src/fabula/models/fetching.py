@@ -305,9 +305,7 @@ def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
         raise Unavailable(f"{url}: {error}") from error
     except ValueError as error:
         part.unlink(missing_ok=True)
-        raise Unavailable(
-            f"{url}: its SHA-256 is not the one that this version expects"
-        ) from error
+        raise Unavailable(f"{url}: its SHA-256 is not the one that this version expects") from error
 
 
 # From a package index.

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Effort, Model
-from fabula.models.budgeted import BudgetedModel
-from fabula.models.cost import Budget, Prices, SharedBudget
+from fabula.models.cost import Budget, BudgetedModel, Prices, SharedBudget
 from fabula.models.function import FunctionModel
 from fabula.models.hosted import HostedModel
 from fabula.models.local import LocalModel, embedded_model

@@ -15,25 +15,124 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
+from fabula.cached_results import CachedResults
 from fabula.errors import ModelError
-from fabula.models.byte_words import ByteWords, has_byte_words
-from fabula.models.gguf_layout import Layout, read_layout
+from fabula.models.gguf_layout import Layout, read_layout, read_list
 from fabula.models.gguf_tensors import unpacked
 from fabula.models.llama import Llama, check_runtime, is_llama, n_alike
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.models.output_layer import OutputLayer, read_output_layer
-from fabula.models.surprisal_store import SurprisalStore
-from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
-__all__ = ["Likelihood", "SurprisalModel", "TokenSurprisal"]
+__all__ = [
+    "ByteWords",
+    "Likelihood",
+    "SurprisalModel",
+    "SurprisalStore",
+    "TokenSurprisal",
+    "has_byte_words",
+    "windows",
+]
+
+# Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
+_PARTINGS = {"gpt-2": False, "smollm": True}
+_USER_DEFINED = 4
+_LISTS = ("tokens", "merges", "token_type")
+
+
+def has_byte_words(path: Path, layout: Layout) -> bool:
+    """Whether a file uses this tokeniser."""
+    settings, lists = layout.settings, layout.lists
+    return (
+        settings.get("tokenizer.ggml.model") == "gpt2"
+        and settings.get("tokenizer.ggml.pre") in _PARTINGS
+        and all(f"tokenizer.ggml.{name}" in lists for name in _LISTS)
+        and not settings.get("tokenizer.ggml.add_space_prefix", False)
+        # Such tokens are matched before a text is split.
+        and _USER_DEFINED not in read_list(path, lists["tokenizer.ggml.token_type"])
+    )
+
+
+class ByteWords:
+    """Tokenises like llama.cpp. Raises `ModelError` without `tokenizers`."""
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        try:
+            from tokenizers import Tokenizer, models, pre_tokenizers
+        except ImportError as error:
+            raise ModelError(
+                "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
+            ) from error
+        words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
+        numbers = {word: number for number, word in enumerate(words)}
+        pairs = [tuple(one.split(" ", 1)) for one in merges]
+        self._tokenizer: Any = Tokenizer(models.BPE(vocab=numbers, merges=pairs))
+        settings = layout.settings
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
+            + [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
+        self._words = words
+        mark = settings.get("tokenizer.ggml.bos_token_id")
+        is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
+        self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
+        self._bytes = _byte_of_letter()
+
+    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
+        """The tokens, and the bytes of each. Control tokens in the text are read as characters."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
+
+
+def _byte_of_letter() -> dict[str, int]:
+    """GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on."""
+    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = sorted(set(range(256)) - set(printed))
+    letters = {chr(byte): byte for byte in printed}
+    return letters | {chr(256 + k): byte for k, byte in enumerate(hidden)}
+
+
+_FORM = b"surprisal 2\n"
+
+
+class SurprisalStore:
+    """The windows of `CachedResults(path)`. Whatever goes wrong, a window is read again."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._results = CachedResults(path)
+
+    def find(self, key: bytes, n_tokens: int) -> NDArray[np.float32] | None:
+        """float32, shape (n_tokens,); None if it is not there, or damaged."""
+        (numbers,) = self._results.find([_FORM + key])
+        if numbers is None or len(numbers) != 4 * n_tokens:
+            return None
+        return np.frombuffer(numbers, "<f4").astype(np.float32)
+
+    def keep(self, key: bytes, nats: NDArray[np.float32]) -> None:
+        """Store the figures of a window."""
+        self._results.keep({_FORM + key: nats.astype("<f4").tobytes()})
+
+
+def windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
+    """Start, first scored token and end of each window; from the second on, half is read again.
+
+    Each token is scored once, after at least half a window.
+    """
+    n_again = (n_window + 1) // 2
+    start, first = 0, 0
+    while first < n_tokens:
+        end = min(start + n_window, n_tokens)
+        yield start, first, end
+        start, first = end - n_again, end
+
 
 # A story of 3,000 words fits. llama.cpp keeps the attention of a whole window in memory.
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048

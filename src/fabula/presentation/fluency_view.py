@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fabula.measures.groups import GroupNumbers
 from fabula.presentation.review_pictures import Band, Dot, bands_of, scatter
 from fabula.review import TextReview
-from fabula.review.group_figures import SENTENCE_ITEM
+from fabula.review.comparing import SENTENCE_ITEM
 from fabula.text import TextSettings
 
 __all__ = ["FluencyView", "fluency_view"]

@@ -45,7 +45,7 @@ from fabula.presentation.sheet import html_of
 from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
-from fabula.review.numbers import comparable
+from fabula.review.comparing import comparable
 from fabula.review.report_parts import parts_of, title_of
 from fabula.text import count_words
 from fabula.types import Measurement

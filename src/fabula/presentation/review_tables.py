@@ -17,8 +17,8 @@ from fabula.presentation.review_groups import p_shown
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
+from fabula.review.comparing import share_below
 from fabula.review.findings import findings_of, said_of
-from fabula.review.numbers import share_below
 from fabula.review.report_parts import OWN_PARTS, Number
 from fabula.store import measurement_row
 from fabula.web import visible

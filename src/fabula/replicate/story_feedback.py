@@ -41,9 +41,8 @@ from fabula.replicate.story_feedback_ratings import (
     validate_rater,
 )
 from fabula.stats.reliability import pearson
-from fabula.tasks.feedback.answers import Answers, bertscore, read_answers
+from fabula.tasks.feedback.answers import Answers, Tokens, bertscore, read_answers
 from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetition, score_answers
-from fabula.tasks.feedback.tokens import Tokens
 from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 

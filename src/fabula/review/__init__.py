@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fabula.review.comparing import GroupTest, compare_groups
+from fabula.review.comparing import GroupTest, compare_groups, group_numbers, numbers_of_review
 from fabula.review.found import LeftOut, Review, TextReview
-from fabula.review.group_figures import group_numbers
-from fabula.review.numbers import numbers_of_review
 from fabula.review.report_parts import Number
 
 __all__ = [

@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from fabula.measures.group_comparison import Pair
-from fabula.review.found import Review
-from fabula.review.numbers import numbers_of_review
-from fabula.review.report_parts import Number
+from fabula.measures.groups import Distribution, GroupKind, GroupNumbers, measure_group
+from fabula.review.found import Review, TextReview
+from fabula.review.report_parts import Number, parts_of
 from fabula.stats.compare import compare_means, holm, mean_estimate
-from fabula.types import Estimate
+from fabula.types import Estimate, Measurement
 
-__all__ = ["GroupTest", "compare_groups"]
+__all__ = [
+    "MIN_SENTENCE_WORDS",
+    "SENTENCE_ITEM",
+    "GroupTest",
+    "comparable",
+    "compare_groups",
+    "group_numbers",
+    "numbers_of_review",
+    "share_below",
+]
+
+Shares = Mapping[str, float]
+Values = dict[str, float | None]
+
+
+def numbers_of_review(review: Review) -> tuple[list[Number], list[Values]]:
+    """The numbers that at least one text has, and each text's values, including judges' scores.
+
+    What was requested and is missing is None.
+    """
+    parts = sorted(parts_of(review), key=lambda one: one.asks_model)
+    rows = [
+        {key: value for part in parts for key, value in part.values(text, review).items()}
+        for text in review.texts
+    ]
+    known = {key for row in rows for key in row}
+    return [n for part in parts for n in part.numbers(review) if n.key in known], rows
+
+
+_BY_LENGTH = frozenset(("type_token_ratio", "unique_trigram_ratio", "repeated_share"))
+"""Numbers that depend on length so much that only texts of similar length are comparable."""
+_LIKE = 2
+"""Range of similar length: from half of a group's first decile to twice its last."""
+
+
+def comparable(
+    groups: Iterable[GroupNumbers], item: str, n_words: float | None
+) -> tuple[GroupNumbers, ...]:
+    """The groups that a number of a text with `n_words` words can be compared with."""
+    return tuple(
+        group
+        for group in groups
+        if item not in _BY_LENGTH or _is_like(group.items.get("n_words"), n_words)
+    )
+
+
+def _is_like(lengths: Distribution | None, n_words: float | None) -> bool:
+    if lengths is None or n_words is None:
+        return False
+    return lengths.quantile(0.1) / _LIKE <= n_words <= lengths.quantile(0.9) * _LIKE
+
+
+def share_below(review: Review, text: TextReview, part: str, item: str, value: float) -> Shares:
+    """For each comparable group, the share that is below a text's value."""
+    n_words = None if text.profile is None else text.profile.values["n_words"]
+    found = review.groups.find(review.signatures[part]).groups
+    return {
+        group.group: group.items[item].share_below(value)
+        for group in comparable(found, item, n_words)
+        if item in group.items
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +118,35 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
         pairs = tuple(Pair(*one, p) for one, p in zip(found, corrected, strict=True))
         tests.append(GroupTest(number, means, missing, pairs))
     return tests
+
+
+SENTENCE_ITEM = "sentence_bits_per_word"
+"""The surprisal of every sentence of the group; other items have one value per text."""
+MIN_SENTENCE_WORDS = 3
+"""Minimum length in words: one or two say little, as a cry surprises more than a strange sentence.
+"""
+
+
+def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
+    """The distribution of every number over the texts, one entry per instrument."""
+    return measure_group(group, kind, title, [*review.measurements(), *_of_sentences(review)])
+
+
+def _of_sentences(review: Review) -> Iterator[Measurement]:
+    for text in review.texts:
+        if text.fluency is None:
+            continue
+        for sentence in text.fluency.sentences:
+            if sentence.n_words < MIN_SENTENCE_WORDS:
+                continue
+            yield Measurement(
+                document_id=text.document.id,
+                rubric="fluency",
+                item=SENTENCE_ITEM,
+                rater="fabula",
+                value=sentence.bits_per_word,
+                missing_reason=sentence.missing_reason,
+                evidence=(),
+                rationale=None,
+                signature=str(text.fluency.signature),
+            )

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError, ModelError
-from fabula.measures.linguistic.cohesion import encode_texts, jaccard
 from fabula.measures.linguistic.continuation_metrics import (
     Context,
     Scored,
+    encode_texts,
+    jaccard,
     measurements,
     read_texts,
     score_continuations,

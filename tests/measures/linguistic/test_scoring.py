@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from fabula.errors import InputError, MixError, ModelError
-from fabula.measures.linguistic.cohesion import jaccard
+from fabula.measures.linguistic.continuation_metrics import category_trigrams, jaccard, style_match
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
-from fabula.measures.linguistic.style import category_trigrams, style_match
 from fabula.measures.linguistic.system_scores import (
     Continuation,
     Story,

@@ -32,7 +32,7 @@ def setup(sets: tuple[str, ...], settings: SetupSettings, yes: bool, as_json: bo
     the encoder. all: everything. Files that are already installed are kept.
 
     Says what is fetched from where, and asks first. Each file is checked against a SHA-256 in this
-    version of Fabula. An interrupted download resumes when the command is run again.
+    version of Fabula. What is complete is not downloaded again.
     """
     from fabula.jobs.setup import run_setup
 

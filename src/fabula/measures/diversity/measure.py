@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
@@ -14,14 +17,12 @@ from numpy.typing import NDArray
 from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.measures.diversity.common_phrases import PHRASES, shared_phrases
-from fabula.measures.diversity.compression import GZIP, Compression
 from fabula.measures.diversity.diversity_tests import (
     Measures,
     Resampled,
     Resampling,
     measure_groups,
 )
-from fabula.measures.diversity.embeddings import Embeddings, embed_texts
 from fabula.measures.diversity.grouped_texts import (
     CutTexts,
     GroupedTexts,
@@ -39,7 +40,112 @@ from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english
 from fabula.types import Document, Estimate, Signature, Span
 
-__all__ = ["ALL_TEXTS", "Extra", "Extras", "Plan", "Stages", "locate_words", "measure_diversity"]
+__all__ = [
+    "ALL_TEXTS",
+    "GZIP",
+    "Compression",
+    "Embeddings",
+    "Extra",
+    "Extras",
+    "Plan",
+    "Stages",
+    "compression_ratio",
+    "embed_texts",
+    "locate_words",
+    "measure_diversity",
+]
+
+_LEVEL = 9
+_NAME_BYTES = 11
+"""Size of the file name in the header that the package's file has."""
+_BUDGET_BYTES = 40_000_000
+"""Approximate limit of what a pair's permutations compress: half a dozen seconds."""
+
+GZIP = f"gzip{_LEVEL}-{zlib.ZLIB_RUNTIME_VERSION}"
+"""For signatures: other versions of zlib give other sizes."""
+
+
+def compression_ratio(texts: Sequence[bytes]) -> float:
+    """Bytes of the texts, with a space between them, over their bytes after compression.
+
+    The ratio of the package `diversity` (Shaib et al. 2024), which compresses the compressed data
+    once more; above a few thousand words the difference is negligible.
+    """
+    data = b" ".join(texts)
+    once = gzip.compress(data, _LEVEL, mtime=0)
+    return len(data) / (len(gzip.compress(once, _LEVEL, mtime=0)) + _NAME_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """`compression`: the ratio, of texts in the order given.
+
+    gzip looks back 32 KB, so the order matters: it must be unrelated to the properties of the
+    texts.
+    """
+
+    texts: tuple[bytes, ...]
+    n_threads: int = 1
+    max_draws: int = 1
+    max_blocks: int = 20
+
+    names = ("compression",)
+
+    @property
+    def max_permutations(self) -> int:
+        return _BUDGET_BYTES // max(1, sum(map(len, self.texts)))
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Compression:
+        return replace(self, texts=tuple(self.texts[k] for k in kept))
+
+    def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Float64, shape (n_subsets, 1)."""
+
+        def one(row: NDArray[np.uint8]) -> float:
+            return compression_ratio([self.texts[k] for k in np.flatnonzero(row)])
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return np.array([*pool.map(one, members)], np.float64).reshape(-1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """`embeddings`: the mean cosine distance of two different texts.
+
+    vectors: float64, shape (n_texts, n_dimensions), of length 1.
+    """
+
+    vectors: NDArray[np.float64]
+    max_draws: int = 1 << 30
+    max_blocks: int = 100
+    max_permutations: int = 1 << 30
+
+    names = ("embeddings",)
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Embeddings:
+        return replace(self, vectors=self.vectors[kept])
+
+    def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Float64, shape (n_subsets, 1); NaN for fewer than two texts."""
+        sums = members.astype(np.float64) @ self.vectors
+        n = members.sum(axis=1, dtype=np.float64)
+        # The square of a sum of unit vectors contains each pair twice, and each vector with itself.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            distances: NDArray[np.float64] = 1 - ((sums**2).sum(axis=1) - n) / (n * (n - 1))
+        return distances[:, None]
+
+
+def embed_texts(
+    texts: Sequence[str], encoder: Encoder, advance: Callable[[int], None]
+) -> NDArray[np.float64]:
+    """A vector of length 1 for each text: the mean of those of its parts, each read whole."""
+    found = []
+    for text in texts:
+        mean = encoder.encode(encoder.parts(text)).astype(np.float64).mean(axis=0)
+        found.append(mean / max(1e-12, float(np.linalg.norm(mean))))
+        advance(1)
+    return np.stack(found)
+
 
 Extra = Literal["templates", "embeddings"]
 ALL_TEXTS = "all"

@@ -16,31 +16,115 @@ follows, and are part of the signature:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
 from fabula.measures.linguistic.grammar import Fault, faults_each, share_correct
+from fabula.measures.linguistic.lexis import trigrams
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
-from fabula.measures.linguistic.style import category_trigrams, style_match
+from fabula.models.encoder import Encoder
 from fabula.text.language import not_english
 from fabula.types import Measurement, Span
 
 __all__ = [
+    "CATEGORIES",
     "Context",
     "Reading",
     "Scored",
     "alone",
     "alone_checked",
+    "category_trigrams",
+    "cosine",
+    "encode_texts",
+    "jaccard",
+    "mean_cosine",
     "measurements",
     "read_texts",
     "score_continuations",
+    "style_match",
 ]
+
+
+def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
+    """The Jaccard similarity of two sets; None if both are empty.
+
+    0 if only one is empty: there is something, and nothing of it is shared.
+    """
+    first, second = frozenset(a), frozenset(b)
+    union = len(first | second)
+    return len(first & second) / union if union else None
+
+
+def mean_cosine(
+    sum_a: NDArray[np.float64], n_a: int, sum_b: NDArray[np.float64], n_b: int
+) -> float | None:
+    """The mean cosine over all pairs of one vector of A and one of B; None if there is no pair.
+
+    Takes the sums of their unit vectors: the mean over the pairs is the product of the means.
+    """
+    return float(sum_a @ sum_b) / (n_a * n_b) if n_a and n_b else None
+
+
+def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.float64]]:
+    """The vector of each text, float64, shape (n_dimensions,).
+
+    For a text longer than the encoder reads, the mean of the vectors of its parts.
+    """
+    parts = [encoder.parts(text) for text in texts]
+    vectors = encoder.encode([part for windows in parts for part in windows])
+    ends = np.cumsum([len(windows) for windows in parts])
+    return [
+        vectors[end - len(windows) : end].mean(axis=0, dtype=np.float64)
+        for windows, end in zip(parts, ends, strict=True)
+    ]
+
+
+def cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The cosine of two vectors; 0 if one has zero length."""
+    return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12)
+
+
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "adverb": ("ADV",),
+    "adjective": ("ADJ",),
+    "conjunction": ("CCONJ", "SCONJ"),
+    "determiner": ("DET",),
+    "noun": ("NOUN",),
+    "pronoun": ("PRON",),
+    "preposition": ("ADP",),
+    "punctuation": ("PUNCT",),
+}
+"""The eight categories, as universal parts of speech; proper nouns are not included."""
+
+
+def style_match(a: Counter[str], b: Counter[str]) -> float | None:
+    """The mean over the categories of 1 - |share A - share B| / (share A + share B).
+
+    Takes counts of parts of speech, punctuation included; None if a text has no token. A
+    category absent from both matches fully, as in language style matching (Ireland and Pennebaker
+    2010), which the paper follows.
+    """
+    n_a, n_b = a.total(), b.total()
+    if not n_a or not n_b:
+        return None
+    total = 0.0
+    for parts in CATEGORIES.values():
+        share_a = sum(a[part] for part in parts) / n_a
+        share_b = sum(b[part] for part in parts) / n_b
+        both = share_a + share_b
+        total += 1 - abs(share_a - share_b) / both if both else 1
+    return total / len(CATEGORIES)
+
+
+def category_trigrams(sentences: Iterable[Sequence[str]]) -> set[tuple[str, str, str]]:
+    """Part-of-speech trigrams, punctuation included; none crosses a sentence boundary."""
+    return {three for sentence in sentences for three in trigrams(sentence)}
+
 
 _EACH = tuple(metric.id for metric in METRICS if not metric.is_of_all)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from fabula.errors import InputError
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.feedback_prompts import says_perfect
-from fabula.tasks.feedback.tokens import Tokens, tokeniser
+from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
@@ -24,12 +25,50 @@ from fabula.text.sentences import sentences_of
 __all__ = [
     "DIMENSIONS",
     "Answers",
+    "Tokens",
     "Trigrams",
     "bertscore",
     "read_answers",
     "sentence_counter",
+    "tokeniser",
+    "treebank_tokens",
     "why_missing",
 ]
+
+Tokens = Literal["words", "authors"]
+_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_CLITICS = re.compile(r"(?<=\w)(n't|'(?:s|m|d|ll|re|ve))(?!\w)", re.IGNORECASE)
+_PIECES = re.compile(
+    r"``|''|\.{2,}|--+"
+    r"|\d+(?:[.,:]\d+)*"
+    r"|n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)"
+    r"|(?:[^\W_]\.){2,}"
+    r"|\w+(?:[-&/]\w+)*"
+    r"|\S",
+    re.IGNORECASE,
+)
+_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
+
+
+def tokeniser(tokens: Tokens) -> Callable[[str], list[str]]:
+    """Return the function that splits a text into lower-case words."""
+    if tokens == "words":
+        return TextSettings().words
+    return lambda text: [
+        token.lower() for token in treebank_tokens(text) if token not in _PUNCTUATION
+    ]
+
+
+def treebank_tokens(text: str) -> list[str]:
+    """Penn Treebank tokens: clitics and punctuation split off, double quotation marks as `` and ''.
+
+    Curly quotes count as straight ones.
+    """
+    plain = text.translate(_QUOTES)
+    plain = re.sub(r'(^|[\s(\[{<])"', r"\1 `` ", plain)
+    plain = plain.replace('"', " '' ")
+    return _PIECES.findall(_CLITICS.sub(r" \1", plain))
+
 
 DIMENSIONS = ("model", "prompt", "shots", "method")
 

@@ -64,13 +64,13 @@ if TYPE_CHECKING:
     from fabula.models.function import FunctionModel as FunctionModel
     from fabula.reference import Reference as Reference
     from fabula.rubrics import load_rubric as load_rubric
+    from fabula.scales import Scale as Scale
     from fabula.settings import SettingsError as SettingsError
     from fabula.types import Document as Document
     from fabula.types import Estimate as Estimate
     from fabula.types import Item as Item
     from fabula.types import Measurement as Measurement
     from fabula.types import Rubric as Rubric
-    from fabula.types import Scale as Scale
     from fabula.types import Signature as Signature
     from fabula.types import Span as Span
 

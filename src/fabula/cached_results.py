@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["CachedResults", "cache_folder"]
-
 _FILE = "results-2.sqlite3"
 _MAX_BYTES = 256_000_000
 """About twenty novels, or four thousand windows of surprisals with as many stories. Beyond it, a

@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
-__all__ = ["Child", "connections"]
-
 
 class Child:
     """The subprocess, as seen by its parent; it runs `function(*connections(...))`.

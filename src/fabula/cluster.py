@@ -17,8 +17,6 @@ from typing import Any, Self, TypeVar
 from fabula import __version__
 from fabula.errors import FabulaError, InputError, WorkersEnded
 
-__all__ = ["Cluster"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

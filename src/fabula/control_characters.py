@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_controls"]
-
 # C0 and C1 controls, which move a terminal's cursor or run its commands; line and paragraph
 # separators; marks that change text direction, so that what follows reads as something else.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

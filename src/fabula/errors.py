@@ -14,20 +14,6 @@ Each message is one sentence a user can act on. The command line prints it and e
 of its class (docs/exit_codes.md).
 """
 
-__all__ = [
-    "DAMAGE",
-    "BusyError",
-    "CallFailed",
-    "CorpusError",
-    "FabulaError",
-    "InputError",
-    "LookupFailed",
-    "MixError",
-    "ModelError",
-    "WorkersEnded",
-]
-
-
 DAMAGE = (
     ValueError,
     KeyError,

@@ -18,21 +18,6 @@ from fabula import __version__
 from fabula.errors import CorpusError, FabulaError, InputError
 from fabula.types import newer_version
 
-__all__ = [
-    "CASES",
-    "DESK",
-    "DETECTORS",
-    "FORMATS",
-    "NETWORK",
-    "PHRASES",
-    "PROVENANCE",
-    "REFERENCE",
-    "ROWS",
-    "RUN",
-    "TRAINING",
-    "Format",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Measured", "Measurements", "to_arrow", "to_pandas", "to_polars"]
-
 
 @runtime_checkable
 class Measured(Protocol):

@@ -21,16 +21,6 @@ from typing import Protocol, TypeVar
 
 from fabula.types import PARTS, Document, Measurement, Signature
 
-__all__ = [
-    "SET",
-    "Figure",
-    "Instrument",
-    "find_instrument",
-    "instruments",
-    "names_of_parts",
-    "register",
-]
-
 SET = "diversity"
 """The part of a report that covers several texts together."""
 _GROUP = "fabula.instruments"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["ENCODER", "LANGUAGE_MODEL", "PIPELINE", "fetched", "models_folder"]
-
 PIPELINE = "en_core_web_md"
 """spaCy's English pipeline, as spaCy loads it from a folder."""
 LANGUAGE_MODEL = "smollm2-135m-instruct"

@@ -8,8 +8,6 @@ from typing import Any
 
 from fabula.errors import InputError
 
-__all__ = ["check_scipy", "pyarrow", "scipy"]
-
 
 def scipy(part: str, what: str = "these statistics") -> Any:
     """Import a module of SciPy (extra `[stats]`), such as "stats"; `what` needs it.

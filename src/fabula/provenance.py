@@ -30,22 +30,6 @@ from fabula.formats import PROVENANCE
 from fabula.store import checksum, dump_json, noting_writes, write_whole
 from fabula.types import Document
 
-__all__ = [
-    "Before",
-    "Record",
-    "Recording",
-    "current_recording",
-    "differences",
-    "digest_of",
-    "folder_of_record",
-    "note_output",
-    "note_texts",
-    "read_record",
-    "record_path",
-    "recording",
-    "steps_of",
-]
-
 Record = dict[str, Any]
 _ENDING = ".provenance.json"
 _PACKAGES = (

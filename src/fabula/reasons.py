@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["REASONS", "explain"]
-
 REASONS = {
     # A text cannot be measured.
     "no_text": "the system gave no text",

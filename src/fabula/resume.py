@@ -20,8 +20,6 @@ from fabula.errors import InputError
 from fabula.store import RowWriter, read_rows
 from fabula.types import Signature
 
-__all__ = ["KeptRows", "Row", "RowKind", "Share", "has_failed", "kept_rows"]
-
 Row = dict[str, Any]
 _Key = tuple[Any, ...]
 T = TypeVar("T")

@@ -14,17 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
-__all__ = [
-    "KINDS",
-    "ChoiceScale",
-    "NumberScale",
-    "RankScale",
-    "Scale",
-    "TextScale",
-    "YesNoScale",
-    "register",
-]
-
 _MAX_CHOICES = 5
 _MAX_CHARS = 400
 

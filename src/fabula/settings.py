@@ -24,20 +24,6 @@ from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_ty
 
 from fabula.errors import InputError
 
-__all__ = [
-    "Between",
-    "Check",
-    "Described",
-    "Field",
-    "Settings",
-    "SettingsError",
-    "build",
-    "fields_of",
-    "part",
-    "seed_setting",
-    "setting",
-]
-
 _KEY = "fabula"
 S = TypeVar("S", bound="Settings")
 

@@ -22,28 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from fabula.cached_results import cache_folder
 from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
 from fabula.formats import ROWS
 from fabula.types import Measurement, Span
-
-__all__ = [
-    "RowWriter",
-    "cache_folder",
-    "checksum",
-    "dump_json",
-    "fresh_folder",
-    "measurement_row",
-    "noting_writes",
-    "publish_folder",
-    "read_measurements",
-    "read_rows",
-    "sync",
-    "write_rows",
-    "write_whole",
-    "writer_lock",
-]
-
 
 _note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
 

@@ -13,23 +13,6 @@ from fabula import __version__
 from fabula.errors import InputError, MixError
 from fabula.scales import Scale
 
-__all__ = [
-    "PARTS",
-    "Aggregate",
-    "Document",
-    "Estimate",
-    "Item",
-    "Measurement",
-    "Part",
-    "Rubric",
-    "Scale",
-    "Signature",
-    "Span",
-    "by_rater",
-    "newer_version",
-]
-
-
 Part = Literal["originality", "fluency", "profile", "lines", "verdicts", "feedback"]
 """A part of a report, by the instrument that produces it."""
 PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "lines", "verdicts", "feedback")

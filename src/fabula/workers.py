@@ -18,8 +18,6 @@ from typing import Any, TypeAlias, TypeVar
 from fabula.child import Child, connections
 from fabula.errors import FabulaError, InputError, WorkersEnded
 
-__all__ = ["InOrder", "default_jobs", "in_order", "memory_bytes", "serve"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -28,9 +28,10 @@ from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
+from fabula.scales import Scale
 from fabula.stats.reliability import cohen_kappa
 from fabula.store import dump_json, measurement_row
-from fabula.types import Measurement, Rubric, Scale
+from fabula.types import Measurement, Rubric
 
 TTCW = load_rubric("ttcw")
 ITEMS = [item.id for item in TTCW.items]

@@ -12,7 +12,7 @@ from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.reasons import REASONS
 from fabula.rubrics.released import read_judge_answers
-from fabula.types import Scale
+from fabula.scales import Scale
 
 YES_NO = Scale("yes-no")
 LONG = "word " * 100_000

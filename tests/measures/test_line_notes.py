@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fabula.cli.main import cli
 from fabula.measures.line_errors import is_misspelt
-from fabula.measures.line_notes import LINE_KINDS, LineReader
+from fabula.measures.line_notes import LineReader
+from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.grammar import Harper
 from fabula.measures.linguistic.parsing import Parser
 from fabula.text.pipeline import load_pipeline

@@ -19,7 +19,8 @@ from lxml import etree
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.measures.groups import GroupBook
-from fabula.measures.line_notes import LineNote, LineReview
+from fabula.measures.line_notes import LineReview
+from fabula.measures.line_read import LineNote
 from fabula.presentation.comments import write_comments
 from fabula.review import Review, TextReview
 from fabula.text import read_documents

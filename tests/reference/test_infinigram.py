@@ -27,9 +27,11 @@ from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Backend, LocatedText, Reference, http_client
+from fabula.reference.catalogue import API_URL
 from fabula.reference.dj import dj_search
 from fabula.reference.http_client import LookupCache, cache_path
-from fabula.reference.infinigram import API_URL, InfiniGramIndex, InfiniGramWeb
+from fabula.reference.infinigram import InfiniGramWeb
+from fabula.reference.infinigram_index import InfiniGramIndex
 from fabula.reference.reference_spec import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document

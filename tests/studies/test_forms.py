@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError
 from fabula.rubrics import Condition, load_rubric
+from fabula.scales import Scale
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, with_answer
-from fabula.types import Item, Scale
+from fabula.types import Item
 
 
 @pytest.fixture(scope="module")

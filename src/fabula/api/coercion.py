@@ -15,17 +15,6 @@ from fabula.text import check_documents, check_ids, find_files, read_documents
 from fabula.text.readers import Fields, document_of_row
 from fabula.types import Document
 
-__all__ = [
-    "FrameKind",
-    "GivenTexts",
-    "Texts",
-    "documents_of",
-    "frame_of",
-    "located",
-    "rows_of",
-    "settings_from",
-]
-
 FrameKind = Literal["pandas", "polars", "arrow"]
 
 Texts = Any

@@ -8,8 +8,6 @@ from typing import Any
 from fabula.api.made import recorded_call
 from fabula.api.results import Detector, Scores
 
-__all__ = ["calibrate"]
-
 
 @recorded_call
 def calibrate(

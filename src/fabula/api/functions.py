@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from fabula.reference import Reference
     from fabula.types import Document, Measurement, Rubric
 
-__all__ = [
-    "agreement",
-    "book",
-    "build",
-    "compare",
-    "compare_judges",
-    "correct",
-    "diversity",
-    "find_faults",
-    "judge",
-    "key_phrases",
-    "open_reference",
-    "originality",
-    "plan_raters",
-    "profile",
-    "read",
-    "report",
-]
-
 
 def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
     """Load texts as documents: a frame, list, mapping from id to text, file, folder or pattern.

@@ -16,8 +16,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from fabula.provenance import Recording, recording
 
-__all__ = ["Made", "recorded_call", "recorded_save"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -32,22 +32,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
-__all__ = [
-    "Agreement",
-    "Books",
-    "Comparison",
-    "Corrected",
-    "Detector",
-    "FoundFaults",
-    "JudgeComparison",
-    "Profiles",
-    "RaterPlan",
-    "Report",
-    "Scores",
-    "Tabled",
-    "Verdicts",
-]
-
 
 class Tabled(ABC):
     """A result displayed as tables: printed, in a notebook, in LaTeX and as CSV."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.measures.diversity.key_phrases import KeyPhrases as _KeyPhrases
     from fabula.presentation.sheet import Block
 
-__all__ = ["Diversity", "KeyPhrases"]
-
 
 @dataclass(frozen=True, slots=True)
 class Diversity(Tabled):

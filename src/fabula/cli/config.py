@@ -10,8 +10,6 @@ from typing import Any
 
 from fabula.errors import InputError
 
-__all__ = ["NAME", "Config", "read_config"]
-
 NAME = "fabula.toml"
 
 

@@ -13,8 +13,6 @@ from fabula.jobs.progress import Confirm
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
 
-__all__ = ["agree_to_cost", "confirm_on"]
-
 
 def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
     """Return a job's `confirm` that asks at the terminal; `yes` accepts everything."""

@@ -19,8 +19,6 @@ from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
 
-__all__ = ["Command", "Group", "Option", "in_options", "settings_options"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _SEPARATOR = "__"
 

@@ -15,8 +15,6 @@ from fabula.jobs.reading import Reading
 if TYPE_CHECKING:
     from fabula.types import Document
 
-__all__ = ["end_of_command", "read_stories", "reading"]
-
 _LEFT_OUT = f"{__name__}.left_out"
 """Key in the command's context for the number of skipped files."""
 

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-__all__ = ["interrupt", "interrupted_by_signals"]
-
 _SIGNALS = ("SIGTERM", "SIGHUP")
 _AGAIN_AFTER_S = 0.01
 

@@ -16,8 +16,6 @@ from fabula.cli.interrupting import interrupted_by_signals
 from fabula.control_characters import without_controls
 from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
 
-__all__ = ["cli", "main"]
-
 # 1 means partial success; commands set it themselves.
 USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
 """Exit codes. `docs/exit_codes.md` explains them for scripts."""

@@ -14,8 +14,6 @@ import click
 
 from fabula.cli.main import cli
 
-__all__ = ["command_reference"]
-
 
 def command_reference() -> str:
     """Return every command with its arguments and options, as Markdown."""

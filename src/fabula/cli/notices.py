@@ -14,16 +14,6 @@ import click
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
 
-__all__ = [
-    "common_options",
-    "is_quiet",
-    "is_verbose",
-    "log_error",
-    "log_step",
-    "logging_to",
-    "notify",
-]
-
 _QUIET, _VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
 _logger = logging.getLogger("fabula.cli")
 

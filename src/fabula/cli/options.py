@@ -13,15 +13,6 @@ from fabula.jobs.references import is_folder
 if TYPE_CHECKING:
     from fabula.jobs.result_files import TableFiles
 
-__all__ = [
-    "CorpusType",
-    "check_outputs",
-    "json_option",
-    "rows_option",
-    "texts_argument",
-    "yes_option",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

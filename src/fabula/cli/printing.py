@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from fabula.jobs.result_files import TableFiles
     from fabula.presentation.sheet import Block
 
-__all__ = [
-    "JsonRows",
-    "print_done",
-    "print_json",
-    "print_result",
-    "print_rows",
-    "print_tables",
-    "print_tables_or_rows",
-    "print_written",
-]
-
 
 class JsonRows:
     """Rows printed as they arrive: one array (`json`), one per line (`jsonl`), or nothing.

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 from fabula.cli.derived import in_options
 from fabula.cli.notices import is_quiet, is_verbose, log_step, notify
 
-__all__ = ["Bar", "progress_bar"]
-
-
 _SECONDS_BETWEEN_LINES = 30.0
 
 

@@ -14,8 +14,6 @@ import click
 
 from fabula.cli.options import CorpusType
 
-__all__ = ["recorded", "words_of"]
-
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
 

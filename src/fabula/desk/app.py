@@ -12,8 +12,6 @@ from fabula.errors import FabulaError
 from fabula.web.app import PAGE_TEXTS, guarded_app
 from fabula.web.guard import HEADERS, Rules, Visitors, csrf_of, is_secret
 
-__all__ = ["COOKIE", "create_app"]
-
 COOKIE = "fabula_desk"
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 _MONTH_S = 30 * 24 * 3600

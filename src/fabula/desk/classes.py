@@ -29,8 +29,6 @@ from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.web import visible
 
-__all__ = ["router"]
-
 router = APIRouter()
 _WITHOUT = ("profile", "lines", "book", "verdicts", "feedback")
 """Parts that do not concern what texts share, and take long for many of them."""

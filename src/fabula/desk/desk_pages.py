@@ -29,8 +29,6 @@ from fabula.text import read_documents
 from fabula.types import Document
 from fabula.web import visible
 
-__all__ = ["router"]
-
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000
 _MAX_OPENING_CHARS = 60

@@ -10,8 +10,6 @@ from typing import Any
 
 from fabula.web import visible
 
-__all__ = ["Changed", "NumberPair", "changed_words", "number_pairs"]
-
 # A word with the following space, so that a changed phrase is one change.
 _TOKEN = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 _MAX_TOKENS = 6_000

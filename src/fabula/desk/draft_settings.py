@@ -16,8 +16,6 @@ from fabula.jobs.report import ReportSettings
 from fabula.reference.reference_spec import index_url, is_looked_up, is_served
 from fabula.types import Part
 
-__all__ = ["Asked", "chosen_model", "quick_settings", "where_to"]
-
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 

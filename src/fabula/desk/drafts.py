@@ -27,8 +27,6 @@ from fabula.formats import DESK
 from fabula.review.finding_changes import Noted, noted_of_rows
 from fabula.store import dump_json, write_whole
 
-__all__ = ["Drafts", "Piece", "Version", "read_json"]
-
 MAX_TITLE_CHARS = 120
 _OF_A_NUMBER = {"key", "title", "form", "value", "signature"}
 

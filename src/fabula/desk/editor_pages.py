@@ -28,16 +28,6 @@ from fabula.text import count_words
 from fabula.text.readers import READERS, TABLES
 from fabula.web import visible
 
-__all__ = [
-    "ENDINGS",
-    "NOT_PROVEN",
-    "broken_at",
-    "model_list",
-    "record_archive",
-    "references_of",
-    "router",
-]
-
 NOT_PROVEN = (
     "It does not prove who wrote the text. Anyone who sat at this computer, or copied words from "
     "elsewhere by hand, leaves the same record.",

@@ -23,8 +23,6 @@ import zstandard
 from fabula.store import dump_json, write_whole
 from fabula.text import count_words
 
-__all__ = ["Journal", "KeptState", "Writing", "chained", "shown_time"]
-
 _EVERY = timedelta(minutes=5)
 """Minimum interval between saved states during writing."""
 _LOST_CHARS, _LOST_SHARE = 200, 0.2

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fabula.errors import InputError
-from fabula.measures.line_notes import line_of
+from fabula.measures.line_read import line_of
 from fabula.review import Review
 from fabula.review.finding_changes import Changes, Noted, compare_noted, followed, noted_of
 from fabula.review.report_parts import part_of_finding
 from fabula.types import Document
-
-__all__ = ["PARTS", "WHOLE", "Look", "look_again", "since", "utf16_places"]
 
 PARTS = ("originality", "lines")
 """The instruments that are fast enough to run in a typing pause."""

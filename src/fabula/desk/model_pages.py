@@ -15,8 +15,6 @@ from fabula.desk.work import Desk, State
 from fabula.jobs.progress import Progress
 from fabula.jobs.setup import Step, run_setup, usable_sets
 
-__all__ = ["MissingModels", "missing_models", "router"]
-
 router = APIRouter()
 _WORK = "models"
 

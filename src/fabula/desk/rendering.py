@@ -11,8 +11,6 @@ from fabula.presentation.review_page import page_of
 from fabula.review import LeftOut, Review
 from fabula.web import page_environment
 
-__all__ = ["STATIC", "render", "render_place", "render_report", "render_waiting", "with_bar"]
-
 _HERE = Path(__file__).parent
 _BAR, _HEAD = "<!--bar-->", "<!--head-->"
 _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'

@@ -15,8 +15,6 @@ from fabula.desk.rendering import render
 from fabula.desk.work import Desk
 from fabula.web.guard import is_secret
 
-__all__ = ["Owner", "Posted", "Visit"]
-
 _MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
 
 

@@ -32,8 +32,6 @@ from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document
 
-__all__ = ["Desk", "State", "asked_for"]
-
 _FAILED = "Something went wrong; see the terminal in which the desk runs."
 
 

@@ -10,8 +10,6 @@ from rich.markup import escape
 
 from fabula.errors import FabulaError
 
-__all__ = ["in_a_sentence"]
-
 
 @contextmanager
 def in_a_sentence() -> Iterator[None]:

@@ -43,10 +43,9 @@ from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ra
 from fabula.models.hosted import answer_of
 from fabula.models.verdicts import Verdict, read_verdict
 from fabula.reasons import explain
+from fabula.scales import Scale
 from fabula.settings import fields_of
-from fabula.types import Document, Estimate, Item, Measurement, Rubric, Scale, Signature
-
-__all__ = ["answers", "judged_of", "plan_for", "sample_of", "settings_for", "verdict"]
+from fabula.types import Document, Estimate, Item, Measurement, Rubric, Signature
 
 
 @dataclass(frozen=True, slots=True)

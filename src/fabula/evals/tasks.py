@@ -43,18 +43,17 @@ from fabula.evals.rubric_scorers import (
 )
 from fabula.jobs.judging import with_examples
 from fabula.judging.few_shot import ExampleTemplate
-from fabula.judging.judge_prompts import Style, choice_of
+from fabula.judging.judge_prompts import choice_of
 from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.run import call_seed, depends_on, is_asked
 from fabula.measures.labels import read_labels
 from fabula.measures.rater_agreement import panel_of_labels
 from fabula.models.concurrency import all_of
 from fabula.models.hosted import form_of, is_held, message_of
+from fabula.models.verdicts import Style
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.text import TextSettings, find_files, read_documents
 from fabula.types import Document, Item, Measurement
-
-__all__ = ["rubric", "ttcw"]
 
 
 @task

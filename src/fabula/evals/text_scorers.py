@@ -32,8 +32,6 @@ from fabula.stats.reliability import bootstrap_interval
 from fabula.text.refusals import is_refusal
 from fabula.types import Document, Measurement
 
-__all__ = ["fluency", "instrument", "originality", "profile"]
-
 Measure = Callable[[Document], Iterable[Measurement]]
 """An instrument's results for a text: one measurement per figure, with a value or a reason."""
 

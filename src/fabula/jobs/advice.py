@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fabula.tasks.feedback.points import Point
     from fabula.types import Document
 
-__all__ = ["AdviceSettings", "Advised", "advise"]
-
 
 @dataclass(frozen=True, slots=True)
 class AdviceSettings(Settings):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Measurement, Rubric
 
-__all__ = ["AgreementSettings", "Agreements", "agree", "agree_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class AgreementSettings(Settings):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from fabula.models.cost import Prices
     from fabula.presentation.sheet import Block
 
-__all__ = ["AvailableModels", "Judge", "ModelsSettings", "available_models"]
-
 _NOT_KNOWN = "name a model to see"
 
 

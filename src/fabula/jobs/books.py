@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document
 
-__all__ = ["BookSettings", "MeasuredBooks", "measure_books"]
-
 
 @dataclass(frozen=True, slots=True)
 class BookSettings(Settings):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement
 
-__all__ = ["CalibrateSettings", "Calibration", "calibrate_judges"]
-
 
 @dataclass(frozen=True, slots=True)
 class CalibrateSettings(LabelledSettings):

@@ -15,8 +15,6 @@ from fabula.settings import Between, Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
 
-__all__ = ["ComparisonSettings", "compare_files"]
-
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 """How a result of diversity begins."""
 

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from fabula.tasks.continuation.training import Progress as Training
     from fabula.types import Document
 
-__all__ = [
-    "CompareSettings",
-    "Comparison",
-    "CutSettings",
-    "GenerateSettings",
-    "TrainSettings",
-    "compare_continuations",
-    "continue_passages",
-    "cut_passages",
-    "read_training_texts",
-    "train_generators",
-]
-
 ClozeKind = Literal["CN", "NE", "V", "P"]
 Kind = Literal["random", "unigram", "case", "recurrent"]
 Writer = Literal["random", "unigram", "case", "recurrent", "as-long"]
@@ -414,8 +401,9 @@ def compare_continuations(
     """
     from fabula.measures.linguistic import system_scores
     from fabula.measures.linguistic.example_table import sample_examples
+    from fabula.measures.linguistic.lexis import read_vocabulary
     from fabula.measures.linguistic.metrics import ToolChoice
-    from fabula.measures.linguistic.table import compare_systems, read_vocabulary
+    from fabula.measures.linguistic.table import compare_systems
     from fabula.tasks.continuation.baselines import AS_LONG
 
     words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement, Rubric
 
-__all__ = ["CorrectSettings", "CorrectedRun", "correct_measurements", "correct_run"]
-
 
 @dataclass(frozen=True, slots=True)
 class CorrectSettings(Settings):

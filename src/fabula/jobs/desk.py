@@ -8,8 +8,6 @@ from pathlib import Path
 from fabula.jobs.engine import Processes
 from fabula.settings import Between, setting
 
-__all__ = ["DeskSettings"]
-
 
 @dataclass(frozen=True)
 class DeskSettings(Processes):

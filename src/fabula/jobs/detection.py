@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from fabula.resume import Row
     from fabula.types import Document
 
-__all__ = [
-    "ApplySettings",
-    "DetectorSettings",
-    "LikelihoodSettings",
-    "apply_detector",
-    "calibrate_detectors",
-    "score_likelihood",
-]
-
-
 ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature"]
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity, Plan
     from fabula.types import Document
 
-__all__ = ["DiversitySettings", "EqualLength", "diversity"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EqualLength(Settings):

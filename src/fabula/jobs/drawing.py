@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fabula.tasks.random_draw import DrawnTexts
     from fabula.types import Document
 
-__all__ = ["DrawSettings", "Drawn", "draw_stories"]
-
 _N_LISTED = 20
 """Groups that are listed one by one."""
 

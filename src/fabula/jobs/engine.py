@@ -13,8 +13,6 @@ from fabula.settings import Between, Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
 
-__all__ = ["Engine", "Processes", "open_cluster"]
-
 
 # Without slots, so that a settings class can have two bases.
 @dataclass(frozen=True, kw_only=True)

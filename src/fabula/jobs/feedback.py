@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from fabula.tasks.feedback.translating import Translator
     from fabula.types import Document, Estimate
 
-__all__ = [
-    "CorruptSettings",
-    "ElicitSettings",
-    "ScoreSettings",
-    "are_crosses",
-    "corrupt_stories",
-    "crosses_of",
-    "elicit_feedback",
-    "open_encoder",
-    "score_feedback",
-]
-
 
 def _names(text: str) -> tuple[str, ...]:
     """The names of a comma-separated list, without repeats."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Estimate
 
-__all__ = ["LabelSettings", "RateSettings", "label_feedback", "rate_feedback"]
-
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSettings(Settings):

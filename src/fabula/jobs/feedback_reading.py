@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fabula.types import Measurement, Rubric
 
-__all__ = ["check_overlap", "feedback_rows", "people_means"]
-
 
 def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
     """Read rows of `feedback elicit`, or files released with the paper, recognised by name.

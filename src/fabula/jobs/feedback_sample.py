@@ -12,8 +12,6 @@ from fabula.settings import Between, Settings, seed_setting, setting
 if TYPE_CHECKING:
     from fabula.tasks.feedback.even_draw import Sample
 
-__all__ = ["SampleSettings", "Sampled", "sample_feedback"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSettings(Settings):

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from fabula.reference import Reference
     from fabula.types import Document
 
-__all__ = [
-    "HeldOut",
-    "HeldOutSettings",
-    "groups_of",
-    "held_out_of",
-    "measure_held_out",
-]
-
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"
 """For a passage, the number of its document, which is excluded for it."""
@@ -100,9 +92,8 @@ def measure_held_out(
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference import Reference
-    from fabula.reference.layout import HELD_OUT
     from fabula.reference.reference_spec import is_elsewhere
-    from fabula.reference.storage import open_home
+    from fabula.reference.storage import HELD_OUT, open_home
     from fabula.stats.resample import MIN_UNITS
 
     if is_elsewhere(corpus):
@@ -175,9 +166,10 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
 
 def _kept_file(corpus: str) -> Path:
     """The local file of a corpus's scores."""
+    from fabula.cached_results import cache_folder
     from fabula.reference.reference_spec import is_served
     from fabula.reference.storage import HELD_OUT, fetch_corpus
-    from fabula.store import cache_folder, dump_json, write_whole
+    from fabula.store import dump_json, write_whole
 
     if not is_served(corpus):
         return fetch_corpus(corpus) / HELD_OUT

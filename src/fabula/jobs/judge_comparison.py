@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Estimate, Measurement, Rubric
 
-__all__ = [
-    "JudgeComparison",
-    "JudgeComparisonSettings",
-    "JudgeRun",
-    "compare_judges",
-    "compare_runs",
-    "read_judge_run",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparisonSettings(Pricing):

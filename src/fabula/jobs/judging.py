@@ -25,26 +25,6 @@ if TYPE_CHECKING:
     from fabula.resume import Row
     from fabula.types import Document, Measurement, Rubric
 
-__all__ = [
-    "FOLDER_HELP",
-    "RESTART_HELP",
-    "Asking",
-    "Judged",
-    "Judging",
-    "JudgingSettings",
-    "LabelledSettings",
-    "Questions",
-    "StoriesSettings",
-    "ask_judges",
-    "check_labels",
-    "judge_stories",
-    "labels_of_some",
-    "plan_of",
-    "rank_judged",
-    "with_examples",
-]
-
-
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
 RESTART_HELP = "Ask everything again, ignoring what `out` contains."
 

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.types import Document
 
-__all__ = ["LineSettings", "ReadLines", "read_lines"]
-
 
 def _is_kind(name: str) -> str | None:
-    from fabula.measures.line_notes import LINE_KINDS
+    from fabula.measures.line_read import LINE_KINDS
 
     return None if name in LINE_KINDS else f"{name!r}: must be one of {', '.join(LINE_KINDS)}"
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from fabula.models import ModelOptions
     from fabula.models.cost import Prices
 
-__all__ = ["ModelSettings", "NoModelSettings", "Pricing", "Spending"]
-
 
 def _is_price(text: str) -> str | None:
     from fabula.errors import InputError

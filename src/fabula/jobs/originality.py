@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
     Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
 
-__all__ = [
-    "Marking",
-    "Matching",
-    "NearOptions",
-    "OriginalityOptions",
-    "OriginalitySettings",
-    "open_measure",
-    "open_rows",
-    "run",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NearOptions(Settings):

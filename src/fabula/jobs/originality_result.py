@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fabula.reference.info import Age
     from fabula.types import Document
 
-__all__ = ["OriginalityResult", "younger_remark"]
-
 _UNFAMILIAR = 0.2
 """Share of words unknown to the reference above which a remark is made."""
 

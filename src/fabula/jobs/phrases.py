@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from fabula.reference import Reference
     from fabula.types import Document
 
-__all__ = ["NamedTexts", "PhraseSettings", "key_phrases", "split_texts"]
-
 NamedTexts = tuple[str, "Sequence[Document]"]
 """A group's name, and its texts."""
 

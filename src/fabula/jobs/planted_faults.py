@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
     from fabula.types import Measurement
 
-__all__ = ["FindSettings", "FoundFaults", "find_faults", "label_votes"]
-
 
 @dataclass(frozen=True, slots=True)
 class FindSettings(Settings):

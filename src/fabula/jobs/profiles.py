@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fabula.resume import Row
     from fabula.types import Document
 
-__all__ = ["ProfileSettings", "profile"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings(Settings):

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
 
-__all__ = ["SILENT", "Confirm", "Progress", "agreed"]
-
 
 class Progress(Protocol):
     """Receives the progress of a job: a bar, log lines, a page, or nothing."""

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from fabula.studies.units import Unit
     from fabula.types import Estimate, Item, Measurement, Rubric
 
-__all__ = [
-    "PlannedItem",
-    "RaterPlan",
-    "RaterPlanSettings",
-    "WidthSettings",
-    "plan_from",
-    "plan_raters",
-    "plan_study",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class WidthSettings(Settings):

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from fabula.settings import Settings, setting
 
-__all__ = ["Reading"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reading(Settings):

@@ -16,8 +16,6 @@ from fabula.measures.fluency import read_tokens
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.types import Document
 
-__all__ = ["ReadingAhead"]
-
 
 class ReadingAhead:
     """Starts reading at once: `with ReadingAhead(open_model, documents) as reading`.

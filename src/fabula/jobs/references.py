@@ -26,31 +26,6 @@ if TYPE_CHECKING:
 Sources = tuple[Sequence[str], Reading]
 """Names of files and folders, and how they are read."""
 
-__all__ = [
-    "AddSettings",
-    "BuildSettings",
-    "CatalogueSettings",
-    "Corpus",
-    "InfoSettings",
-    "RemoveSettings",
-    "SampleSettings",
-    "VerifySettings",
-    "WriteSettings",
-    "WrittenCorpus",
-    "add_to_corpus",
-    "build_corpus",
-    "build_from_catalogue",
-    "counted",
-    "info_lines",
-    "is_folder",
-    "is_in_catalogue",
-    "is_size",
-    "n_bytes_of",
-    "remove_from_corpus",
-    "verify_corpus",
-    "write_corpus",
-]
-
 
 def is_folder(place: object) -> str | None:
     """Why a corpus cannot be written to a place; None if it can."""

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from fabula.reference.exclude import CopyRule
     from fabula.replicate.creativity_index import Plan
 
-__all__ = [
-    "CreativityIndexSettings",
-    "LinguisticMetricsSettings",
-    "Replicated",
-    "StoryFeedbackSettings",
-    "TtcwSettings",
-    "replicate_creativity_index",
-    "replicate_linguistic_metrics",
-    "replicate_story_feedback",
-    "replicate_ttcw",
-]
-
 _N_ON_PAGE = 2
 """Default number of passages on a page."""
 

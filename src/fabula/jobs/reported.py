@@ -18,8 +18,6 @@ from fabula.types import Document, Measurement, Rubric
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
-__all__ = ["Reported", "report_texts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reported:

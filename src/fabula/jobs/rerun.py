@@ -10,8 +10,6 @@ from typing import Any
 
 from fabula.settings import Settings, setting
 
-__all__ = ["Rerun", "RerunSettings", "compare_results"]
-
 _N_SHOWN = 5
 _LEFT_OUT = (".lock", "run.json", "answers.jsonl")
 """Files of a folder that depend on when a model answered and not on what it said."""
@@ -76,7 +74,7 @@ def _compared(old: Collection[str], new: Collection[str]) -> list[str]:
 
     Left out is what `reference measure` adds to a corpus, if only one has it.
     """
-    from fabula.reference.layout import HELD_OUT
+    from fabula.reference.storage import HELD_OUT
 
     in_both = set(old) & set(new)
     is_corpus = "manifest.json" in in_both

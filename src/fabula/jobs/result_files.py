@@ -14,8 +14,6 @@ from fabula.settings import Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
-__all__ = ["TableFiles", "page_setting", "plot_setting", "share_of", "share_setting"]
-
 
 def _is_page(path: Path) -> None:
     from fabula.presentation.page_file import check_page_path

@@ -23,8 +23,6 @@ from fabula.rubrics import load_rubric
 from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.types import Document, Measurement
 
-__all__ = ["Said", "ask_model", "estimate_review", "judge_plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Said:

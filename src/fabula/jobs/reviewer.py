@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.types import Document
 
-__all__ = ["Declined", "Reviewer", "corrected", "open_class", "with_verdicts"]
-
 _NAME = "these-texts"
 
 

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from fabula.tasks.expanding import Expanded
     from fabula.types import Rubric
 
-__all__ = [
-    "DraftSettings",
-    "ExpansionSettings",
-    "ImportSettings",
-    "ShowSettings",
-    "draft",
-    "expand",
-    "import_rubric",
-    "rubric_text",
-]
-
 _LINE_TOKENS = 60
 """Approximate tokens of a name or a question."""
 _MEANING_TOKENS = 150

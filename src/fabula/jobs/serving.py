@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.reference.serving.messages import Limits
     from fabula.reference.serving.served import Served
 
-__all__ = ["ServeSettings", "serve"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings(Settings):

@@ -14,8 +14,6 @@ from fabula.settings import Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.models.fetching import ModelFiles
 
-__all__ = ["SETS", "SetUp", "SetupSettings", "Step", "run_setup", "usable_sets"]
-
 SETS = ("nlp", "local")
 """What can be set up, each named after the extra whose code uses it."""
 _RUNTIMES = {"nlp": "spacy", "local": "xllamacpp"}

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from fabula.tasks.story_writing import Plot, WritePlan
     from fabula.types import Document
 
-__all__ = [
-    "OpeningSettings",
-    "PlotSettings",
-    "StorySettings",
-    "plot_stories",
-    "write_openings",
-    "write_stories",
-]
-
 _RESTART_HELP = "Ask for everything again and replace `out`."
 _SEED_HELP = "Seed for sampling."
 _PLOT_TOKENS = 60

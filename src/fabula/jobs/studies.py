@@ -18,25 +18,6 @@ if TYPE_CHECKING:
     from fabula.studies.workload import Workload
     from fabula.types import Measurement
 
-__all__ = [
-    "PLATFORM_TOKEN",
-    "ExportSettings",
-    "Exported",
-    "NewStudySettings",
-    "OpenStudy",
-    "Preview",
-    "PreviewSettings",
-    "StudyPlace",
-    "StudyServeSettings",
-    "answers_of",
-    "design_study",
-    "export_study",
-    "named",
-    "open_study",
-    "preview_study",
-    "serve_study",
-]
-
 _PASSWORD = "FABULA_STUDY_PASSWORD"
 PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
 _LEAST_PASSWORD = 10

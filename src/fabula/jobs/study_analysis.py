@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fabula.studies.design import StudyDesign
     from fabula.types import Measurement, Rubric
 
-__all__ = ["AnalysisSettings", "FeedbackAnalysis", "StoryAnalysis", "analyse_study"]
-
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings(Settings):

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fabula.studies.units import Unit
     from fabula.types import Measurement
 
-__all__ = ["PeoplesPairs", "analyse_pairs"]
-
 _PEOPLE = "people"
 
 

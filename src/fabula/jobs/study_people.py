@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from fabula.studies.participants import Invitation
     from fabula.studies.places import Applied
 
-__all__ = [
-    "InviteSettings",
-    "Invited",
-    "LinkSettings",
-    "RemoveSettings",
-    "Removed",
-    "fetch_statuses",
-    "invite",
-    "notes_of",
-    "reissue",
-    "remove",
-]
-
 _LOCAL = "http://127.0.0.1:8000"
 
 

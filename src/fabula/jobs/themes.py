@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.tasks.reason_themes import Theme
     from fabula.types import Rubric
 
-__all__ = ["GroupedReasons", "ThemeSettings", "group_reasons"]
-
 _LABEL_TOKENS = 60
 
 

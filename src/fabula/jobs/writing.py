@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fabula.models.cost import Estimate, Price, Prices
     from fabula.resume import Row
 
-__all__ = ["Written", "ask_models", "confirm_prompts", "estimate_texts"]
-
 _PROMPT_TOKENS = 150
 """Approximate tokens of a prompt, besides the text it is about."""
 

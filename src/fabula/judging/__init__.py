@@ -1,9 +1,9 @@
 """Judging texts by rubrics with language models."""
 
-from fabula.judging.judge_prompts import Style, Template, read_template
+from fabula.judging.judge_prompts import Template, read_template
 from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.judging.run import judge_stories
-from fabula.models.verdicts import read_verdict
+from fabula.models.verdicts import Style, read_verdict
 
 __all__ = [
     "ANSWERS",

@@ -14,8 +14,6 @@ from fabula.measures.rater_agreement import JudgeAgreement, Panel, judge_agreeme
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.types import Document, Measurement, by_rater
 
-__all__ = ["calibrate", "graded_trust", "released_folder"]
-
 
 def released_folder(folder: Path) -> tuple[list[Document], Path]:
     """The stories of the authors' release that include their text, and the file of verdicts."""

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabula.errors import InputError
-from fabula.judging.judge_prompts import Style, Template
+from fabula.judging.judge_prompts import Template
 from fabula.models import Prompt
 from fabula.models.prompting import fence
+from fabula.models.verdicts import Style
 from fabula.types import Document, Item, Measurement, Rubric
-
-__all__ = ["ExampleTemplate", "example_template"]
 
 _FRAME = """You are an experienced reader and editor of fiction. Below are {n} that readers have \
 judged before, and then the story that you are to judge. Read them with care; a question about the \

@@ -25,8 +25,6 @@ from fabula.store import (
 )
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["ROUNDS_FILE", "RunFolder", "read_run"]
-
 ROUNDS_FILE = "rounds.jsonl"
 """The pairs chosen in each round, when pairs are judged under a budget."""
 

@@ -16,10 +16,8 @@ from fabula.errors import InputError
 from fabula.models import Choice, Prompt
 from fabula.models.prompting import FENCE, fence
 from fabula.models.verdicts import Style
-from fabula.types import Document, Item, Scale
-
-__all__ = ["PAIR_SCALE", "Style", "Template", "choice_of", "read_template"]
-
+from fabula.scales import Scale
+from fabula.types import Document, Item
 
 _STORY = """You are an experienced reader and editor of fiction. Read the story below with care; \
 a question about it follows. All that stands between the two lines of equals signs is the story, \

@@ -34,19 +34,6 @@ from fabula.stats.reliability import (
 )
 from fabula.types import Estimate, Measurement, Rubric
 
-__all__ = [
-    "MIN_JUDGES",
-    "JudgeAnswers",
-    "JudgeCost",
-    "JudgeFigures",
-    "JudgePair",
-    "Yardstick",
-    "judge_answers",
-    "judge_figures",
-    "judge_panels",
-    "pair_of",
-]
-
 Subject = tuple[str, str]
 Floats = NDArray[np.float64]
 

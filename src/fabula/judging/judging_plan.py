@@ -19,18 +19,6 @@ from fabula.models.verdicts import READER, Verdict
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.types import Item, Rubric, Signature
 
-__all__ = [
-    "ANSWERS",
-    "MAX_TOKENS",
-    "WORDING_STEP",
-    "AnswerBook",
-    "Asked",
-    "JudgePlan",
-    "Judged",
-    "identity",
-    "is_identified",
-]
-
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The default limit on the length of an answer, by style."""
 

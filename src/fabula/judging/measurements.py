@@ -14,8 +14,6 @@ from fabula.judging.run import RETEST
 from fabula.text import check_documents
 from fabula.types import Document, Item, Measurement
 
-__all__ = ["own_story", "to_measurements"]
-
 _FAMILIES = (
     "gpt",
     "claude",

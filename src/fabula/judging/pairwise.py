@@ -32,19 +32,6 @@ from fabula.stats.ranking import METHOD, Comparisons, Ranking, rank
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Estimate, Item, Measurement
 
-__all__ = [
-    "ROUNDS",
-    "PairRanking",
-    "PairSummary",
-    "judge_pairs",
-    "numbered",
-    "pairs_of",
-    "rank_groups",
-    "rank_stories",
-    "ranking_row",
-    "summarise_pairs",
-]
-
 _BETWEEN = " : "
 
 Pairs = Sequence[tuple[Document, Document]]

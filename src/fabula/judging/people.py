@@ -22,8 +22,6 @@ from fabula.stats.reliability import (
 )
 from fabula.types import Estimate
 
-__all__ = ["PeopleAgreement", "panel_on", "people_agreement"]
-
 
 @dataclass(frozen=True, slots=True)
 class PeopleAgreement:

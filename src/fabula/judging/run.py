@@ -26,17 +26,6 @@ from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
 from fabula.web import visible
 
-__all__ = [
-    "MAX_UNREADABLE",
-    "RETEST",
-    "Caller",
-    "call_seed",
-    "depends_on",
-    "is_asked",
-    "judge_stories",
-    "with_retest",
-]
-
 RETEST = "#retest"
 """Suffix of a story's second id, if it is judged twice to see whether verdicts flip."""
 

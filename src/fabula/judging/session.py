@@ -21,8 +21,6 @@ from fabula.resume import kept_rows
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
-__all__ = ["Session", "Spent", "estimate_calls", "run_session"]
-
 # The typical length of an answer, in tokens.
 _LIKELY_OUTPUT = {"verdict-first": 60, "reason-first": 350}
 

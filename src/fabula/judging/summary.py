@@ -16,8 +16,6 @@ from fabula.stats.reliability import spearman
 from fabula.text import count_words
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
 
-__all__ = ["ItemSummary", "JudgeSummary", "WordingSpread", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class WordingSpread:

@@ -24,8 +24,6 @@ from fabula.stats.reliability import Confusion
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Estimate, Rubric, Signature
 
-__all__ = ["NEVER_CHECKED", "Mode", "Trust", "TrustBook", "trust_in_item", "trust_of"]
-
 NEVER_CHECKED = "never checked against experts"
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
 

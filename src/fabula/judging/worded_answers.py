@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fabula.reasons import explain
-from fabula.types import Measurement, Rubric, Scale
-
-__all__ = ["answer_shown", "score_range"]
+from fabula.scales import Scale
+from fabula.types import Measurement, Rubric
 
 
 def answer_shown(one: Measurement, scale: Scale) -> str:

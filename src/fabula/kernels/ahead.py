@@ -12,8 +12,6 @@ import numba as nb
 import numpy as np
 from numba import types
 
-__all__ = ["ask_for"]
-
 _PAGE_BYTES = np.uint64(mmap.PAGESIZE)
 _IN_PAGE = np.uint64(mmap.PAGESIZE - 1)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["choose_documents"]
-
 
 @nb.njit(nogil=True, cache=True)
 def choose_documents(offsets, firsts, ends, n_words, n_most, n_target):

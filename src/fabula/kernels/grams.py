@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fabula.kernels.token_pairs import pair_hash
 
-__all__ = ["BLOCK_WORDS", "OVERLAP", "add_grams", "bound_ends", "n_gram_blocks"]
-
 BLOCK_WORDS = 8
 """64-bit words per block, which is one cache line."""
 OVERLAP = 3

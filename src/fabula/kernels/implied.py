@@ -11,8 +11,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["N_ROUNDS", "choose_positions", "spread_matches"]
-
 N_ROUNDS = 3
 """Rounds of searches: one position for each end, another one, and all that are left."""
 

@@ -32,8 +32,6 @@ from fabula.kernels.token_pairs import (
     pair_mark,
 )  # fmt: skip
 
-__all__ = ["count_allowed", "find_interval", "longest_matches", "run_ends"]
-
 WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""
 

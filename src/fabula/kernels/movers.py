@@ -18,13 +18,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = [
-    "best_passage",
-    "best_span",
-    "search_near",
-    "similarities",
-]
-
 MOST_ALIKE = np.float32(0.999)
 """The highest cosine of two different words: equal vectors do not make them identical."""
 TOLERANCE = 1e-9

@@ -16,8 +16,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["STEPS", "nearest", "signatures"]
-
 STEPS = 255
 """A share is stored as a number of steps, rounded up."""
 

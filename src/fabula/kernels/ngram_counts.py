@@ -10,16 +10,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = [
-    "count_in_subsets",
-    "count_pairs",
-    "count_places",
-    "extend_ngrams",
-    "group_places",
-    "list_holders",
-    "narrow_holders",
-]
-
 
 @nb.njit(nogil=True, cache=True)
 def group_places(numbers, n_numbers):

@@ -20,12 +20,6 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BLOCK", "RARE", "Packed", "Tokens", "bits_below", "fill_tokens", "fixed", "n_packed_words",
-    "pack", "pack_tokens", "put", "rare_token", "read_every", "read_packed", "read_tokens",
-    "unpack",
-]  # fmt: skip
-
 RARE = 65_535
 """Stands for every token id at least this large."""
 BLOCK = 256

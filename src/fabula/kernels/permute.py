@@ -10,8 +10,6 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-__all__ = ["count_types", "draw_labels", "sum_chosen"]
-
 _N_PLANES = 32
 
 

@@ -27,8 +27,6 @@ from fabula.kernels.token_pairs import (
     pair_mark,
 )  # fmt: skip
 
-__all__ = ["BLOCK_SUFFIXES", "NO_KEYS", "Keys", "n_keys", "sample_keys"]
-
 BLOCK_SUFFIXES = 80
 """Suffixes for each key of a shard: 0.1 bytes of memory per token."""
 KEY_TOKENS = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["find_strings"]
-
 
 @nb.njit(nogil=True, cache=True)
 def find_strings(table, offsets, order, wanted, wanted_offsets):

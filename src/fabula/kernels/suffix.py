@@ -17,8 +17,6 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DEPTH", "build_suffix_array"]
-
 DEPTH = 32
 """Ties of this many tokens are rare, unless text repeats."""
 

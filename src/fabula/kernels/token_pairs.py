@@ -27,8 +27,6 @@ from fabula.kernels.packed import (
     unpack,
 )
 
-__all__ = ["PairTable", "list_pairs", "open_pairs", "pack_pairs"]
-
 PER_BUCKET = 4
 _SIZE_BITS, _MARK_BITS = 5, 8
 _REST_BITS = _SIZE_BITS + _MARK_BITS

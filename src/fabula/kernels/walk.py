@@ -21,8 +21,6 @@ import numpy as np
 from fabula.kernels.match import document_at
 from fabula.kernels.packed import RARE, rare_token, unpack
 
-__all__ = ["PARTS", "align", "chain", "find_anchors", "note_blocks"]
-
 PARTS = 64
 """Scores are counted in this fraction of a bit."""
 MAX_STEPS = 5

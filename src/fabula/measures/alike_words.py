@@ -16,8 +16,6 @@ from fabula.models.vectors import WordVectors
 from fabula.reference.part_walk import ShardWords
 from fabula.text.stopwords import StopWords
 
-__all__ = ["Alike", "AlikeWords"]
-
 _BLOCK = 4096
 """Words that are compared at a time."""
 _N_TOGETHER = 1024

@@ -30,16 +30,6 @@ from fabula.text.sentences import paragraph_spans, sentence_spans
 from fabula.text.speech import READER, flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature
 
-__all__ = [
-    "BOOK_WORDS",
-    "Book",
-    "BookChapter",
-    "BookInstrument",
-    "Repeated",
-    "measure_book",
-    "pipelines",
-]
-
 BOOK_RULES = "1"
 """Version: changes with any rule or threshold below."""
 BOOK_WORDS = 10_000

@@ -28,17 +28,6 @@ from fabula.measures.near_paper import PaperSettings
 from fabula.reference import Backend, Occurrence, Reference
 from fabula.types import Span
 
-__all__ = [
-    "MANY_PLACES",
-    "MIN_BITS",
-    "BorrowedPassage",
-    "BorrowedRun",
-    "RankedRuns",
-    "WordInformation",
-    "rank_runs",
-    "trim_near",
-]
-
 MIN_BITS = 38.0
 """Over chance: chosen on one half of the texts of `bench/planted_runs.py`, evaluated on the other.
 A run of eight plain words in a few million words is about there."""

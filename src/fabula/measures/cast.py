@@ -25,8 +25,6 @@ from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.sentences import encodable, paragraph_spans
 
-__all__ = ["CAST_RULES", "Person", "cast_of"]
-
 CAST_RULES = "1"
 """Version: changes with any rule or threshold below."""
 

@@ -18,8 +18,6 @@ from fabula.stats.reliability import bootstrap_interval
 from fabula.store import read_rows
 from fabula.types import Estimate
 
-__all__ = ["CategoryShares", "category_shares", "label_accuracy", "read_gold"]
-
 
 @dataclass(frozen=True, slots=True)
 class CategoryShares:

@@ -24,13 +24,6 @@ from numpy.typing import NDArray
 
 from fabula.text.sketch import Sketch
 
-__all__ = [
-    "USUAL_FIELDS",
-    "Clusters",
-    "cluster_field",
-    "find_clusters",
-]
-
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
 """Fields that define clusters; the first one present is used."""
 

@@ -34,16 +34,6 @@ from fabula.stats.prediction_powered import (
 )
 from fabula.types import Item, Measurement, Rubric
 
-__all__ = [
-    "CorrectedRow",
-    "Correction",
-    "GroupDifference",
-    "Rates",
-    "Truth",
-    "averaged_items",
-    "correct",
-]
-
 Means = Mapping[str, float]
 Rates = tuple[Rate, Rate]
 """A judge's sensitivity and specificity, measured elsewhere."""

@@ -16,8 +16,6 @@ from fabula.text import TextWords
 from fabula.text.language import language_gate
 from fabula.text.stopwords import StopWords
 
-__all__ = ["Counterpart", "SearchForNear"]
-
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:

@@ -6,8 +6,6 @@ from typing import Any
 
 from fabula.measures.detector import Calibration, Collected
 
-__all__ = ["calibration_row"]
-
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:
     """As plain values for files and JSON output; `read_calibration` reads it back."""

@@ -25,18 +25,6 @@ from fabula.stats.bounds import clopper_pearson_high, share_high
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
-__all__ = [
-    "DIRECTIONS",
-    "INSTRUMENTS",
-    "Calibration",
-    "Collected",
-    "Labelled",
-    "Threshold",
-    "auroc",
-    "calibrate",
-    "find_threshold",
-]
-
 DIRECTIONS: Mapping[str, int] = {
     "creativity_index": 1,
     "log_likelihood": -1,

@@ -29,17 +29,6 @@ from fabula.store import read_rows, write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Signature
 
-__all__ = [
-    "Label",
-    "apply_detectors",
-    "apply_to_rows",
-    "calibrate_files",
-    "calibrate_rows",
-    "detector_rows",
-    "read_detectors",
-    "write_detectors",
-]
-
 OUTCOMES = {
     "separates": "it tells them apart",
     "cannot tell": "the interval of the AUROC includes 0.5",

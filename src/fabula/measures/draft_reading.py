@@ -14,8 +14,6 @@ from fabula.text import check_documents
 from fabula.types import Document
 from fabula.workers import in_order
 
-__all__ = ["DraftReading", "Wanted", "read_drafts"]
-
 Wanted = Literal["profile", "lines"]
 _FEW = 4
 """Below this many texts, starting processes is not worthwhile."""

@@ -15,8 +15,6 @@ from fabula.reference import Reference
 from fabula.text.sentences import encodable
 from fabula.types import Document
 
-__all__ = ["ExcludeIds", "ExcludeSame", "own_field"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExcludeIds:

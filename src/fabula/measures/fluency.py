@@ -25,8 +25,6 @@ from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentence_spans
 from fabula.types import Document, Measurement, Signature
 
-__all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal", "read_tokens"]
-
 _WORDS = TextSettings()
 _NO_TOKENS = TokenSurprisal(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 

@@ -28,17 +28,6 @@ from fabula.stats.reliability import (
 )
 from fabula.types import Estimate, Item, Measurement, Rubric
 
-__all__ = [
-    "GradedAgreement",
-    "JudgeOnItem",
-    "JudgesOnItem",
-    "PeopleOnItem",
-    "graded_agreement",
-    "graded_items",
-    "graded_pairs",
-    "numbers_said",
-]
-
 Values = NDArray[np.float64]
 Sums = Callable[[Values, Values], Values]
 OfSums = Callable[[Values], Values]

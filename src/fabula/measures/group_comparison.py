@@ -28,16 +28,6 @@ from fabula.store import read_rows
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
 
-__all__ = [
-    "Comparison",
-    "Group",
-    "Pair",
-    "compare_rows",
-    "compare_scores",
-    "difference",
-    "omnibus",
-]
-
 _FILE_FIELD = "file"
 
 

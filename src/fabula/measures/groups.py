@@ -18,16 +18,6 @@ from fabula.errors import DAMAGE, InputError
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Measurement, Signature
 
-__all__ = [
-    "Distribution",
-    "GroupBook",
-    "GroupKind",
-    "GroupNumbers",
-    "measure_group",
-    "read_groups",
-    "write_groups",
-]
-
 GroupKind = Literal["people", "models", "other"]
 N_QUANTILES = 101
 """The smallest value, every hundredth, and the largest."""

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from fabula.text.sketch import Sketch
 
-__all__ = ["Kind", "traits"]
-
 _TRIMMED = 0.005
 """Share of the people's texts trimmed at either end of a range: outliers do not widen it."""
 _SLACK_WORDS = 0.1

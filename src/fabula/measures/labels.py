@@ -19,8 +19,6 @@ from fabula.rubrics.released import read_expert_verdicts, split_story_id
 from fabula.text import read_table
 from fabula.types import Item, Measurement, Rubric
 
-__all__ = ["COLUMNS", "labels_of", "read_labels", "sides"]
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document": ("document", "document_id", "id", "story", "story_id"),
     "item": ("item", "item_id", "test", "question"),

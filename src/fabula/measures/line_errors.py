@@ -15,8 +15,6 @@ from fabula.measures.line_read import LineNote, ReadSentence, ReadText, note_of
 from fabula.measures.linguistic.grammar import Fault
 from fabula.text.marks import word_set
 
-__all__ = ["errors", "is_misspelt"]
-
 _MIN_MISSPELT = 5
 """Shorter words are slips only if letters were transposed."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5

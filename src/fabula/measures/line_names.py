@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from fabula.measures.line_errors import is_misspelt
 from fabula.measures.line_read import LineNote, Place, ReadText, note_of
 
-__all__ = ["MIN_NAMED", "names"]
-
 _MIN_NAME = 5
 """Minimum letters: many shorter names differ from others by one letter."""
 MIN_NAMED = 20

@@ -26,7 +26,6 @@ from fabula.measures.line_errors import errors
 from fabula.measures.line_names import names
 from fabula.measures.line_read import (
     LINE_KINDS,
-    LineKind,
     LineNote,
     Place,
     ReadSentence,
@@ -45,16 +44,6 @@ from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature, Span
-
-__all__ = [
-    "LINE_KINDS",
-    "LINE_RULES",
-    "LineKind",
-    "LineNote",
-    "LineReader",
-    "LineReview",
-    "line_of",
-]
 
 LINE_RULES = "6"
 """Version: changes with any rule or threshold below."""

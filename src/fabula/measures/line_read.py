@@ -9,17 +9,6 @@ from fabula.measures.linguistic.grammar import Fault
 from fabula.measures.linguistic.lexis import Frequencies
 from fabula.measures.linguistic.parsing import Token
 
-__all__ = [
-    "LINE_KINDS",
-    "LineKind",
-    "LineNote",
-    "Place",
-    "ReadSentence",
-    "ReadText",
-    "line_of",
-    "note_of",
-]
-
 Place = tuple[int, int]
 
 

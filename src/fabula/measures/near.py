@@ -40,8 +40,6 @@ from fabula.reference import Reference
 from fabula.reference.part_walk import Walk, WalkTerms
 from fabula.text.stopwords import StopWords
 
-__all__ = ["NearSearch", "NearSettings"]
-
 _MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
 _CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0
 _DROP_BITS = 12.0

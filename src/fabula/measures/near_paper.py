@@ -29,8 +29,6 @@ from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
 from fabula.text.stopwords import StopWords
 
-__all__ = ["PaperSearch", "PaperSettings"]
-
 MAX_WORDS = 100
 _K1 = 1.5
 _NO_CONTENT = -1

@@ -22,8 +22,6 @@ from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 from fabula.types import Document, Measurement, Signature
 
-__all__ = ["NormInstrument", "Norms", "read_norms"]
-
 _WORDS = ("word", "words", "lemma", "term")
 _MIN_RATED = 10
 """Minimum number of rated words for a mean."""

@@ -50,12 +50,6 @@ from fabula.text import TextWords, check_documents
 from fabula.text.language import not_english
 from fabula.types import Document, Measurement, Signature, Span
 
-__all__ = [
-    "Borrowed",
-    "Originality",
-    "OriginalityMeasure",
-]
-
 _BATCH_WORDS = 100_000
 _FAR_BATCH_WORDS = 10_000
 

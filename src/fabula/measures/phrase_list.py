@@ -21,17 +21,6 @@ from fabula.store import checksum, read_rows, write_rows
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Measurement, Signature, Span
 
-__all__ = [
-    "NO_DETECTOR",
-    "ListedPhrase",
-    "PhraseInstrument",
-    "PhraseList",
-    "PhraseUse",
-    "read_phrases",
-    "uses_of",
-    "write_key_phrases",
-]
-
 _MONROE = """@article{monroe2008fightin,
   title = {Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of
            Political Conflict},

@@ -19,8 +19,6 @@ from fabula.text import check_documents
 from fabula.text.plain import PLAIN, plain_text
 from fabula.types import Document, Signature
 
-__all__ = ["Probability", "ProbabilityMeasure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Probability:

@@ -18,8 +18,6 @@ from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
 
-__all__ = ["QuoteJudge", "estimate_quotes", "text_around"]
-
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20
 _MAX_TOKENS = 64

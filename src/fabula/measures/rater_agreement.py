@@ -39,23 +39,6 @@ from fabula.stats.reliability import (
 )
 from fabula.types import Estimate, Measurement, Rubric
 
-__all__ = [
-    "Grouping",
-    "JudgeAgreement",
-    "JudgeRow",
-    "Panel",
-    "PanelRow",
-    "Ratings",
-    "aggregates",
-    "experts_of",
-    "judge_agreement",
-    "panel_agreement",
-    "panel_of",
-    "panel_of_labels",
-    "ratings_of",
-    "read_experts",
-]
-
 Grouping = Literal["item", "dimension", "author"]
 
 Ratings = Mapping[tuple[str, str], float]

@@ -27,22 +27,6 @@ from fabula.stats.reliability import (
 )
 from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
-__all__ = [
-    "GroupMean",
-    "ItemAgreement",
-    "RaterAgreement",
-    "Scores",
-    "agreements_with_people",
-    "group_estimates",
-    "group_means",
-    "item_agreement",
-    "mean_scores",
-    "rater_agreement",
-    "score_table",
-    "spans_of",
-    "value_of",
-]
-
 Scores = Mapping[str, Mapping[str, Sequence[float]]]
 """By item, then by document: the value of each rater who gave one."""
 

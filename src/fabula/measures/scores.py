@@ -25,16 +25,6 @@ from fabula.text import check_documents
 from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
 
-__all__ = [
-    "COPIED_RUN",
-    "COPIED_SHARE",
-    "RankedPassage",
-    "ScoreRun",
-    "first_passages",
-    "probability_row",
-    "to_row",
-]
-
 COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
 """Thresholds for texts mostly in the reference: those of the rule that excludes copies."""
 

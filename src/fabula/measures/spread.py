@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from fabula.kernels.cover import choose_documents
 from fabula.reference import Reference
 
-__all__ = ["Intervals", "Spread", "SpreadDocument", "find_spread"]
-
 MAX_PLACES = 20_000
 """Places of one n-gram in one shard at which documents are looked up."""
 MAX_PAIRS = 20_000_000

@@ -6,8 +6,6 @@ little else in fiction. "At last" or "once upon a time" are not among them.
 
 from __future__ import annotations
 
-__all__ = ["STOCK_PHRASES"]
-
 _LINES = """
 a bitter pill to swallow | a blessing in disguise | a breath of fresh air
 a chip off the old block | a chip on her shoulder | a chip on his shoulder | a deafening silence

@@ -18,8 +18,6 @@ from fabula.measures.cast import Person
 from fabula.text.marks import SAYING, WORD, word_set
 from fabula.text.sentences import paragraph_spans
 
-__all__ = ["TALK_RULES", "Talk", "speakers_of", "talk_of"]
-
 TALK_RULES = "1"
 """Version: changes with any rule or threshold below."""
 

@@ -15,8 +15,6 @@ from typing import Literal
 
 from fabula.text.marks import word_set
 
-__all__ = ["TELLING_RULES", "Telling", "telling_of"]
-
 TELLING_RULES = "1"
 """Version: changes with any word or threshold below."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 
-__all__ = ["Levels", "uniqueness"]
-
 
 @dataclass(frozen=True, slots=True)
 class Levels:

@@ -11,8 +11,6 @@ from typing import Any
 
 from fabula.models.base import Choice, Form, RecordField
 
-__all__ = ["grammar_of", "in_words", "schema_of"]
-
 
 def in_words(form: Form) -> str:
     """The request for JSON, which comes after the question."""

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fabula.models.spoken import plain_line
-from fabula.types import Scale
-
-__all__ = ["CLOSES", "MARKS", "Reading", "other_options", "verdict_in"]
+from fabula.scales import Scale
 
 MARKS = r"[\s\"'“”‘’«»(\[]{0,8}"
 CLOSES = r"[\"'“”‘’«»)\]]{0,4}"

@@ -18,8 +18,6 @@ from typing import Literal
 from fabula.errors import ModelError
 from fabula.models.local import embedded_model
 
-__all__ = ["PORTS", "PROVIDERS", "Available", "find_models"]
-
 PORTS: Mapping[int, str] = {
     11434: "Ollama",
     1234: "LM Studio",

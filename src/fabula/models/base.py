@@ -8,21 +8,6 @@ from typing import Literal, Protocol, Self
 
 from fabula.errors import CallFailed
 
-__all__ = [
-    "Answer",
-    "ChargedCallFailed",
-    "Choice",
-    "Effort",
-    "Form",
-    "Model",
-    "Prompt",
-    "RecordField",
-    "Records",
-    "Sampling",
-    "Stop",
-    "Usage",
-]
-
 Stop = Literal["end", "length", "blocked", "too_long"]
 """Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long."""
 

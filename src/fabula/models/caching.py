@@ -11,8 +11,6 @@ from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.resume import KeptRows, RowKind
 from fabula.text.refusals import is_refusal
 
-__all__ = ["CALLS", "CachedModel"]
-
 
 def _is_refused(row: Mapping[str, Any]) -> bool:
     """Whether a row is a refusal, which is retried, since it may not be final."""

@@ -11,8 +11,6 @@ from typing import Any, Self, TypeVar
 from fabula.errors import FabulaError, ModelError
 from fabula.models.base import Model
 
-__all__ = ["HeldOpen", "Places", "all_of", "in_turn"]
-
 T = TypeVar("T")
 
 

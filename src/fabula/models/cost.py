@@ -22,21 +22,6 @@ from fabula.models.base import (
 )
 from fabula.provenance import current_recording
 
-__all__ = [
-    "Budget",
-    "BudgetedModel",
-    "Estimate",
-    "Price",
-    "Prices",
-    "SharedBudget",
-    "counted_usage",
-    "estimate_tokens",
-    "known_price",
-    "most_likely_tokens",
-    "parse_price",
-    "parse_prices",
-]
-
 _CHARS_PER_TOKEN = 4
 # English prose has 4 to 5 bytes per token, other languages' tokenizers rarely fewer than 3.
 _BYTES_PER_TOKEN = 3

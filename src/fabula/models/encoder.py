@@ -15,8 +15,6 @@ from fabula.errors import ModelError
 from fabula.model_files import ENCODER, fetched
 from fabula.store import checksum
 
-__all__ = ["Encoder", "packaged_encoder"]
-
 _MAX_TOKENS = 256
 _BATCH = 8
 _N_SPECIAL = 8

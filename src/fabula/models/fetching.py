@@ -24,8 +24,6 @@ from fabula.errors import ModelError
 from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
 from fabula.store import checksum, write_whole, writer_lock
 
-__all__ = ["KNOWN", "Download", "ModelFiles", "Packages", "Unavailable", "fetch"]
-
 _TIMEOUT_S = 30.0
 _N_RETRIES = 3
 

@@ -10,8 +10,6 @@ from typing import Self
 from fabula.errors import CallFailed, FabulaError
 from fabula.models.base import Answer, Form, Prompt, Sampling
 
-__all__ = ["AskFunction", "FunctionModel"]
-
 AskFunction = Callable[[str], str | Awaitable[str]]
 """Takes the text of a prompt and returns the text of an answer, synchronously or not."""
 

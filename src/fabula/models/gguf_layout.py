@@ -17,8 +17,6 @@ from typing import Any
 
 from fabula.errors import ModelError
 
-__all__ = ["F32", "Q4_1", "Q8_0", "Layout", "Tensor", "read_layout", "read_list"]
-
 F32, Q4_1, Q8_0 = 0, 3, 8
 """Tensor types, by the format's number: floats, and blocks of 32 integers of 4 and 8 bits."""
 # Numbers per block, and its bytes.

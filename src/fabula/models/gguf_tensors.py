@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fabula.models.gguf_layout import F32, Q4_1, Q8_0, Tensor
 
-__all__ = ["four_bit_blocks", "unpacked"]
-
 # Rows unpacked at a time: 16 MiB of float32 for a thousand columns.
 _UNPACKED_ROWS = 4096
 _BLOCK = 32

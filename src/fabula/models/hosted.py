@@ -33,8 +33,6 @@ from fabula.models.probabilities import option_masses
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
-__all__ = ["HostedModel", "answer_of", "form_of", "is_held", "message_of"]
-
 # Providers that enforce a JSON schema, and those that return log-probabilities.
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}

@@ -17,8 +17,6 @@ from fabula.errors import InputError, ModelError
 from fabula.models.encoder import packaged_encoder
 from fabula.models.onnx_layer import read_onnx_layer
 
-__all__ = ["InputLayer"]
-
 _NAMES = (
     "embed_tokens.weight",
     "wte.weight",

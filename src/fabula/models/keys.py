@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from fabula.models.available import PROVIDERS
 
-__all__ = ["KeyCheck", "check_key"]
-
 _LISTS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",

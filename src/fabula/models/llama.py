@@ -21,8 +21,6 @@ from fabula.models.gguf_layout import F32, Q4_1, Layout, Tensor
 from fabula.models.gguf_tensors import four_bit_blocks, unpacked
 from fabula.models.onnx_graph import MICROSOFT, OnnxGraph
 
-__all__ = ["STEP_TOKENS", "Llama", "check_runtime", "is_llama", "n_alike"]
-
 _BLOCK = 32
 STEP_TOKENS = 128
 """Tokens that go through the layers together; the next draft is reread from such a step on.

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from fabula.errors import CallFailed, ModelError
 from fabula.models.local import has_gpu, n_threads
 
-__all__ = ["LlamaServer"]
-
 _TIMEOUT_S = 3600
 # The server is on loopback, so proxies in the environment do not apply.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -21,15 +21,6 @@ from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, 
 from fabula.models.probabilities import Position, option_masses
 from fabula.workers import default_jobs
 
-__all__ = [
-    "LocalModel",
-    "embedded_model",
-    "has_gpu",
-    "n_threads",
-    "runtime_name",
-    "runtime_version",
-]
-
 # Large enough to include both Yes and No, even if the model prefers other tokens.
 _N_PROBABILITIES = 200
 _HASHED_BYTES = 1 << 20

@@ -15,8 +15,6 @@ from fabula.models.local import LocalModel, embedded_model
 from fabula.models.model_copies import SharedModel
 from fabula.models.replay import ReplayedModel
 
-__all__ = ["ModelOptions", "open_model"]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:

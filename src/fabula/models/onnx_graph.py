@@ -14,8 +14,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MICROSOFT", "OnnxGraph"]
-
 MICROSOFT: Final = "com.microsoft"
 """The domain of ONNX Runtime's own operators."""
 

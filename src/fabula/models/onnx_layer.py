@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from fabula.errors import ModelError
 
-__all__ = ["read_onnx_layer"]
-
 _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _NAME, _RAW = 1, 8, 9
 _WEIGHTS = "word_embeddings.weight_q", "word_embeddings.weight_scale"

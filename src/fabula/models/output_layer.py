@@ -15,8 +15,6 @@ from fabula.errors import ModelError
 from fabula.models.gguf_layout import Layout, Tensor, read_layout
 from fabula.models.gguf_tensors import unpacked
 
-__all__ = ["OutputLayer", "read_output_layer"]
-
 # Logits per thread: 64 MiB of float32. With fewer rows at a time, BLAS would repack the matrix for
 # each few of them, which takes longer than multiplying.
 _CHUNK_FLOATS = 1 << 24

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from fabula.models.base import Choice
 
-__all__ = ["Position", "option_masses"]
-
 Position = tuple[str, Sequence[tuple[str, float]]]
 """A token of the answer, and its alternatives with their log-probabilities."""
 

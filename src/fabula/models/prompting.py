@@ -8,8 +8,6 @@ from fabula.errors import CallFailed
 from fabula.models.base import Model, Prompt, Sampling
 from fabula.text.refusals import is_refusal
 
-__all__ = ["FENCE", "fence", "one_line"]
-
 _WRAPPING = " \t\"'“”*_`#-"
 
 

@@ -11,9 +11,6 @@ from fabula.errors import DAMAGE, CallFailed, ModelError
 from fabula.formats import ROWS
 from fabula.models.base import Answer, Form, Prompt, Sampling, Usage
 
-__all__ = ["ReplayedModel", "prompt_digest", "recorded", "recording_row"]
-
-
 _USAGE = ("n_input", "n_cached", "n_output")
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["is_taken_back"]
-
 _FLAGS = re.IGNORECASE
 _MAX_CHARS = 100_000
 

@@ -7,8 +7,6 @@ import json
 import re
 from typing import Any
 
-__all__ = ["plain_line", "spoken"]
-
 _THINK = r"(?:seed:)?(?:thinking|thought|think)"
 _OPEN = re.compile(rf"(?:<\|?|\[|◁){_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)
 _CLOSE = re.compile(rf"(?:<\|?|\[|◁)/{_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)

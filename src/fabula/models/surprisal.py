@@ -31,16 +31,6 @@ from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_n
 from fabula.models.output_layer import OutputLayer, read_output_layer
 from fabula.text.sentences import encodable
 
-__all__ = [
-    "ByteWords",
-    "Likelihood",
-    "SurprisalModel",
-    "SurprisalStore",
-    "TokenSurprisal",
-    "has_byte_words",
-    "windows",
-]
-
 # Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
 _PARTINGS = {"gpt-2": False, "smollm": True}
 _USER_DEFINED = 4

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from fabula.errors import InputError
 from fabula.models.input_layer import InputLayer
 
-__all__ = ["Quantised", "WordVectors", "open_vectors", "quantise"]
-
 K = TypeVar("K")
 
 _SCALE = 32767

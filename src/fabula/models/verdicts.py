@@ -19,10 +19,8 @@ from fabula.models.answer_words import CLOSES, MARKS, Reading, other_options, ve
 from fabula.models.base import Answer
 from fabula.models.retractions import is_taken_back
 from fabula.models.spoken import plain_line, spoken
+from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
-from fabula.types import Scale
-
-__all__ = ["READER", "Style", "Verdict", "read_verdict"]
 
 READER = "5"
 """The version of the parser, for signatures: from 2 on, more forms, and no retracted verdicts."""

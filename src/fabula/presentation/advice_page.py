@@ -12,8 +12,6 @@ from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import Point
 from fabula.web import visible
 
-__all__ = ["notes_of", "write_advice_page"]
-
 
 def write_advice_page(
     path: Path, advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]

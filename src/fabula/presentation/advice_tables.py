@@ -11,8 +11,6 @@ from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import DROPPED, SEVERITIES, Point
 from fabula.web import visible
 
-__all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
-
 FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "cannot be decided"}
 """What became of an earlier point, in readable form."""
 

@@ -15,8 +15,6 @@ from fabula.text.chapters import Chapter, chapters_of
 from fabula.types import Document
 from fabula.web import visible
 
-__all__ = ["Fold", "book_view", "chapters_to_fold", "folds_of"]
-
 _MAX_PEOPLE = 14
 _MAX_TALKERS = 5
 _MAX_REPEATED = 10

@@ -11,8 +11,6 @@ from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
 
-__all__ = ["book_tables"]
-
 _MAX_CHARS = 40
 _MAX_RUN = 70
 _MAX_REPEATED = 10

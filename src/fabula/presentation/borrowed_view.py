@@ -15,16 +15,6 @@ from fabula.presentation.marked_text import Borrowed
 from fabula.presentation.near_parts import glosses_of
 from fabula.web import visible
 
-__all__ = [
-    "MARKS_PER_1000",
-    "PassageView",
-    "borrowed_of",
-    "commonplaces_of",
-    "near_of",
-    "passages_of",
-    "source_of",
-]
-
 MARKS_PER_1000 = 20
 """Passages marked per 1,000 words by default: one in fifty words."""
 _MIN_MARKS = 5

@@ -8,8 +8,6 @@ from typing import Any
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.reference.catalogue import Catalogue, Collection, Index
 
-__all__ = ["catalogue_rows", "catalogue_tables"]
-
 _SAMPLE_WORDS = 100_000_000
 
 

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
     from fabula.measures.linguistic.profile import Profile
 
-__all__ = [
-    "COLOURS",
-    "INK",
-    "LINE",
-    "SOFT",
-    "check_matplotlib",
-    "check_plot_path",
-    "figure_of",
-    "save_comparison",
-    "save_distributions",
-    "save_loss",
-    "save_profiles",
-]
-
 _FORMATS = {".svg", ".pdf", ".png"}
 INK, SOFT, LINE = "#201d18", "#6f675b", "#e4ded2"
 # Distinct in hue and in lightness, so that they work without colour vision.

@@ -21,8 +21,6 @@ from fabula.review import Review, TextReview
 from fabula.review.findings import Finding, marked_findings
 from fabula.store import dump_json, write_whole
 
-__all__ = ["check_comments_path", "write_comments"]
-
 _AUTHOR, _INITIALS = "Fabula", "Fa"
 _CONTEXT = "http://www.w3.org/ns/anno.jsonld"
 _AROUND = 32

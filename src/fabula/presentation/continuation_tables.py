@@ -25,8 +25,6 @@ from fabula.reasons import explain
 from fabula.stats.permutation import PairTest
 from fabula.types import Estimate
 
-__all__ = ["example_blocks", "marks", "system_records", "system_tables", "write_system_page"]
-
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
 
 

@@ -9,8 +9,6 @@ from fabula.measures.corrected_means import CorrectedRow, Correction
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, number
 from fabula.types import Estimate, Rubric
 
-__all__ = ["correction_tables", "estimate_cell"]
-
 
 def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     """Groups and all, items, differences of groups; then the effect of more labels."""

@@ -11,14 +11,6 @@ from fabula.measures.detector_verdicts import OUTCOMES
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
 
-__all__ = [
-    "calibration_remarks",
-    "calibration_tables",
-    "probability_table",
-    "save_rocs",
-    "verdict_table",
-]
-
 _TELLING = 0.25
 LAYOUT = {
     "n_words": "Length",

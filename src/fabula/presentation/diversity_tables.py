@@ -11,8 +11,6 @@ from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, inter
 from fabula.reasons import explain
 from fabula.types import Span
 
-__all__ = ["diversity_tables", "together_tables"]
-
 _TITLES = {
     "shared_ngrams": ("shared {}-grams", ".2%"),
     "compression": ("compression ratio", ".3f"),

@@ -12,8 +12,6 @@ from fabula.tasks.feedback.feedback_scores import Subset
 from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 
-__all__ = ["score_tables", "subset_row", "validation_table"]
-
 _COLUMNS = {
     "length": "length",
     "perfect": "% PAI",

@@ -10,8 +10,6 @@ from fabula.reasons import explain
 from fabula.tasks.feedback.fault_matches import Findings
 from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
 
-__all__ = ["finding_tables"]
-
 
 def finding_tables(
     readers: Sequence[Findings],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
+from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
 from fabula.presentation.marked_text import Listed, Note
 from fabula.reasons import explain
 from fabula.review import Review, TextReview
@@ -19,16 +19,6 @@ from fabula.review.findings import (
     said_of,
 )
 from fabula.web import visible
-
-__all__ = [
-    "LinesView",
-    "findings_view",
-    "first_lines",
-    "lines_view",
-    "noted_places",
-    "quoted",
-    "right_of",
-]
 
 _QUOTE_CHARS = 110
 _AROUND_CHARS = 40

@@ -15,8 +15,6 @@ from fabula.review import TextReview
 from fabula.review.comparing import SENTENCE_ITEM
 from fabula.text import TextSettings
 
-__all__ = ["FluencyView", "fluency_view"]
-
 _LABEL_CHARS = 160
 _WORDS = TextSettings()
 

@@ -12,8 +12,6 @@ from fabula.presentation.rating_tables import judge_reasons
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 
-__all__ = ["judge_comparison_tables"]
-
 _JUDGE = Column("", name="rater")
 
 

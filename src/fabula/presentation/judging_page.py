@@ -19,8 +19,6 @@ from fabula.reasons import explain
 from fabula.types import Document, Item, Measurement, Rubric
 from fabula.web import visible
 
-__all__ = ["Judge", "judge_view", "write_judging_page"]
-
 _MAX_STORIES = 200
 
 

@@ -26,15 +26,6 @@ from fabula.reasons import explain
 from fabula.stats.ranking import Ranking
 from fabula.types import Measurement, Rubric
 
-__all__ = [
-    "agreement_tables",
-    "calibration_tables",
-    "judge_tables",
-    "pair_table",
-    "ranking_tables",
-    "spent_lines",
-]
-
 _NO_MEAN = "no mean: the items' numbers have different ranges"
 _DIMENSION = Column("", name="dimension", once=True)
 _TEST = Column("test")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["escape_latex"]
-
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

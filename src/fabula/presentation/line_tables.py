@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from fabula.measures.line_notes import LINE_KINDS, LineNote, LineReview, line_of
+from fabula.measures.line_notes import LineReview
+from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
 from fabula.presentation.findings_view import quoted
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
-
-__all__ = ["line_tables"]
 
 _MAX_CHARS = 60
 

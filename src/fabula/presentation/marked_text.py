@@ -16,8 +16,6 @@ from typing import Any, Protocol, TypeVar
 from fabula.presentation.near_parts import Gloss
 from fabula.web import visible
 
-__all__ = ["Borrowed", "Listed", "Note", "Paragraph", "Piece", "cut_text", "segments_of"]
-
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
 
 

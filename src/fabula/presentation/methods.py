@@ -7,8 +7,6 @@ from fabula.review import Review
 from fabula.review.citations import PPI
 from fabula.review.report_parts import ReportPart, parts_of
 
-__all__ = ["bibtex_of", "methods_of"]
-
 
 def methods_of(review: Review, by: str | None = None) -> list[str]:
     """Sentences, one list entry per paragraph, about what was done to these texts."""

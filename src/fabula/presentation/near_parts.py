@@ -8,8 +8,6 @@ from typing import Any
 
 from fabula.web import visible
 
-__all__ = ["Gloss", "glosses_of", "spread_of"]
-
 _MAX_SPREAD = 10
 
 

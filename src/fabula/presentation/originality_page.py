@@ -26,8 +26,6 @@ from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
 
-__all__ = ["Article", "article_of", "write_page"]
-
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
 _ENOUGH_WORDS = 10_000_000

@@ -14,14 +14,6 @@ from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, inter
 from fabula.reasons import explain
 from fabula.stats.clustered import Omnibus
 
-__all__ = [
-    "comparison_tables",
-    "omnibus_lines",
-    "originality_table",
-    "passages_table",
-    "ranked_sheet",
-]
-
 T = TypeVar("T")
 _QUOTE_CHARS = 60
 

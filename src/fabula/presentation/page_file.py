@@ -13,8 +13,6 @@ from fabula.errors import InputError
 from fabula.store import write_whole
 from fabula.web import page_environment
 
-__all__ = ["TEMPLATES", "check_page_path", "page_templates", "write_page_file"]
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 _GENERATOR = b'<meta name="generator" content="Fabula">'

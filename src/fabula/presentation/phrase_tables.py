@@ -5,8 +5,6 @@ from __future__ import annotations
 from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 
-__all__ = ["phrase_tables"]
-
 
 def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
     """The first phrases of A, then of B, and what they are based on."""

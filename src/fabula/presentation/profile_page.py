@@ -12,8 +12,6 @@ from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
 from fabula.reasons import explain
 from fabula.web import visible
 
-__all__ = ["CHART_HEIGHT", "CHART_WIDTH", "profile_tables", "profile_view", "write_profile_page"]
-
 _MAX_TEXTS = 100
 _MAX_COLUMNS = 6
 _MAX_BARS = 240

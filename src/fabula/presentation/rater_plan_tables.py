@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.stats.planning import PilotFigures, PlanRow
 
-__all__ = ["rater_plan_tables"]
-
 People = Callable[[int | None], int | None]
 _WEIGHTED = "kappa with quadratic weights"
 

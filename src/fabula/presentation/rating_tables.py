@@ -22,19 +22,6 @@ from fabula.presentation.sheet import (
 )
 from fabula.types import Estimate, Rubric
 
-__all__ = [
-    "FIELDS",
-    "agreement_table",
-    "category_tables",
-    "estimates_table",
-    "graded_tables",
-    "judge_reasons",
-    "mean_shown",
-    "means_table",
-    "people_table",
-    "save_categories",
-]
-
 FIELDS = ("model", "method", "prompt", "shots")
 """Fields that feedback is grouped by, one table each."""
 

@@ -9,8 +9,6 @@ from fabula.review import GroupTest
 from fabula.types import Estimate
 from fabula.web import visible
 
-__all__ = ["group_views", "interval_shown", "p_shown", "was_tested"]
-
 _WIDTH = 240
 _MAX_PAIRS = 12
 

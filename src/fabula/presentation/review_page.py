@@ -51,8 +51,6 @@ from fabula.text import count_words
 from fabula.types import Measurement
 from fabula.web import visible
 
-__all__ = ["page_of", "write_review_page"]
-
 _PLAIN_METRICS = (
     "n_sentences",
     "sentence_length",

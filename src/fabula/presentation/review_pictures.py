@@ -10,8 +10,6 @@ from typing import Any
 from fabula.measures.groups import GroupNumbers
 from fabula.web import visible
 
-__all__ = ["Band", "bands_of", "curve_bands", "scatter", "strip"]
-
 _STRIP_WIDTH = 220
 _LINE_HEIGHT = 7
 _LOW, _HIGH = 0.1, 0.9

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabula.measures.line_notes import LINE_KINDS
+from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.phrase_list import NO_DETECTOR, uses_of
 from fabula.measures.scores import RankedPassage, first_passages, to_row
 from fabula.presentation.correction_tables import correction_tables
@@ -22,8 +22,6 @@ from fabula.review.findings import findings_of, said_of
 from fabula.review.report_parts import OWN_PARTS, Number
 from fabula.store import measurement_row
 from fabula.web import visible
-
-__all__ = ["review_json", "review_sheets", "review_tables"]
 
 _MAX_COLUMNS = 6
 _MAX_CHARS = 60

@@ -26,26 +26,6 @@ from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 from fabula.web import visible
 
-__all__ = [
-    "LATEX_BEGIN",
-    "Block",
-    "Cell",
-    "Column",
-    "CustomCell",
-    "Missing",
-    "Sheet",
-    "cell_shown",
-    "csv_of",
-    "html_of",
-    "interval_notes",
-    "interval_shown",
-    "latex_comment",
-    "latex_of",
-    "number",
-    "render",
-    "terminal_width",
-]
-
 _WIDEST = 10_000
 _MAX_ROWS = 40
 _MIN_NAME_CHARS = 12

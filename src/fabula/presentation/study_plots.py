@@ -13,8 +13,6 @@ from fabula.presentation.charts import COLOURS, LINE, figure_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["save_study"]
-
 Counts = Mapping[str, Mapping[Any, int]]
 
 

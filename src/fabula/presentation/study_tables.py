@@ -13,8 +13,6 @@ from fabula.measures.rater_agreement import Panel, PanelRow, panel_agreement
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.types import Rubric
 
-__all__ = ["PairItem", "pair_items", "pass_rates", "study_tables", "tests_passed"]
-
 
 def pass_rates(
     panel: Panel, rubric: Rubric, authors: Mapping[str, str]

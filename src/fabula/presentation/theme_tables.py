@@ -9,8 +9,6 @@ from fabula.presentation.sheet import render
 from fabula.tasks.reason_themes import Theme
 from fabula.types import Rubric
 
-__all__ = ["theme_lines"]
-
 _N_REASONS = 3
 _WIDTH = 92
 

@@ -16,17 +16,6 @@ from fabula.types import Document, Span
 if TYPE_CHECKING:
     from fabula.reference.info import Age
 
-__all__ = [
-    "Attribution",
-    "Backend",
-    "LocatedText",
-    "Matches",
-    "Occurrence",
-    "ServerAway",
-    "described",
-    "or_why_not",
-]
-
 
 class ServerAway(LookupFailed):
     """A server failed to answer for several texts in a row, so the run stops."""

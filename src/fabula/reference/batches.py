@@ -15,8 +15,6 @@ from fabula.text import TextSettings, in_batches
 from fabula.types import Document
 from fabula.workers import in_order
 
-__all__ = ["TokenBatch", "tokenise_batch", "tokenise_stream"]
-
 _BLOCK_CHARS = 1 << 16
 _N_SMALL = 7
 """Up to this number of batches, starting workers is not worthwhile."""

@@ -42,15 +42,6 @@ from fabula.store import dump_json
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
-__all__ = [
-    "BuildParameters",
-    "ShardPlan",
-    "add_documents",
-    "build_reference",
-    "remove_documents",
-    "verify_reference",
-]
-
 
 def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
     """Exclude these documents from all searches. Their text stays on disk until a rebuild."""

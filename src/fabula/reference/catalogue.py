@@ -15,20 +15,6 @@ from typing import Any
 
 from fabula.errors import DAMAGE, InputError
 
-__all__ = [
-    "API_URL",
-    "BY_CHARACTERS",
-    "BY_TOKENS",
-    "MINI_URL",
-    "Catalogue",
-    "Collection",
-    "Cost",
-    "Files",
-    "Index",
-    "Pace",
-    "read_catalogue",
-]
-
 API_URL = "https://api.infini-gram.io/"
 MINI_URL = "https://api.infini-gram-mini.io/"
 _SHIPPED = Path(__file__).parent / "catalogue.toml"

@@ -18,12 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from fabula.cached_results import cache_folder
 from fabula.errors import CorpusError
 from fabula.reference.storage import Home
-from fabula.store import cache_folder, checksum, dump_json, write_whole
+from fabula.store import checksum, dump_json, write_whole
 from fabula.workers import default_jobs
-
-__all__ = ["check_files", "check_seal", "parse_row", "read_row", "seal"]
 
 Report = Callable[[str], None]
 

@@ -34,8 +34,6 @@ from fabula.text import find_files, read_documents
 from fabula.text.sources import FileSource, Meter, open_filesystem
 from fabula.types import Document
 
-__all__ = ["Sample", "SampleRule", "choose_sample", "is_kept"]
-
 RULE = "files1"
 _N_ATTEMPTS = 4
 _FIRST_WAIT_S = 1.0

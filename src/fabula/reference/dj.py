@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["dj_search"]
-
 
 def dj_search(
     n_words: int,

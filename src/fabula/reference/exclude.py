@@ -26,8 +26,6 @@ from fabula.reference.parts import Found
 from fabula.reference.search import MAX_PLACES, Reference
 from fabula.types import Document
 
-__all__ = ["Copies", "Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
-
 _N_ASKED = 256
 """Number of n-grams per lookup."""
 _ALL_PLACES = 1 << 62

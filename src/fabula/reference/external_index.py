@@ -12,8 +12,6 @@ from fabula.reference.info import Age
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["SURROGATE", "IndexElsewhere", "n_gram_text", "occurs_in_tokens"]
-
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which no request can contain."""
 

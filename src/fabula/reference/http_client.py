@@ -14,13 +14,11 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.cached_results import cache_folder
 from fabula.errors import InputError, LookupFailed
-from fabula.store import cache_folder
 
 if TYPE_CHECKING:
     import httpx
-
-__all__ = ["LookupCache", "LookupServer", "Refused", "cache_path"]
 
 _LONGEST_WAIT_S = 60.0
 _TRIES_OF_NOBODY = 3

@@ -24,12 +24,9 @@ from fabula.reference.external_index import (
     occurs_in_tokens,
 )
 from fabula.reference.http_client import LookupCache, LookupServer, cache_path
-from fabula.reference.infinigram_index import InfiniGramIndex
 from fabula.reference.infinigram_server import InfiniGramMiniServer, InfiniGramServer, TooLong
 from fabula.reference.info import Age
 from fabula.types import Document
-
-__all__ = ["API_URL", "InfiniGramIndex", "InfiniGramMini", "InfiniGramWeb"]
 
 _ENOUGH_WORDS = 32
 """A match may be truncated at the server's limits only beyond this: no level is so long."""

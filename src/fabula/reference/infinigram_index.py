@@ -17,8 +17,6 @@ from fabula.reference.dj import dj_search
 from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
 from fabula.types import Document
 
-__all__ = ["InfiniGramIndex", "TokenDtype"]
-
 TokenDtype = Literal["u16", "u32"]
 _TOKEN_BYTES: dict[TokenDtype, int] = {"u16": 2, "u32": 4}
 _KINDS = ("tokenized", "table", "offset")

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.http_client import LookupServer, Refused, Reply
 
-__all__ = ["InfiniGramMiniServer", "InfiniGramServer", "TooLong"]
-
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
 """MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""

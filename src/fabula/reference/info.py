@@ -18,8 +18,6 @@ from fabula.reference.storage import Home, open_home
 from fabula.text import TextSettings
 from fabula.types import Document
 
-__all__ = ["About", "Age", "read_removed", "year_of"]
-
 _YEAR = re.compile(r"[12]\d{3}(?!\d)")
 
 

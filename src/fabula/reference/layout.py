@@ -63,25 +63,11 @@ from fabula.kernels.packed import (
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
-from fabula.reference.storage import HELD_OUT, Home, open_home
+from fabula.reference.storage import Home, open_home
 from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
-
-__all__ = [
-    "GRAMS",
-    "HELD_OUT",
-    "KEYS",
-    "Manifest",
-    "Shard",
-    "ShardInfo",
-    "Years",
-    "check_names",
-    "content_digest",
-    "open_shards",
-    "text_digest",
-]
 
 GRAMS = "grams.npy"
 """In a shard: its filter."""

@@ -12,8 +12,6 @@ from fabula.kernels.grams import bound_ends
 from fabula.kernels.match import longest_matches, run_ends
 from fabula.reference.layout import Shard
 
-__all__ = ["match_shard", "number_words"]
-
 _BLOCK = 4096
 """Number of positions that a thread searches at a time."""
 

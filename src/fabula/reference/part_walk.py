@@ -18,18 +18,6 @@ from fabula.kernels.packed import fixed
 from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.layout import Shard
 
-__all__ = [
-    "JoinedWalks",
-    "LocalWalks",
-    "ShardWords",
-    "Stretches",
-    "Walk",
-    "WalkPart",
-    "WalkTerms",
-    "ask_together",
-    "walk_shard",
-]
-
 _MOST_BITS, _MOST_STEPS = 1 << 20, 1 << 10
 """What a walk from elsewhere may contain."""
 Q = TypeVar("Q")

@@ -23,8 +23,6 @@ from fabula.reference.part_walk import JoinedWalks, LocalWalks, WalkPart, ask_to
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
-__all__ = ["Found", "JoinedParts", "LocalPart", "Part"]
-
 R = TypeVar("R")
 
 

@@ -18,16 +18,6 @@ from fabula.reference.storage import is_address
 if TYPE_CHECKING:
     from fabula.reference.catalogue import Index, Pace
 
-__all__ = [
-    "check_spec",
-    "index_url",
-    "is_elsewhere",
-    "is_looked_up",
-    "is_served",
-    "open_backend",
-    "pace_of",
-]
-
 _WEB, _INDEX, _MINI = "infinigram:", "infinigram-index:", "infinigram-mini:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
 
@@ -115,7 +105,7 @@ def open_backend(
         )
     spec = elsewhere[0]
     if spec.startswith(_INDEX):
-        from fabula.reference.infinigram import InfiniGramIndex
+        from fabula.reference.infinigram_index import InfiniGramIndex
 
         path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
         if not path:

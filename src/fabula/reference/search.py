@@ -30,8 +30,6 @@ from fabula.reference.storage import fetch_corpus
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["N_LOCATED", "Reference"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

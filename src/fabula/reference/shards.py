@@ -24,8 +24,6 @@ from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
 
-__all__ = ["ShardBatches", "kept_shard", "make_filter", "write_index", "write_shard"]
-
 
 def make_filter(
     chunks: Iterable[NDArray[np.uint32]], n_tokens: int, *, n_threads: int

@@ -15,20 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabula.cached_results import cache_folder
 from fabula.errors import CorpusError, FabulaError
-from fabula.store import (
-    cache_folder,
-    checksum,
-    fresh_folder,
-    publish_folder,
-    write_whole,
-    writer_lock,
-)
+from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
 
 if TYPE_CHECKING:
     from fabula.reference.layout import Manifest
-
-__all__ = ["HELD_OUT", "Home", "fetch_corpus", "is_address", "open_home"]
 
 HELD_OUT = "held_out.jsonl"
 """Beside a corpus: scores of its own documents, one line for each way to measure."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError
 from fabula.kernels.strings import find_strings
 
-__all__ = ["Strings", "Vocabulary", "map_array", "map_bytes", "plain_array"]
-
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     rb"\{'descr': '([<|][biuf][0-9])', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"

@@ -17,8 +17,6 @@ from importlib.resources import files
 
 from fabula.presentation.sheet import Cell, Column, Sheet
 
-__all__ = ["Claim", "agreement_lines", "claim_sheet", "claims_of", "load_printed", "printed_table"]
-
 _DIFFERS = " !"
 _TINY = 1e-9
 """Tolerance that lets half of the last digit round either way, whatever its binary form."""

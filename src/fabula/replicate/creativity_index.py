@@ -58,19 +58,6 @@ from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document, Estimate
 
-__all__ = [
-    "Analyses",
-    "Detector",
-    "LevelDifference",
-    "Plan",
-    "Scored",
-    "Spread",
-    "build",
-    "default_plan",
-    "grouped",
-    "run_analyses",
-]
-
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
 

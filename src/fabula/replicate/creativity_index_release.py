@@ -22,8 +22,6 @@ from fabula.reference.layout import text_digest
 from fabula.text.sketch import sketch_of
 from fabula.types import Document, Signature
 
-__all__ = ["KINDS", "is_release", "read_outputs", "read_release", "release_folder"]
-
 KINDS = ("book", "poem", "speech")
 _PEOPLE = "Human"
 _ASKED = re.compile(r"^.*?starting with the following (?:prompt|line|sentence): ", re.DOTALL)

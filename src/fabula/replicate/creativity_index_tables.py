@@ -21,8 +21,6 @@ from fabula.replicate.claims import agreement_lines, load_printed
 from fabula.replicate.creativity_index import Analyses, LevelDifference, Scored, Spread, grouped
 from fabula.replicate.creativity_index_texts import Texts
 
-__all__ = ["analyses_json", "analyses_tables", "write_figures"]
-
 _SIGNATURE = Column("", name="signature")
 _CLAIMED = {
     "verbatim": "above, % verbatim",

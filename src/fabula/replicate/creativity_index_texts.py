@@ -14,8 +14,6 @@ from fabula.text import TextSettings, read_documents
 from fabula.text.sketch import sketch_of
 from fabula.types import Document
 
-__all__ = ["CLUSTER", "Texts", "cluster_set", "field_of", "made_of", "read_set"]
-
 CLUSTER = "cluster"
 """The field of a text that names its cluster: texts of one cluster count as one, everywhere."""
 

@@ -34,8 +34,6 @@ from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 
-__all__ = ["PAPER_SYSTEMS", "Replica", "default_files", "replicate_table"]
-
 PAPER_SYSTEMS = ("random", "case-based", "unigram", "recurrent", GOLD)
 """The columns of Table 2, in order."""
 

@@ -11,8 +11,6 @@ from fabula.presentation.sheet import Block, number
 from fabula.replicate.claims import agreement_lines, claim_sheet
 from fabula.replicate.linguistic_metrics import PAPER_SYSTEMS, Replica
 
-__all__ = ["beside_paper"]
-
 
 def beside_paper(replica: Replica) -> list[Block]:
     """Our table with its tests; ours and the paper's side by side; and the interpretation."""

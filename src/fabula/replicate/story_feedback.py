@@ -46,19 +46,6 @@ from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetitio
 from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 
-__all__ = [
-    "LAYOUT",
-    "NOTHING",
-    "Automatic",
-    "Match",
-    "Means",
-    "Replica",
-    "Row",
-    "replicate_released",
-    "replicate_run",
-]
-
-
 Rows = Sequence[Mapping[str, Any]]
 _Numbers = Mapping[str, float | None]
 CountSentences = Callable[[list[str]], list[int]]

@@ -21,16 +21,6 @@ from typing import Any, NamedTuple
 from fabula.replicate.claims import printed_table
 from fabula.replicate.story_feedback_files import COLUMNS, METHODS, MODELS, PAPER, PROMPTS, SHOTS
 
-__all__ = [
-    "Agreement",
-    "Check",
-    "Derived",
-    "Interval",
-    "check_printed",
-    "mean_bounds",
-    "weighted_bounds",
-]
-
 _AUTOMATIC = printed_table(PAPER, "Table 1")
 _CELLS = {
     cell: printed_table(PAPER, "Table 9").get(", ".join(cell))

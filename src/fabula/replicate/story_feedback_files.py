@@ -21,27 +21,6 @@ from fabula.store import read_rows
 from fabula.tasks.feedback.feedback_prompts import PROMPTS as OWN_PROMPTS
 from fabula.text.feedback_pieces import check_feedback_row
 
-__all__ = [
-    "COLUMNS",
-    "ERROR",
-    "FEEDBACK_FILE",
-    "HOME",
-    "METHODS",
-    "MODELS",
-    "ONE_SENTENCE",
-    "PAPER",
-    "PROMPTS",
-    "QUESTIONS",
-    "RATINGS_FILE",
-    "RELEASED_FILES",
-    "SHOTS",
-    "Released",
-    "known_model",
-    "read_own",
-    "read_released",
-    "read_released_file",
-]
-
 PAPER = "story_feedback"
 MODELS, METHODS, _SETTINGS = (
     tuple(printed_table(PAPER, table)) for table in ("Table 3", "Table 4", "Table 5")

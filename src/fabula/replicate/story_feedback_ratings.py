@@ -28,19 +28,6 @@ from fabula.replicate.story_feedback_files import (
 from fabula.tasks.feedback.validation import VALIDATED, validate
 from fabula.types import Estimate, by_rater
 
-__all__ = [
-    "ORDERS",
-    "RATED_TABLES",
-    "Rated",
-    "RatedRow",
-    "Validation",
-    "printed_row",
-    "rate",
-    "read_rated",
-    "row_of_paper",
-    "validate_rater",
-]
-
 RATED_TABLES = ("Table 3", "Table 4", "Table 5")
 ORDERS = {"model": MODELS, "prompt": PROMPTS, "shots": SHOTS, "method": METHODS}
 """The values of each dimension in the paper's order."""

@@ -13,8 +13,6 @@ from fabula.replicate.story_feedback_check import RULES, Check
 from fabula.replicate.story_feedback_files import COLUMNS, ERROR, HOME, QUESTIONS, RATINGS_FILE
 from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
 
-__all__ = ["check_tables", "replica_json", "replica_tables"]
-
 _TITLES = {
     "length": "length",
     "perfect": "% PAI",

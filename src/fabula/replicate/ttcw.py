@@ -22,22 +22,10 @@ from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
+from fabula.scales import Scale
 from fabula.stats.reliability import Confusion, cohen_kappa, fleiss_kappa
 from fabula.store import read_measurements
-from fabula.types import Measurement, Rubric, Scale
-
-__all__ = [
-    "AUTHORS",
-    "FLEISS",
-    "OUTLIER_GROUP",
-    "JudgeReplica",
-    "Replica",
-    "panel_replica",
-    "preferences_by_author",
-    "released_verdicts",
-    "replicate_ttcw",
-    "with_average",
-]
+from fabula.types import Measurement, Rubric
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
 

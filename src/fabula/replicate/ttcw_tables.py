@@ -17,8 +17,6 @@ from fabula.replicate.ttcw import (
     with_average,
 )
 
-__all__ = ["replica_tables", "save_distribution"]
-
 _ALL = "all stories"
 
 

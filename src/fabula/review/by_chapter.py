@@ -12,8 +12,6 @@ from fabula.measures.originality_measure import Originality
 from fabula.review.found import TextReview
 from fabula.text import TextSettings
 
-__all__ = ["by_chapter"]
-
 
 def by_chapter(
     text: TextReview, chapters: Sequence[Mapping[str, Any]]

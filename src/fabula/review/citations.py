@@ -1,7 +1,5 @@
 """BibTeX of the papers behind the parts of a report."""
 
-__all__ = ["FEEDBACK", "LINGUISTIC", "MTLD", "PPI", "SALIERI", "TTCW"]
-
 SALIERI = """@article{lu2024salieri,
   title = {{AI} as {H}umanity's {S}alieri: Quantifying Linguistic Creativity of Language Models via
            Systematic Attribution of Machine Text against Web Text},

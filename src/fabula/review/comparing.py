@@ -13,17 +13,6 @@ from fabula.review.report_parts import Number, parts_of
 from fabula.stats.compare import compare_means, holm, mean_estimate
 from fabula.types import Estimate, Measurement
 
-__all__ = [
-    "MIN_SENTENCE_WORDS",
-    "SENTENCE_ITEM",
-    "GroupTest",
-    "comparable",
-    "compare_groups",
-    "group_numbers",
-    "numbers_of_review",
-    "share_below",
-]
-
 Shares = Mapping[str, float]
 Values = dict[str, float | None]
 

@@ -18,22 +18,12 @@ from types import MappingProxyType
 from typing import Any
 
 from fabula.errors import ModelError
-from fabula.measures.line_notes import LINE_KINDS, line_of
+from fabula.measures.line_read import LINE_KINDS, line_of
 from fabula.review.findings import Finding, marked_findings
 from fabula.review.found import TextReview
 from fabula.review.report_parts import OWN_PARTS, part_of_finding
 from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.points import SAME
-
-__all__ = [
-    "Changes",
-    "Noted",
-    "compare_noted",
-    "followed",
-    "noted_of",
-    "noted_of_rows",
-    "says_same",
-]
 
 _MAX_WORDS_CHARS = 300
 _N_NEAR = 60

@@ -11,18 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fabula.measures.borrowed_passages import BorrowedPassage
-from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
+from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
 from fabula.review.found import TextReview
-
-__all__ = [
-    "NOTES_PER_1000",
-    "Finding",
-    "Said",
-    "findings_of",
-    "marked_findings",
-    "marked_notes",
-    "said_of",
-]
 
 NOTES_PER_1000 = 10
 """Marked notes on lines per 1,000 words."""

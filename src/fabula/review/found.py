@@ -18,8 +18,6 @@ from fabula.measures.originality_measure import Originality
 from fabula.tasks.feedback.advising import Advice
 from fabula.types import Document, Measurement, Rubric, Signature
 
-__all__ = ["LeftOut", "Review", "TextReview"]
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fabula.instruments import SET, Instrument
 from fabula.judging.worded_answers import score_range
-from fabula.measures.line_notes import LINE_KINDS
+from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.measures.scores import to_row
 from fabula.review import citations
@@ -21,15 +21,6 @@ from fabula.review.findings import NOTES_PER_1000
 from fabula.review.found import Review, TextReview
 from fabula.store import measurement_row
 from fabula.types import Signature
-
-__all__ = [
-    "OWN_PARTS",
-    "Number",
-    "ReportPart",
-    "part_of_finding",
-    "parts_of",
-    "title_of",
-]
 
 _TTCW = "ttcw"
 Values = dict[str, float | None]

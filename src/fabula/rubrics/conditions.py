@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.types import Scale
-
-__all__ = ["Condition"]
+from fabula.scales import Scale
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq,

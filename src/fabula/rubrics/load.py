@@ -18,10 +18,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from fabula.errors import InputError
 from fabula.rubrics.conditions import Condition
-from fabula.scales import KINDS
-from fabula.types import Aggregate, Item, Rubric, Scale
-
-__all__ = ["builtin_rubrics", "load_rubric", "parse_rubric", "rubric_faults", "rubric_toml"]
+from fabula.scales import KINDS, Scale
+from fabula.types import Aggregate, Item, Rubric
 
 _HERE = Path(__file__).parent
 _ID = re.compile(r"[a-z][a-z0-9_]*")

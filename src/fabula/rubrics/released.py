@@ -18,18 +18,6 @@ from fabula.errors import InputError
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.types import Document, Item, Rubric
 
-__all__ = [
-    "EXPERTS_FILE",
-    "STORIES_FILE",
-    "ExpertVerdict",
-    "read_expert_verdicts",
-    "read_judge_answers",
-    "read_released_stories",
-    "read_released_tests",
-    "released_rubric",
-    "split_story_id",
-]
-
 EXPERTS_FILE = "ttcw_annotations.json"
 STORIES_FILE = "ttcw_short_stories.json"
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
-__all__ = ["Association", "association_within"]
-
 Floats = NDArray[np.float64]
 Association = Literal["correlation", "slope"]
 

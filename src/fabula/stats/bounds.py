@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from fabula.packages import scipy
 
-__all__ = ["clopper_pearson_high", "share_high"]
-
 _N_DRAWS = 20_000
 
 

@@ -18,8 +18,6 @@ from fabula.packages import scipy
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["Cells", "fit", "knows_place"]
-
 _MAX_STEPS = 40
 _TOLERANCE = 1e-9
 _SLACK = 1e-9

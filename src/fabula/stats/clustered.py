@@ -38,8 +38,6 @@ from fabula.stats.resample import (
 )
 from fabula.types import Estimate
 
-__all__ = ["Clustered", "Omnibus", "cell_means", "compare_clusters", "permutation_f"]
-
 Clustered = Mapping[str, Sequence[float]]
 """The values of a group by cluster, with at least one value each."""
 

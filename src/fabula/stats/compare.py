@@ -21,8 +21,6 @@ from fabula.stats.resample import (
 )
 from fabula.types import Estimate
 
-__all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estimate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

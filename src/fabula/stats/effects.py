@@ -18,16 +18,6 @@ from fabula.packages import scipy
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
-__all__ = [
-    "Bootstrap",
-    "Means",
-    "Tokens",
-    "mean_estimates",
-    "number_clusters",
-    "ratio_difference",
-    "ratio_estimate",
-]
-
 _N_RESAMPLES = 2_000
 _N_GROUPS = 50
 # If one resample in a hundred has no value, there are too few items for an interval.

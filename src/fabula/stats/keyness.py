@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from fabula.packages import scipy
 
-__all__ = ["can_pass", "exact_p", "log_odds", "smallest_p"]
-
 _SLACK = 1e-9
 """Tolerance within which two outcomes are equally far from the expected value."""
 

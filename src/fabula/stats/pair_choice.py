@@ -21,8 +21,6 @@ from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit
 from fabula.stats.ranking import Comparisons
 
-__all__ = ["CHOICE", "Pair", "first_pairs", "least_pairs", "next_pairs", "posterior", "round_size"]
-
 CHOICE = "d-optimal-1"
 """How pairs are chosen, for signatures."""
 

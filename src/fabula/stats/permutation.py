@@ -28,8 +28,6 @@ from fabula.stats.compare import holm
 from fabula.stats.effects import Bootstrap, Means, Tokens, number_clusters, ratio_difference
 from fabula.types import Estimate
 
-__all__ = ["N_PERMUTATIONS", "Design", "PairTest", "compare_pairs"]
-
 N_PERMUTATIONS = 10_000
 # Sums of the same numbers in different orders differ by less than this share of their size.
 _SLACK = 1e-9

@@ -27,18 +27,6 @@ from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
-__all__ = [
-    "GradedPilot",
-    "Pilot",
-    "PilotFigures",
-    "PlanRow",
-    "StoryPool",
-    "Widths",
-    "fit_graded",
-    "fit_pilot",
-    "pair_sums",
-]
-
 Floats = NDArray[np.float64]
 
 _N_STORIES = 10_000

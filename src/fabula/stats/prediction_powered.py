@@ -22,18 +22,6 @@ from numpy.typing import NDArray
 from fabula.packages import scipy
 from fabula.stats.bounds import share_high
 
-__all__ = [
-    "MIN_LABELS",
-    "Corrected",
-    "Rate",
-    "corrected_difference",
-    "corrected_mean",
-    "is_covered",
-    "n_labels_for",
-    "rogan_gladen",
-    "stratified",
-]
-
 MIN_LABELS = 4
 """Minimum labelled units for an interval; docs/rubrics.md shows its coverage there."""
 

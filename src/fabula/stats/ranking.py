@@ -32,17 +32,6 @@ from fabula.stats.effects import number_clusters
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
-__all__ = [
-    "ALPHA",
-    "METHOD",
-    "Comparisons",
-    "Gap",
-    "Ranking",
-    "Strength",
-    "Tally",
-    "rank",
-]
-
 METHOD = "bradley-terry-1"
 """The ranking method, for signatures."""
 ALPHA = 0.05

@@ -22,8 +22,6 @@ from fabula.packages import scipy
 from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
-__all__ = ["DawidSkene", "Glad", "RaterSkill", "dawid_skene", "glad"]
-
 Floats = NDArray[np.float64]
 
 _MIN_RATERS = 3

@@ -24,30 +24,6 @@ from fabula.packages import scipy
 from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
-__all__ = [
-    "Confusion",
-    "alpha_interval",
-    "bootstrap_interval",
-    "cohen_kappa",
-    "cohen_of_sums",
-    "cohen_sums",
-    "concordance_of_sums",
-    "describe_raters",
-    "difference_interval",
-    "fleiss_kappa",
-    "fleiss_of_sums",
-    "fleiss_sums",
-    "icc_agreement",
-    "icc_interval",
-    "krippendorff_alpha",
-    "pearson",
-    "pearson_of_sums",
-    "pearson_sums",
-    "percent_agreement",
-    "pooled_pairs",
-    "spearman",
-]
-
 N_RESAMPLES = 2000
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Sums = NDArray[np.float64]

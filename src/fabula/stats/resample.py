@@ -10,15 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MIN_UNITS",
-    "N_RESAMPLES",
-    "bootstrap_means",
-    "interval_method",
-    "percentile_interval",
-    "with_interval",
-]
-
 MIN_UNITS = 10
 """Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""
 

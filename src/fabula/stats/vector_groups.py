@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from fabula.packages import scipy
 
-__all__ = ["central", "group_vectors"]
-
 
 def group_vectors(
     vectors: NDArray[np.float32], *, n_groups: int | None = None, distance: float = 0.55

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, select
 
+from fabula.scales import Scale
 from fabula.studies.database import now_ms
 from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import time_of
@@ -20,18 +21,7 @@ from fabula.studies.organiser_tables import resolutions
 from fabula.studies.pairs import TIE, options_of, pairs_within
 from fabula.studies.participants import log
 from fabula.studies.units import Unit
-from fabula.types import Item, Measurement, Scale
-
-__all__ = [
-    "ADJUDICATED",
-    "Disagreement",
-    "Opinion",
-    "Resolution",
-    "adjudicated",
-    "disagreements",
-    "read_resolutions",
-    "resolve",
-]
+from fabula.types import Item, Measurement
 
 ADJUDICATED = "adjudicated"
 """The rater name used for decisions."""

@@ -15,16 +15,6 @@ from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, now_ms, page_views
 from fabula.studies.forms import Answers, FormError, Key, Page, retired, with_answer
 
-__all__ = [
-    "Saved",
-    "current_answers",
-    "locked_pages",
-    "note_view",
-    "opened_pages",
-    "save_answers",
-    "show_page",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Saved:

@@ -33,8 +33,6 @@ from fabula.studies.views import STATIC, render
 from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
 
-__all__ = ["Study", "create_app"]
-
 
 @dataclass(frozen=True, slots=True)
 class Study:

@@ -25,21 +25,6 @@ from fabula.studies.participants import Participant
 from fabula.studies.places import return_idle
 from fabula.studies.units import Seen, Unit
 
-__all__ = [
-    "Assignment",
-    "StudyChanged",
-    "begin_now",
-    "choose_unit",
-    "count_done",
-    "current_assignment",
-    "finish",
-    "has_returned",
-    "is_paused",
-    "is_wanted",
-    "next_assignment",
-    "take_up_again",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:

@@ -34,8 +34,6 @@ from fabula.studies.organiser_tables import TABLES
 from fabula.studies.study_engine import open_file
 from fabula.studies.units import Unit
 
-__all__ = ["Backup", "back_up", "restore"]
-
 _TABLES = [table for table in TABLES if table is not sessions]
 _N_AT_ONCE = 1000
 

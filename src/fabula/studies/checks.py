@@ -15,8 +15,6 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, CHECK
 from fabula.studies.pairs import BEST
 
-__all__ = ["Checks", "checks_of_all", "is_inattentive"]
-
 _Asked = tuple[str, str]
 
 

@@ -37,24 +37,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from fabula.errors import FabulaError
 from fabula.studies import sqlite_file
 
-__all__ = [
-    "ID",
-    "Store",
-    "StoreFailed",
-    "Trouble",
-    "answers",
-    "assignments",
-    "audit",
-    "engine_of",
-    "metadata",
-    "now_ms",
-    "page_views",
-    "participants",
-    "sessions",
-    "settings",
-    "tokens",
-]
-
 metadata = MetaData()
 ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of keys: SQLite numbers rows automatically only if the key is an integer."""

@@ -23,8 +23,6 @@ from fabula.studies.labels import ENGLISH, Labels, load_labels
 from fabula.studies.recruiting import LongText, Outcome, Recruiting, ShortText, Strict
 from fabula.types import Rubric
 
-__all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_study", "new_study"]
-
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
 """Starter files; `best-worst` is a pairs study with four stories at a time."""

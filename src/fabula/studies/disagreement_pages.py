@@ -18,8 +18,6 @@ from fabula.studies.units import Unit
 from fabula.studies.views import render, told
 from fabula.web.guard import csrf_of
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/organise")
 _N_AT_ONCE = 10
 _PAGE = re.compile(r"[0-9]{1,6}")

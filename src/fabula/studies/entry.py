@@ -23,16 +23,6 @@ from fabula.studies.people_tables import visits
 from fabula.studies.recruiting import Entry
 from fabula.web.guard import is_loopback
 
-__all__ = [
-    "MAX_VISITS",
-    "Arrival",
-    "NotAdmitted",
-    "arrival_of",
-    "check_arrival",
-    "join",
-    "verify_token",
-]
-
 _DAY_MS = 24 * 3_600_000
 MAX_VISITS = 50
 """Maximum number of submissions stored per person, since anybody can invent more."""

@@ -18,14 +18,6 @@ from fabula.studies.quality import Standing
 from fabula.studies.times import PageTime
 from fabula.types import Measurement
 
-__all__ = [
-    "invitations_csv",
-    "write_measurements",
-    "write_people",
-    "write_times",
-    "write_wide",
-]
-
 _COLUMNS = (
     "id",
     "rubric",

@@ -25,8 +25,6 @@ from fabula.studies.units import Unit
 from fabula.text.feedback_pieces import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["export", "time_of"]
-
 
 def export(
     connection: Connection,

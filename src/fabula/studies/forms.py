@@ -14,26 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fabula.rubrics import Condition
+from fabula.scales import Scale
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH, Labels
 from fabula.studies.pairs import BEST, WORST, pair_item
 from fabula.text import TextSettings
-from fabula.types import Item, Rubric, Scale
-
-__all__ = [
-    "AGAIN",
-    "CHECK",
-    "OWN",
-    "WHY",
-    "Answers",
-    "FormError",
-    "Page",
-    "Question",
-    "clean_text",
-    "pages_of",
-    "retired",
-    "with_answer",
-]
+from fabula.types import Item, Rubric
 
 WHY = ".why"
 CHECK, AGAIN = "check", "again"

@@ -17,8 +17,6 @@ from fabula.studies.database import Store, assignments, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.units import Unit
 
-__all__ = ["check_same", "is_shown_now", "shown_by"]
-
 _MAX_NAMED = 3
 
 

@@ -12,8 +12,6 @@ from anyio.to_thread import run_sync
 
 from fabula.studies.database import Store
 
-__all__ = ["Health", "checkpointed"]
-
 _FRESH_S = 1.0
 _LIMIT_S = 3.0
 _CHECKPOINT_S = 60.0

@@ -16,8 +16,6 @@ from fabula.studies.screening_pages import before_reading, ending, next_step, no
 from fabula.studies.views import render, told
 from fabula.web.guard import address_of
 
-__all__ = ["router"]
-
 router = APIRouter()
 _YEAR_S = 365 * 24 * 3600
 

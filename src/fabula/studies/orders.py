@@ -14,8 +14,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Order", "balanced_order", "williams_square"]
-
 Order = tuple[int, ...]
 """Indexes of documents in their unit, in reading order."""
 

@@ -19,8 +19,6 @@ from fabula.studies.quality import agreement_by_item, progress, standings
 from fabula.studies.views import render
 from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 
-__all__ = ["Asked", "Organiser", "overview_page", "router"]
-
 router = APIRouter(prefix="/organise")
 _HOURS = 12
 

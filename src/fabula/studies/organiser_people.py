@@ -17,8 +17,6 @@ from fabula.studies.participants import forget, invite_each, pseudonym, reissue,
 from fabula.studies.views import render
 from fabula.web.guard import csrf_of
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/organise")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_INVITED = 500

@@ -7,8 +7,6 @@ from sqlalchemy import BigInteger, Column, Index, Table, Text
 from fabula.studies.database import ID, metadata
 from fabula.studies.people_tables import TABLES as EARLIER
 
-__all__ = ["TABLES", "resolutions"]
-
 # Never overwritten: the newest decision on a question counts.
 resolutions = Table(
     "resolutions",

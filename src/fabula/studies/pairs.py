@@ -17,25 +17,9 @@ from itertools import combinations
 import numpy as np
 
 from fabula.errors import InputError
+from fabula.scales import Scale
 from fabula.stats.pair_choice import Pair, first_pairs, least_pairs
-from fabula.types import Document, Item, Measurement, Scale
-
-__all__ = [
-    "AT_ONCE",
-    "BEST",
-    "TIE",
-    "WORST",
-    "Compared",
-    "chosen_pairs",
-    "chosen_sets",
-    "compared_answers",
-    "options_of",
-    "pair_item",
-    "pair_key",
-    "pairs_within",
-    "preferences",
-    "said_of",
-]
+from fabula.types import Document, Item, Measurement
 
 AT_ONCE = (2, 4)
 """Allowed numbers of stories shown together."""

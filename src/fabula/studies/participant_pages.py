@@ -33,8 +33,6 @@ from fabula.studies.views import keys_of, page_view, render
 from fabula.studies.whereabouts import first_unopened, where_they_are
 from fabula.web.guard import csrf_of, form_fields
 
-__all__ = ["NOTES", "Posted", "Visit", "Visitor", "cookie_of", "router", "token_of"]
-
 router = APIRouter()
 NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
 """Label shown at the top of a page, by what led there."""

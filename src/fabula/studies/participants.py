@@ -23,27 +23,6 @@ from fabula.studies.database import (
 )
 from fabula.studies.people_tables import OF_PEOPLE, signs
 
-__all__ = [
-    "MAX_TOKENS",
-    "MAX_WAITING",
-    "Invitation",
-    "Participant",
-    "State",
-    "check_known",
-    "consent",
-    "find_by_token",
-    "forget",
-    "hash_of",
-    "invite",
-    "invite_each",
-    "join_from_platform",
-    "log",
-    "number_of",
-    "pseudonym",
-    "reissue",
-    "remove",
-]
-
 State = Literal[
     "invited",
     "declined",

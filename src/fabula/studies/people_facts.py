@@ -12,8 +12,6 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.people_tables import about_answers, consents, quiz_tries, visits
 from fabula.studies.signs import Signs, signs_of_all
 
-__all__ = ["PersonFacts", "facts_of_all"]
-
 _NESTED = ("about", "signs", "checks")
 
 

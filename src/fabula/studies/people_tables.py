@@ -6,18 +6,6 @@ from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Table, Te
 
 from fabula.studies.database import ID, metadata
 
-__all__ = [
-    "OF_PEOPLE",
-    "TABLES",
-    "about_answers",
-    "consent_texts",
-    "consents",
-    "quiz_tries",
-    "signs",
-    "steps",
-    "visits",
-]
-
 
 def _of_participant() -> Column[int]:
     return Column("participant_id", ID, ForeignKey("participants.id"), nullable=False)

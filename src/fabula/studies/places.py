@@ -19,8 +19,6 @@ from fabula.studies.participants import log, pseudonym
 from fabula.studies.people_tables import visits
 from fabula.studies.prolific import Submission
 
-__all__ = ["Applied", "apply_statuses", "give_back", "people_with_status", "return_idle"]
-
 _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")
 _GRACE_MS = 10 * 60_000
 """How long a platform may take to list a submission, in milliseconds."""

@@ -18,8 +18,6 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from fabula.errors import FabulaError
 
-__all__ = ["PlatformFailed", "Prolific", "Submission"]
-
 _N_A_PAGE = 100
 _N_TRIES = 5
 _LONGEST_WAIT_S = 60.0

@@ -31,15 +31,6 @@ from fabula.studies.times import Timing, timings
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
 
-__all__ = [
-    "Standing",
-    "UnitProgress",
-    "agreement_by_item",
-    "agreement_with_others",
-    "progress",
-    "standings",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class UnitProgress:

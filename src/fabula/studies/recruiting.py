@@ -14,20 +14,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from fabula.errors import InputError
-from fabula.types import Item, Scale
-
-__all__ = [
-    "AboutQuestion",
-    "Attention",
-    "Codes",
-    "Entry",
-    "Example",
-    "LongText",
-    "Outcome",
-    "Recruiting",
-    "ShortText",
-    "Strict",
-]
+from fabula.scales import Scale
+from fabula.types import Item
 
 ShortText = Annotated[str, Field(min_length=1, max_length=300)]
 LongText = Annotated[str, Field(max_length=60_000)]

@@ -20,21 +20,6 @@ from fabula.studies.people_tables import about_answers, consent_texts, consents,
 from fabula.studies.places import give_back
 from fabula.studies.recruiting import AboutQuestion
 
-__all__ = [
-    "agree",
-    "consent_version",
-    "count_tries",
-    "decline",
-    "has_passed",
-    "keep_about",
-    "last_score",
-    "pass_step",
-    "read_about",
-    "reconsider",
-    "take_quiz",
-    "withdraw",
-]
-
 
 def consent_version(design: StudyDesign) -> str:
     """Return an eight-digit digest of the consent text."""

@@ -36,8 +36,6 @@ from fabula.studies.screening import (
 )
 from fabula.studies.views import Field, field_name, told
 
-__all__ = ["before_reading", "ending", "next_step", "nothing_left", "router"]
-
 router = APIRouter()
 
 

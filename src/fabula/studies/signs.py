@@ -23,8 +23,6 @@ from fabula.studies.forms import OWN, WHY, Key
 from fabula.studies.people_tables import signs
 from fabula.text import TextSettings
 
-__all__ = ["Signs", "keep_signs", "signs_of_all"]
-
 _COUNTS = re.compile(r"([0-9]{1,6}) ([0-9]{1,6}) ([0-9]{1,6})")
 _LOAD = re.compile(r"[0-9a-f]{24}")
 _MAX_FIELDS = 200

@@ -11,8 +11,6 @@ from fabula.studies.forms import pages_of
 from fabula.studies.participant_pages import Posted, Visitor
 from fabula.studies.signs import keep_signs
 
-__all__ = ["router"]
-
 router = APIRouter()
 
 

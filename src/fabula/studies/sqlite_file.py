@@ -13,8 +13,6 @@ import struct
 from contextlib import closing, suppress
 from pathlib import Path
 
-__all__ = ["checkpoint", "close_file", "is_database", "lacks_log", "log_of", "make_private"]
-
 _OURS = 0x46616273
 """`application_id` of files whose flag is cleared on closing."""
 _TO_CLOSE_S = 2.0

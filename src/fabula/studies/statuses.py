@@ -11,8 +11,6 @@ from fabula.studies.database import Store, StoreFailed, now_ms
 from fabula.studies.places import Applied, apply_statuses
 from fabula.studies.prolific import PlatformFailed, Prolific
 
-__all__ = ["Statuses", "followed"]
-
 _END_S = 5.0
 
 

@@ -17,8 +17,6 @@ from fabula.studies.frozen import check_same
 from fabula.studies.organiser_tables import TABLES
 from fabula.studies.units import Unit
 
-__all__ = ["open_file", "open_store"]
-
 _SCHEMA = "1"
 """Version of the tables, kept in the database; another one is refused."""
 

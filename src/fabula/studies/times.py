@@ -18,8 +18,6 @@ from fabula.studies.database import answers, assignments, page_views
 from fabula.studies.forms import Page
 from fabula.studies.participants import pseudonym
 
-__all__ = ["MOST_MS", "Event", "PageTime", "Timing", "page_times", "spent_ms", "timings"]
-
 MOST_MS = 10 * 60_000
 """Maximum duration counted for a gap."""
 

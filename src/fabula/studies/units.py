@@ -17,15 +17,6 @@ from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document
 
-__all__ = [
-    "NoGroup",
-    "Seen",
-    "Unit",
-    "count_for_one_person",
-    "group_field_of",
-    "read_units",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:

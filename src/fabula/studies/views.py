@@ -21,8 +21,6 @@ from fabula.studies.whereabouts import all_are_opened
 from fabula.text.sentences import paragraphs_of
 from fabula.web import page_environment, visible
 
-__all__ = ["STATIC", "Field", "field_name", "keys_of", "page_view", "render", "told"]
-
 _HERE = Path(__file__).parent
 STATIC = {
     "fabula.css": (_HERE.parent / "web" / "static" / "fabula.css", "text/css"),

@@ -13,8 +13,6 @@ from fabula.studies.forms import AGAIN, Answers, Page
 from fabula.studies.labels import Labels
 from fabula.text import TextSettings
 
-__all__ = ["all_are_opened", "first_unopened", "where_they_are"]
-
 # Silent reading of English fiction is about 240 words a minute (Brysbaert 2019, doi
 # 10.1016/j.jml.2019.104047). The time per question is a guess, used only for this sentence.
 _WORDS_A_MINUTE = 240

@@ -11,8 +11,6 @@ from fabula.studies.assigning import choose_unit
 from fabula.studies.design import StudyDesign
 from fabula.studies.units import Seen, Unit, count_for_one_person
 
-__all__ = ["Workload", "workload_of"]
-
 _MOST_STEPS = 500_000
 
 

@@ -26,8 +26,6 @@ from fabula.tasks.naming import content_words, names_by_words
 from fabula.text import TextSettings
 from fabula.types import Aggregate, Item, Rubric
 
-__all__ = ["Measure", "draft_rubric", "read_measures"]
-
 _MAX_MEASURES = 20_000
 
 

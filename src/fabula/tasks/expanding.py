@@ -19,8 +19,6 @@ from fabula.models.concurrency import in_turn
 from fabula.tasks.model_texts import read_written
 from fabula.types import Item, Rubric
 
-__all__ = ["Expanded", "expand_rubric", "expansion_prompts"]
-
 _MAX_TOKENS = 600
 
 _MEANING = """Experienced readers and editors of fiction put this question to a story:

@@ -14,15 +14,6 @@ from fabula.resume import KeptRows, Row
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
-__all__ = [
-    "Wanted",
-    "Written",
-    "ask_for",
-    "in_parallel",
-    "read_written",
-    "why_no_text",
-]
-
 T = TypeVar("T")
 
 _MAX_FAILURES = 10

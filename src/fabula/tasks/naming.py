@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from fabula.text import TextSettings
 
-__all__ = ["content_words", "names_by_words"]
-
 _STOP_WORDS = """
     about all also and any are because been being but can could did does doing each even feel
     feels felt for from had has have having her him his how into its itself just like make makes

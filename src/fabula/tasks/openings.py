@@ -16,8 +16,6 @@ from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import check_documents
 from fabula.types import Document
 
-__all__ = ["FORMATS", "KINDS", "OPENINGS", "opening_prompt", "write_openings"]
-
 OPENINGS = RowKind("the text", ("id", "model"), ("missing_reason", "text", "prompt"))
 
 KINDS = {

@@ -12,8 +12,6 @@ from fabula.tasks.story_writing import Plot
 from fabula.text import check_documents
 from fabula.types import Document
 
-__all__ = ["by_line", "check_output", "read_plots"]
-
 _DEFAULT_WORDS = "set the length with `words`, or n_words in the row"
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from fabula.text import check_documents
 from fabula.types import Document
 
-__all__ = ["DrawnTexts", "draw_texts"]
-
 
 @dataclass(frozen=True, slots=True)
 class DrawnTexts:

@@ -12,8 +12,6 @@ from fabula.store import read_measurements
 from fabula.tasks.reason_themes import Rationale
 from fabula.types import Rubric
 
-__all__ = ["read_rationales"]
-
 
 def read_rationales(
     sources: Sequence[Path], items: Sequence[str] | None = None

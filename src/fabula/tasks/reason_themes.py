@@ -26,8 +26,6 @@ from fabula.tasks.naming import names_by_words
 from fabula.text import TextSettings
 from fabula.types import Rubric
 
-__all__ = ["Rationale", "Theme", "find_themes", "keep_labels", "naming_prompt", "theme_row"]
-
 Side = Literal["passes", "fails"]
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+(?=[\"'“‘(A-Z])")
 _MIN_WORDS = 4

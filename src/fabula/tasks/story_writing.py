@@ -23,16 +23,6 @@ from fabula.tasks.model_texts import Wanted, ask_for, in_parallel, read_written
 from fabula.text import check_documents, count_words
 from fabula.types import Document
 
-__all__ = [
-    "PLOTS",
-    "ROUNDS",
-    "Plot",
-    "WritePlan",
-    "make_plots",
-    "story_row",
-    "write_stories",
-]
-
 PLOTS = RowKind("the plot", ("id", "model"), ("missing_reason", "plot", "text_digest"))
 ROUNDS = RowKind(
     "the story",

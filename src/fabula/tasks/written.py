@@ -15,8 +15,6 @@ import numpy as np
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
-__all__ = ["draw_sentences", "without_prompt", "written_documents"]
-
 
 def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> list[Document]:
     """`n` of the sentences, drawn without replacement, in their order; all if `n` is None.

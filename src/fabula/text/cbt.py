@@ -15,8 +15,6 @@ from fabula.errors import InputError
 from fabula.text.treebank import detokenise
 from fabula.types import Document
 
-__all__ = ["cbt_books", "cbt_documents"]
-
 _N_LINES = 21
 _ITEM = re.compile(r"\s*1 [^\n]*\n\s*(?:\d+ [^\n]*\n\s*){19}21 [^\n]*XXXXX[^\n]*\t[^\n]*\|")
 _BOOK = re.compile(r"\s*_BOOK_TITLE_ :")

@@ -27,15 +27,6 @@ from fabula.text.marks import word_set
 from fabula.text.sentences import paragraph_spans
 from fabula.types import Document
 
-__all__ = [
-    "CHAPTER_RULES",
-    "Chapter",
-    "chapters_of",
-    "is_heading",
-    "sections_of",
-    "without_headings",
-]
-
 CHAPTER_RULES = "1"
 """Changes with any rule below; part of the signature of results by chapter."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.types import Document
 
-__all__ = ["check_documents", "check_ids", "in_batches"]
-
 _WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
 
 

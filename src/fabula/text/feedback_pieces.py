@@ -11,16 +11,6 @@ from fabula.errors import InputError
 from fabula.text.refusals import is_refusal
 from fabula.types import Document
 
-__all__ = [
-    "OWN_FEEDBACK",
-    "check_feedback_row",
-    "count_withheld",
-    "feedback_documents",
-    "feedback_id",
-    "is_withheld",
-    "own_feedback_row",
-]
-
 OWN_FEEDBACK = "own_feedback"
 """The rubric for the feedback that people in a study would have given the writer themselves."""
 

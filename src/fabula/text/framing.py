@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Unframed", "unframed"]
-
 _MAX_WORDS = 60
 _MAX_TITLE = 12
 _WORK = (

@@ -30,8 +30,6 @@ from fabula.types import Document
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Limits", "read_isolated", "serve"]
-
 Read = Callable[[Callable[[int], None]], Iterator[Document]]
 """Reads a file, and reports the number of bytes read to its argument; must be picklable."""
 

@@ -30,8 +30,6 @@ from typing import Any
 from fabula.text.memo import Kept, Memo
 from fabula.text.sentences import encodable, paragraphs_of
 
-__all__ = ["language_gate", "not_english"]
-
 _PART_WORDS = 20
 _MIN_DIFFERENT = 5
 _MARGIN_NATS = 3.0

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from fabula.text.sentences import paragraph_spans
 
-__all__ = ["ALL_MARKS", "MAX_SCARE_WORDS", "SAYING", "WORD", "MarkedText", "Pair", "word_set"]
-
 
 def word_set(*lines: str) -> frozenset[str]:
     """The words of some lines as a set."""

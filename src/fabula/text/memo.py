@@ -12,8 +12,6 @@ from fabula import __version__
 from fabula.cached_results import CachedResults
 from fabula.errors import DAMAGE
 
-__all__ = ["Kept", "Memo"]
-
 T = TypeVar("T")
 
 

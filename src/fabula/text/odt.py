@@ -9,8 +9,6 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.text.paragraphs import ParsedText
 
-__all__ = ["parse_odt"]
-
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _UNREAD = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ParsedText"]
-
 
 class ParsedText(NamedTuple):
     """The paragraphs of a file, and its metadata."""

@@ -19,8 +19,6 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.text.paragraphs import ParsedText
 
-__all__ = ["parse_pdf"]
-
 _N_EDGE = 2
 """Number of lines at the top and at the bottom of a page that may be repeated on others."""
 _REPEATED = 0.2

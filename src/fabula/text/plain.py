@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["PLAIN", "plain_text"]
-
 PLAIN = "plain1"
 """Name of these rules; it changes when they do, and is part of signatures."""
 

@@ -7,8 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["QuotableText", "quoted_parts"]
-
 _DOUBLE, _SINGLE = '"“”„‟«»‹›', "'‘’‚"
 _OPENING, _CLOSING = "“„«‹‘‚", "”»›’"
 _LEFT_OUT = re.compile(r"\[?(?:\.{3,}|…)\]?")

@@ -27,8 +27,6 @@ from fabula.text.scrivener import parse_scriv
 from fabula.text.workbooks import first_sheet
 from fabula.types import Document
 
-__all__ = ["READERS", "TABLES", "Fields", "read_rows"]
-
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 16

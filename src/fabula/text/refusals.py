@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_refusal"]
-
 _SENTENCE = re.compile(r"(?<=[.!?…:])[\"'”’)*_]*\s+|\n+")
 _SPOKEN = re.compile(
     r"“[^”]*(?:”|\Z)|«[^»]*»|»[^«]*«|„[^“”]*[“”]|\"[^\"\n]*(?:\"|\Z)"

@@ -8,8 +8,6 @@ import re
 from fabula.errors import InputError
 from fabula.text.paragraphs import ParsedText
 
-__all__ = ["parse_rtf"]
-
 _MARK = "\ufdd0"
 """Precedes the level of a heading during parsing; a code point without a character."""
 _outline = re.compile(r"\\outlinelevel([0-8])(?!\d) ?")

@@ -16,8 +16,6 @@ from fabula.errors import InputError
 from fabula.text.paragraphs import ParsedText
 from fabula.text.rtf import parse_rtf
 
-__all__ = ["SCENE_BREAK", "pack_scriv", "parse_scriv"]
-
 SCENE_BREAK = "* * *"
 """Separates the texts of one folder: each is a scene."""
 _DAY = (1980, 1, 1, 0, 0, 0)

@@ -12,16 +12,6 @@ from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.words import TextSettings
 
-__all__ = [
-    "encodable",
-    "paragraph_docs",
-    "paragraph_spans",
-    "paragraphs_of",
-    "sentence_spans",
-    "sentences_of",
-    "spans_of_docs",
-]
-
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
 """About three drafts of a novel, whose sentences take 10 MB."""

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from fabula.text.words import TextSettings
 
-__all__ = ["RUN_WORDS", "SKETCH", "Sketch", "sketch_of"]
-
 SKETCH = 1
 """Version of these rules; sketches of different versions are not compared."""
 

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     import fsspec
     from typing_extensions import Buffer
 
-__all__ = [
-    "FileSource",
-    "find_files",
-    "open_filesystem",
-    "read_documents",
-    "read_ids",
-    "read_table",
-]
-
 _COMPRESSIONS = (".gz", ".zst")
 _INSTALL = {
     "s3": "fabula[remote]",

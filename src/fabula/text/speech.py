@@ -30,8 +30,6 @@ from dataclasses import dataclass
 
 from fabula.text.marks import ALL_MARKS, MAX_SCARE_WORDS, SAYING, WORD, MarkedText, Pair, word_set
 
-__all__ = ["READER", "SAYING", "Quotation", "flags_within", "quotations_of", "speech_spans"]
-
 READER = "marks-and-dashes-1"
 """Name of this reader in signatures; it changes when its results change."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.text.words import TextSettings
 
-__all__ = ["StopWords", "load_stop_words"]
-
 # Matches the word in any case and with any tokeniser setting.
 _PLAIN = TextSettings()
 

@@ -29,8 +29,6 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-__all__ = ["TOKENISER", "TextSettings", "TextWords", "count_words"]
-
 TOKENISER = "word1"
 """Name of these rules; it changes when they do, and is part of every signature."""
 

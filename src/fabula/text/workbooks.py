@@ -12,8 +12,6 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["first_sheet"]
-
 _COLUMN = re.compile(r"[A-Z]{1,3}")
 _ERRORS = (KeyError, ValueError, IndexError, SyntaxError, zipfile.BadZipFile)
 

@@ -29,8 +29,6 @@ from fabula.web import StaticFiles
 from fabula.web.connections import bounded_connections
 from fabula.web.guard import Guard, Refuse, Rules
 
-__all__ = ["PAGE_TEXTS", "Endpoint", "guarded_app", "listen", "serve"]
-
 Endpoint = Callable[[Request], Awaitable[Response]]
 _Handlers = dict[int | type[Exception], Callable[[Request, Any], Any]]
 

@@ -13,8 +13,6 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["bounded_connections"]
-
 _LEAST_BYTES_PER_S = 16_384
 """A body that arrives at this rate or faster may be as long as the application allows."""
 _MOST_AROUND = 1 << 16

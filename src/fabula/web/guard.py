@@ -15,22 +15,6 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = [
-    "HEADERS",
-    "Admit",
-    "Buckets",
-    "Guard",
-    "Refusal",
-    "Refuse",
-    "Rules",
-    "Visitors",
-    "address_of",
-    "csrf_of",
-    "form_fields",
-    "is_loopback",
-    "is_secret",
-]
-
 Refusal = tuple[int, str]
 """An HTTP status, and why."""
 Admit = Callable[[HTTPConnection], Refusal | None]

@@ -8,8 +8,6 @@ from html import escape
 from fabula.types import Measurement
 from fabula.web import visible
 
-__all__ = ["Line", "measured_lines", "notebook_table"]
-
 Line = tuple[str, float | str | None, str | None]
 """A name, its value, and if that is None the reason."""
 

@@ -14,6 +14,7 @@ import pytest
 
 from fabula.errors import InputError, MixError, ModelError
 from fabula.measures.linguistic.continuation_metrics import category_trigrams, jaccard, style_match
+from fabula.measures.linguistic.lexis import read_vocabulary
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
 from fabula.measures.linguistic.system_scores import (
     Continuation,
@@ -23,7 +24,7 @@ from fabula.measures.linguistic.system_scores import (
     read_continuations,
     score_rows,
 )
-from fabula.measures.linguistic.table import compare_systems, read_vocabulary
+from fabula.measures.linguistic.table import compare_systems
 from fabula.presentation.continuation_tables import system_tables
 from fabula.presentation.sheet import render
 from fabula.stats.permutation import compare_pairs

@@ -12,8 +12,6 @@ from fabula.cli.printing import print_result
 from fabula.jobs.agreement import AgreementSettings
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["agreement"]
-
 
 @click.command(cls=Command, short_help="Measure how far judges agree with experts.")
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))

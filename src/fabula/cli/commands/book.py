@@ -13,8 +13,6 @@ from fabula.jobs.books import BookSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["book"]
-
 
 @click.command(cls=Command, short_help="Measure a book by chapter: length, pace, people.")
 @texts_argument("texts")

@@ -12,8 +12,6 @@ from fabula.cli.printing import print_result
 from fabula.jobs.comparison import ComparisonSettings
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["compare"]
-
 
 @click.command(cls=Command, short_help="Compare groups of texts by originality.")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))

@@ -16,8 +16,6 @@ from fabula.jobs.continuation import CompareSettings, CutSettings, GenerateSetti
 from fabula.jobs.reading import Reading
 from fabula.reasons import explain
 
-__all__ = ["continuation"]
-
 
 @click.group(cls=Group, short_help="Generate and score continuations of stories.")
 def continuation() -> None:

@@ -9,8 +9,6 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.jobs.desk import DeskSettings
 
-__all__ = ["desk"]
-
 
 @click.command(cls=Command, short_help="Open a local page to drop drafts on and read reports.")
 @settings_options(DeskSettings)

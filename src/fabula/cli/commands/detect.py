@@ -14,8 +14,6 @@ from fabula.jobs.detection import ApplySettings, DetectorSettings, LikelihoodSet
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["detect"]
-
 _scores = click.argument(
     "scores", nargs=-1, required=True, metavar="SCORES...", type=click.Path(path_type=Path)
 )

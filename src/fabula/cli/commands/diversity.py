@@ -13,8 +13,6 @@ from fabula.jobs.diversity import DiversitySettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["diversity"]
-
 
 @click.command(cls=Command, short_help="Measure how alike texts are that should differ.")
 @texts_argument("texts")

@@ -21,8 +21,6 @@ from fabula.jobs.planted_faults import FindSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["feedback", "find", "label", "rate", "sample", "score"]
-
 
 @click.command(cls=Command, short_help="Measure length, repetition and precision of feedback.")
 @click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))

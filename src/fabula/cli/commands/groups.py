@@ -17,8 +17,6 @@ from fabula.jobs.reading import Reading
 from fabula.jobs.report import GroupSettings
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["groups"]
-
 
 @click.group(cls=Group, short_help="Measure and show reference groups of texts.")
 def groups() -> None:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.types import Measurement
 
-__all__ = ["compare", "correct", "exit_where_calls_failed", "judge", "print_end"]
-
 
 def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:
     """If calls failed, exit with the code for partial results, and say why."""

@@ -13,8 +13,6 @@ from fabula.jobs.lines import LineSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["lines"]
-
 
 @click.command(cls=Command, short_help="List places in a draft to look at, line by line.")
 @texts_argument("texts")

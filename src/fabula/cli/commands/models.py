@@ -10,8 +10,6 @@ from fabula.cli.printing import print_result
 from fabula.jobs.available_judges import ModelsSettings
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["models"]
-
 
 @click.command(cls=Command, short_help="List the language models that can judge here.")
 @click.argument("names", nargs=-1, metavar="[MODEL...]")

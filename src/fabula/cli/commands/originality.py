@@ -12,8 +12,6 @@ from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.jobs.originality import OriginalitySettings
 from fabula.jobs.reading import Reading
 
-__all__ = ["originality"]
-
 
 @click.command(cls=Command, short_help="Score texts against a reference corpus.")
 @texts_argument("texts")

@@ -12,8 +12,6 @@ from fabula.cli.printing import print_result
 from fabula.jobs.rater_plan import RaterPlanSettings
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["plan"]
-
 
 @click.group(cls=Group, short_help="Plan how large a study must be.")
 def plan() -> None:

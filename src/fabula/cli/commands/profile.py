@@ -13,8 +13,6 @@ from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.jobs.profiles import ProfileSettings
 from fabula.jobs.reading import Reading
 
-__all__ = ["profile"]
-
 
 @click.command(cls=Command, short_help="Measure rhythm, dialogue, word rarity and more.")
 @texts_argument("texts")

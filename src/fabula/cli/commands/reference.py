@@ -34,8 +34,6 @@ from fabula.jobs.serving import ServeSettings
 if TYPE_CHECKING:
     from fabula.reference import Reference
 
-__all__ = ["catalogue", "reference", "serve", "write"]
-
 
 @click.command(cls=Command, short_help="Have models write texts, and build a corpus of them.")
 @click.option(

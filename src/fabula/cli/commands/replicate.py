@@ -18,8 +18,6 @@ from fabula.jobs.replication import (
 )
 from fabula.jobs.result_files import TableFiles
 
-__all__ = ["replicate"]
-
 _data = click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fabula.jobs.progress import Confirm
     from fabula.models.cost import Estimate
 
-__all__ = ["report"]
-
 
 @click.command(cls=Command, short_help="Run every instrument and write one page.")
 @texts_argument("texts")

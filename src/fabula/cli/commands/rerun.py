@@ -22,8 +22,6 @@ from fabula.provenance import folder_of_record, steps_of
 if TYPE_CHECKING:
     from fabula.provenance import Record
 
-__all__ = ["rerun"]
-
 
 @click.command(cls=Command, short_help="Make a result again, and check that it is the same.")
 @click.argument("result", metavar="RESULT")

@@ -14,8 +14,6 @@ from fabula.cli.printing import JsonRows, print_done, print_json
 from fabula.cli.progress_bar import Bar, progress_bar
 from fabula.jobs.rubrics import DraftSettings, ExpansionSettings, ImportSettings, ShowSettings
 
-__all__ = ["rubric"]
-
 
 @click.group(cls=Group, short_help="Show, check, import and draft rubrics.")
 def rubric() -> None:

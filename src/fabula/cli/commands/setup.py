@@ -16,8 +16,6 @@ from fabula.jobs.setup import SETS, SetupSettings
 if TYPE_CHECKING:
     from fabula.jobs.setup import SetUp
 
-__all__ = ["setup"]
-
 
 @click.command(cls=Command, short_help="Fetch the model files that instruments need.")
 @click.argument("sets", nargs=-1, required=True, type=click.Choice([*SETS, "all"]))

@@ -20,8 +20,6 @@ from fabula.jobs.stories import OpeningSettings, PlotSettings, StorySettings
 if TYPE_CHECKING:
     from fabula.jobs.writing import Written
 
-__all__ = ["stories"]
-
 
 @click.group(cls=Group, short_help="Draw the stories of a study, or have models write them.")
 def stories() -> None:

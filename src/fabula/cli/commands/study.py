@@ -25,8 +25,6 @@ from fabula.jobs.studies import (
 )
 from fabula.jobs.study_analysis import AnalysisSettings
 
-__all__ = ["study"]
-
 
 @click.group(cls=Group, short_help="Run a blinded study with human participants.")
 def study() -> None:

@@ -11,8 +11,6 @@ import click
 from fabula.cli.derived import settings_options
 from fabula.jobs.studies import StudyPlace
 
-__all__ = ["file_argument", "study_options"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 file_argument = click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))

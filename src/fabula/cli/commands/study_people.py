@@ -15,8 +15,6 @@ from fabula.cli.printing import print_done
 from fabula.jobs.studies import StudyPlace, named, open_study
 from fabula.jobs.study_people import Invited, InviteSettings, LinkSettings, RemoveSettings
 
-__all__ = ["PEOPLE"]
-
 
 def _print_invited(
     done: Invited, settings: LinkSettings, out: Path | None, *, as_json: bool

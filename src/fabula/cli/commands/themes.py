@@ -13,8 +13,6 @@ from fabula.cli.printing import print_rows
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.themes import ThemeSettings
 
-__all__ = ["themes"]
-
 
 @click.command(cls=Command, short_help="Group raters' reasons into themes.")
 @click.argument(

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from fabula.measures.diversity.shared_ngrams import Ngrams
 from fabula.types import Span
 
-__all__ = ["PHRASES", "SharedPhrase", "shared_phrases"]
-
 PHRASES = range(4, 9)
 """Lengths of phrases that are listed."""
 _N_EXAMPLES = 3

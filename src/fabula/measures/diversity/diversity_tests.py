@@ -23,14 +23,6 @@ from fabula.stats.compare import holm
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
-__all__ = [
-    "DiversityTest",
-    "Measures",
-    "Resampled",
-    "Resampling",
-    "measure_groups",
-]
-
 _SLACK = 1e-9
 """Two values that are equal except for rounding differ by less than this, relatively."""
 _ROWS_AT_ONCE = 512

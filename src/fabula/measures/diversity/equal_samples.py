@@ -9,8 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Design", "Pool", "plan_pool"]
-
 Design = Literal["texts", "prompts", "own-prompts"]
 """The unit drawn: texts, equally many per group for each prompt that all groups share; or, where
 groups have prompts of their own, prompts, with one text of each."""

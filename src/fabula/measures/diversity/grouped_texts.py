@@ -16,15 +16,6 @@ from fabula.measures.diversity.shared_ngrams import SHARED, WordTable
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document
 
-__all__ = [
-    "CutTexts",
-    "GroupedTexts",
-    "common_length",
-    "cut_texts",
-    "groups_by",
-    "prompt_of",
-]
-
 _MOST_FIT = 0.9
 """The share of each group's texts that are long enough, if no length is requested."""
 _MIN_WORDS = 10

@@ -42,8 +42,6 @@ from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
 from fabula.text import TextSettings
 from fabula.types import Document, Signature
 
-__all__ = ["GroupSize", "KeyPhrase", "KeyPhrases", "KeynessPlan", "find_key_phrases"]
-
 _EXPLAINED = 0.9
 """Share of a phrase's occurrences inside a longer one, from which it is folded into that one."""
 

@@ -40,21 +40,6 @@ from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english
 from fabula.types import Document, Estimate, Signature, Span
 
-__all__ = [
-    "ALL_TEXTS",
-    "GZIP",
-    "Compression",
-    "Embeddings",
-    "Extra",
-    "Extras",
-    "Plan",
-    "Stages",
-    "compression_ratio",
-    "embed_texts",
-    "locate_words",
-    "measure_diversity",
-]
-
 _LEVEL = 9
 _NAME_BYTES = 11
 """Size of the file name in the header that the package's file has."""

@@ -12,8 +12,6 @@ from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
-__all__ = ["Diversity", "GroupDiversity", "identical_remark"]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupDiversity:

@@ -20,8 +20,6 @@ from fabula.kernels.ngram_counts import (
     narrow_holders,
 )
 
-__all__ = ["BLEU", "DISTINCT", "REPEATED", "SHARED", "NgramMeasures", "Ngrams", "WordTable"]
-
 SHARED = range(3, 9)
 """Lengths for which the share found in another text is reported; prompts count from the first."""
 DISTINCT = range(1, 5)

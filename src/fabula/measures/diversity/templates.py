@@ -17,8 +17,6 @@ from fabula.measures.diversity.shared_ngrams import Ngrams, WordTable
 from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 
-__all__ = ["TEMPLATE_TAGS", "Tagged", "Tagger", "Templates", "tag_table", "template_ngrams"]
-
 TEMPLATE_TAGS = 5
 _N_TEMPLATES = 100
 _BATCH = 64

@@ -15,15 +15,6 @@ from fabula.measures.diversity.shared_ngrams import Ngrams, WordTable
 from fabula.text import TextWords
 from fabula.types import Span
 
-__all__ = [
-    "CommonRun",
-    "SharedText",
-    "SimilarPair",
-    "common_runs",
-    "shared_texts",
-    "similar_pairs",
-]
-
 _MAX_HOLDERS = 200
 """Runs in more texts than this are common phrases, and do not make a pair."""
 _MAX_PAIRS = 50_000_000

@@ -21,8 +21,6 @@ from fabula.measures.exclusion import own_field
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Document
 
-__all__ = ["Together", "measure_together"]
-
 _N_PAIRS = 5
 _N_PAIRS_OF_A_CLASS = 20
 

@@ -31,24 +31,6 @@ from fabula.models.encoder import Encoder
 from fabula.text.language import not_english
 from fabula.types import Measurement, Span
 
-__all__ = [
-    "CATEGORIES",
-    "Context",
-    "Reading",
-    "Scored",
-    "alone",
-    "alone_checked",
-    "category_trigrams",
-    "cosine",
-    "encode_texts",
-    "jaccard",
-    "mean_cosine",
-    "measurements",
-    "read_texts",
-    "score_continuations",
-    "style_match",
-]
-
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
     """The Jaccard similarity of two sets; None if both are empty.

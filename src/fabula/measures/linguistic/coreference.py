@@ -17,8 +17,6 @@ from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, re
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text.speech import READER
 
-__all__ = ["Sieve", "entities_of"]
-
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
 _PRONOUN_REACH = 4
 """How many sentences back a pronoun may refer."""

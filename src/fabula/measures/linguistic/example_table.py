@@ -9,8 +9,6 @@ from typing import Any
 
 from fabula.measures.linguistic.system_scores import Continuation, Story
 
-__all__ = ["Example", "Written", "sample_examples"]
-
 
 @dataclass(frozen=True, slots=True)
 class Written:

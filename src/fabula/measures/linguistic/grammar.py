@@ -21,18 +21,6 @@ from fabula.measures.linguistic.parsing import Parsed
 from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import open_beside
 
-__all__ = [
-    "Checker",
-    "Fault",
-    "Harper",
-    "LanguageTool",
-    "faults_each",
-    "linter_of",
-    "open_checker",
-    "parsed_and_checked",
-    "share_correct",
-]
-
 # Harper's remarks on style and typography are not grammar errors.
 _MATTERS_OF_TASTE = frozenset(
     ("Capitalization", "Enhancement", "Formatting", "Readability", "Regionalism", "Style")

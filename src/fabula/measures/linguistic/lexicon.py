@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ANIMALS",
-    "DISTINGUISHING",
-    "FEMALE",
-    "MALE",
-    "PERSONS",
-    "PRONOUNS",
-    "TIMES",
-    "TITLES",
-]
-
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())

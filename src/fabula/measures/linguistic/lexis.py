@@ -16,19 +16,6 @@ from pathlib import Path
 
 from fabula.errors import InputError, ModelError
 
-__all__ = [
-    "FLOOR",
-    "MATTR_WINDOW",
-    "MTLD_THRESHOLD",
-    "UNKNOWN_WORD",
-    "Frequencies",
-    "mattr",
-    "mtld",
-    "read_vocabulary",
-    "trigrams",
-    "type_token_ratio",
-]
-
 # A clitic counts as the word it stands for; the list barely contains clitics themselves.
 _CLITICS = {
     "n't": "not",

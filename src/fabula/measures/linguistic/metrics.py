@@ -17,16 +17,6 @@ from fabula.text.language import language_gate
 from fabula.text.speech import READER
 from fabula.types import Signature
 
-__all__ = [
-    "METRICS",
-    "Metric",
-    "ProfileMetric",
-    "TextTools",
-    "ToolChoice",
-    "Tools",
-    "open_tools",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:

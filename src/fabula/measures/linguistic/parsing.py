@@ -19,8 +19,6 @@ from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import load_pipeline, pipeline_name, pipeline_parts
 from fabula.text.sentences import encodable
 
-__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_word_tokens"]
-
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2 includes pronouns)."""
 

@@ -39,17 +39,6 @@ from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Span
 from fabula.workers import InOrder, in_order
 
-__all__ = [
-    "PROFILE_METRICS",
-    "Profile",
-    "ProfileMetric",
-    "Repeated",
-    "Sentence",
-    "opened_tools",
-    "profile_text",
-    "profile_texts",
-]
-
 _MIN_REPEATED = 3
 """Minimum words of a phrase that is worth showing."""
 _MAX_REPEATED_WORDS = 12

@@ -25,16 +25,6 @@ from fabula.resume import Row, RowKind, kept_rows
 from fabula.store import read_rows
 from fabula.workers import InOrder, in_order
 
-__all__ = [
-    "GOLD",
-    "Continuation",
-    "Story",
-    "gold_continuations",
-    "read_contexts",
-    "read_continuations",
-    "score_rows",
-]
-
 GOLD = "gold"
 _BLOCK = 64
 """Passages that are measured in one batch."""

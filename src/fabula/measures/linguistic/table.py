@@ -21,25 +21,14 @@ from fabula.errors import InputError, MixError
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
-    UNKNOWN_WORD,
     mattr,
     mtld,
-    read_vocabulary,
     trigrams,
 )
 from fabula.measures.linguistic.metrics import METRICS, Metric
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.permutation import N_PERMUTATIONS, Design, PairTest, compare_pairs
 from fabula.types import Estimate, Signature
-
-__all__ = [
-    "ADDITIONS",
-    "UNKNOWN_WORD",
-    "Cell",
-    "SystemTable",
-    "compare_systems",
-    "read_vocabulary",
-]
 
 ADDITIONS = (
     Metric("mattr", 16, f"MATTR, window {MATTR_WINDOW}", is_of_all=True),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabula.errors import CorpusError, FabulaError
-from fabula.reference.layout import HELD_OUT
 from fabula.reference.search import Reference
+from fabula.reference.storage import HELD_OUT
 
 _N_TRIES = 5
 

@@ -18,8 +18,6 @@ from fabula.measures.linguistic.system_scores import Story
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN
 
-__all__ = ["AS_LONG", "AsLong", "RandomSentence", "Unigram"]
-
 AS_LONG = "as-long"
 
 

@@ -17,8 +17,6 @@ from typing import Any, Literal
 from fabula.tasks.continuation.story_passages import Passage
 from fabula.text.sentences import encodable
 
-__all__ = ["Cloze", "ClozeKind", "cloze_items"]
-
 ClozeKind = Literal["CN", "NE", "V", "P"]
 _CLASSES: Mapping[str, ClozeKind] = {"NOUN": "CN", "PROPN": "NE", "VERB": "V", "ADP": "P"}
 _N_CANDIDATES = 10

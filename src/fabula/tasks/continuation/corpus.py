@@ -30,8 +30,6 @@ from fabula.text.pipeline import load_pipeline
 from fabula.types import Document
 from fabula.workers import in_order
 
-__all__ = ["Corpus", "Shard", "build_corpus"]
-
 _SHARD_CHARS = 4 << 20
 _MANIFEST, _VOCABULARY, _SHARDS = "corpus.json", "vocabulary.tsv", "shards"
 _INFO, _COUNTS = "shard.json", "counts.json"

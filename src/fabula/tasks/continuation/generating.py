@@ -23,8 +23,6 @@ from fabula.tasks.continuation.baselines import AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.workers import in_order
 
-__all__ = ["CONTINUATIONS", "Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
-
 Kind = Literal["random", "unigram", "case", "recurrent", "as-long"]
 
 CONTINUATIONS = RowKind(

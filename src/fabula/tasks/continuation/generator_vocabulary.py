@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, ModelError
-from fabula.measures.linguistic.table import UNKNOWN_WORD
+from fabula.measures.linguistic.lexis import UNKNOWN_WORD
 from fabula.store import write_whole
 from fabula.text.treebank import detokenise
-
-__all__ = ["END_MARKS", "MAX_TOKENS", "MIN_COUNT", "UNKNOWN", "Vocabulary", "tokens_of"]
 
 MIN_COUNT = 25
 UNKNOWN = 0

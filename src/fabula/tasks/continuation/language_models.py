@@ -14,8 +14,6 @@ from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature
 
-__all__ = ["PROMPT", "ask_continuations", "first_sentence"]
-
 PROMPT = (
     "The passage above is from a story. Write the one sentence that comes next in it. Answer with "
     "that sentence and nothing else.\n"

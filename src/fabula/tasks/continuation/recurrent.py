@@ -20,8 +20,6 @@ from fabula.store import checksum
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
 
-__all__ = ["MODEL_FILE", "Network", "Recurrent", "load_torch", "network_of"]
-
 MODEL_FILE = "recurrent/model.pt"
 
 

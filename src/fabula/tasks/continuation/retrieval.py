@@ -22,8 +22,6 @@ from fabula.measures.linguistic.system_scores import Story
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard
 
-__all__ = ["CaseBased", "CaseIndex", "Found", "index_cases"]
-
 _FOLDER = "cases"
 _MANIFEST = "index.json"
 _MAX_COUNT = np.iinfo(np.uint16).max

@@ -18,15 +18,6 @@ from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.treebank import detokenise
 from fabula.types import Document
 
-__all__ = [
-    "Chapter",
-    "Passage",
-    "book_chapters",
-    "passages_of",
-    "text_chapters",
-    "treebank_chapters",
-]
-
 _SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
 _SMALL = frozenset(_SMALL_WORDS.split())
 _OPENING = frozenset({"``", "`", '"'})

@@ -32,8 +32,6 @@ from fabula.tasks.continuation.recurrent import (
     saved_form,
 )
 
-__all__ = ["Progress", "Training", "train_recurrent"]
-
 _CHECKPOINT = "recurrent/checkpoint.pt"
 _HELD_OUT = 20
 """One story in this many is held out."""

@@ -49,23 +49,6 @@ from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText
 from fabula.types import Document, Measurement, Signature, Span
 
-__all__ = [
-    "Advice",
-    "AdvicePlan",
-    "Asked",
-    "Earlier",
-    "Fate",
-    "Read",
-    "advise",
-    "ask",
-    "ask_often",
-    "earlier_draft",
-    "earlier_points",
-    "estimate",
-    "read_answers",
-    "revisit",
-]
-
 _MAX_TOKENS = 1024
 _EXPECTED_TOKENS = 300
 

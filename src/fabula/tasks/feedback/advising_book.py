@@ -29,8 +29,6 @@ from fabula.text.chapters import chapters_of
 from fabula.text.quotations import QuotableText
 from fabula.types import Document
 
-__all__ = ["advise_book", "chapters_to_read", "estimate_book"]
-
 _N_NOTES = 30
 _NOTE_TOKENS = 40
 """Tokens per note, for the estimate."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts
 
-__all__ = ["AnswerLines", "Entry", "answer_lines", "quotations_in", "without_marks"]
-
 _ITEM = re.compile(
     r"^(?P<indent>[ \t]*)(?:#{1,6}[ \t]*)?(?:\*\*|__)?"
     r"(?:(?:point|issue|problem|note|suggestion|comment)\s*#?\d{1,2}\s*[.:)–-]"

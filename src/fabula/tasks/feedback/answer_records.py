@@ -14,8 +14,6 @@ from typing import Any
 from fabula.models.base import RecordField, Records
 from fabula.text import TextSettings
 
-__all__ = ["AnswerRecords", "Record", "answer_records", "note_form", "point_form"]
-
 _QUOTATION = RecordField(
     "quotation", "the words of the draft, copied exactly, without quotation marks", n_chars=200
 )

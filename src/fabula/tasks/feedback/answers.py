@@ -22,19 +22,6 @@ from fabula.text.feedback_pieces import feedback_id
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
 
-__all__ = [
-    "DIMENSIONS",
-    "Answers",
-    "Tokens",
-    "Trigrams",
-    "bertscore",
-    "read_answers",
-    "sentence_counter",
-    "tokeniser",
-    "treebank_tokens",
-    "why_missing",
-]
-
 Tokens = Literal["words", "authors"]
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _CLITICS = re.compile(r"(?<=\w)(n't|'(?:s|m|d|ll|re|ve))(?!\w)", re.IGNORECASE)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from fabula.tasks.feedback.narration import Narration, word_set
 
-__all__ = ["Character", "characters", "first_names", "kinds_called", "mentions_of"]
-
 _NAMES = {
     "she": "Abigail Ada Agnes Alice Amelia Amy Ana Anna Anne Annie Audrey Beatrice Bella Beth "
     "Bridget Camille Caroline Catherine Cathy Cecilia Charlotte Chloe Clara Clare Cora Daphne "

@@ -35,21 +35,6 @@ from fabula.text.pipeline import pipeline_parts
 from fabula.text.speech import READER
 from fabula.types import Document, Signature
 
-__all__ = [
-    "ALL_METHODS",
-    "CORRUPTED",
-    "METHODS",
-    "CorruptPlan",
-    "LeftOut",
-    "corrupt_stories",
-    "delete_sentence",
-    "parts_needed",
-    "sample_sets",
-    "story_rng",
-    "swap_sentences",
-    "without_repeats",
-]
-
 CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
 
 Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "thread", "motive"]

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from fabula.tasks.feedback.answer_lines import Entry, quotations_in
 from fabula.text.quotations import QuotableText
 
-__all__ = ["Quoted", "find_quoted", "find_words", "moved_places"]
-
 _ORDINALS = {
     "first": 0,
     "1st": 0,

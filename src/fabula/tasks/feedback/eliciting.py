@@ -23,8 +23,6 @@ from fabula.tasks.feedback.feedback_prompts import PromptSet, feedback_prompt
 from fabula.tasks.model_texts import Wanted, ask_for, why_no_text
 from fabula.types import Signature
 
-__all__ = ["ANSWERS", "ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]
-
 ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback", "story"))
 _EXPECTED_TOKENS = 120
 """Tokens per answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""

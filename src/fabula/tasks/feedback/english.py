@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from fabula.errors import ModelError
 
-__all__ = ["foreign_words", "vocabulary_name"]
-
 _MIN_ZIPF = 1.0
 # Common words (die, hat) are English, though more frequent in another language.
 _COMMON_ZIPF, _MAX_LEAD = 3.5, 2.0

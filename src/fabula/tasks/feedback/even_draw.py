@@ -16,8 +16,6 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.text.feedback_pieces import count_withheld, feedback_id, is_withheld
 
-__all__ = ["Cell", "Sample", "sample_evenly"]
-
 Row = Mapping[str, Any]
 
 

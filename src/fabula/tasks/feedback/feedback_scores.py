@@ -35,16 +35,6 @@ from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
-__all__ = [
-    "CELL",
-    "METRICS",
-    "Subset",
-    "cell_repetition",
-    "group_answers",
-    "repetition",
-    "score_answers",
-]
-
 CELL = ("model", "prompt", "shots")
 METRICS = (
     "length",

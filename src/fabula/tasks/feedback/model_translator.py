@@ -22,8 +22,6 @@ from fabula.tasks.model_texts import why_no_text
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
-__all__ = ["ModelTranslator", "estimate_round_trips", "translation_prompt"]
-
 _INSTRUCTION = (
     "Translate the story below from {source} into {target}. Translate every sentence, in its "
     "order, and keep the paragraphs as they are. Write only the translation: no title, no notes, "

@@ -20,8 +20,6 @@ from fabula.tasks.feedback.characters import (
 from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits
 
-__all__ = ["RULES", "check_name", "plant_rename", "rename_character"]
-
 RULES = "4"
 """The version of the rules, for signatures."""
 _MAX_TRIES = 10

@@ -12,8 +12,6 @@ from fabula.tasks.feedback.story_edits import Edit, apply_edits
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.text.speech import Quotation, quotations_of
 
-__all__ = ["NARRATION_PARTS", "Narration", "excerpt", "read_narration", "word_set"]
-
 NARRATION_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 """The components of the English pipeline that finding characters needs; the rest needs a parser."""
 

@@ -26,19 +26,6 @@ from fabula.tasks.feedback.draft_places import Quoted, find_quoted, find_words
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts
 
-__all__ = [
-    "DROPPED",
-    "SAME",
-    "SEVERITIES",
-    "Point",
-    "Reading",
-    "Remark",
-    "group_remarks",
-    "read_answer",
-    "read_remarks",
-    "touches",
-]
-
 DROPPED = {
     "not_in_text": "quoted words that are not in the draft",
     "one_word": "quoted one word, which stands in several places or is too short",

@@ -37,15 +37,6 @@ from fabula.stats.reliability import (
 from fabula.tasks.feedback.fault_matches import Answer, Findings
 from fabula.types import Estimate
 
-__all__ = [
-    "FindScore",
-    "ModelPair",
-    "ReaderAccuracy",
-    "compare_models",
-    "reader_accuracy",
-    "score_findings",
-]
-
 _METHOD = "pooled ratio, percentile bootstrap over stories"
 Counts = Sequence[tuple[float, float]]
 """For each answer, what it adds to the numerator and to the denominator."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-__all__ = ["Edit", "Fault", "apply_edits", "edits_between", "undo"]
-
 
 @dataclass(frozen=True, slots=True)
 class Edit:

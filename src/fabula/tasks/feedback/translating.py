@@ -25,18 +25,6 @@ from fabula.text.sentences import encodable
 if TYPE_CHECKING:
     from fabula.models import ModelOptions
 
-__all__ = [
-    "Marian",
-    "NoTranslation",
-    "Rounds",
-    "Translator",
-    "back_translate",
-    "best_offline_translator",
-    "is_degenerate",
-    "is_model",
-    "open_translator",
-]
-
 _MAX_GROWTH = 2.0
 _MAX_REPEATS = 3
 _MARIAN = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")

@@ -11,8 +11,6 @@ from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.feedback_scores import cell_repetition
 from fabula.types import Estimate
 
-__all__ = ["VALIDATED", "measured", "validate"]
-
 VALIDATED = {"feedback_type": ("perfect", 0.90), "specificity": ("repetition", -0.55)}
 """By the item that people answered: the measure, and the paper's Pearson correlation."""
 

@@ -29,8 +29,6 @@ from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.tasks.model_texts import why_no_text
 from fabula.text.speech import quotations_of
 
-__all__ = ["WRITABLE", "FaultWriter", "estimate_faults", "fault_prompt"]
-
 WRITABLE = ("fact", "thread", "motive")
 """The methods whose faults a model can write."""
 _TRIES = 3

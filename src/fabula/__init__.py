@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fabula.api.functions import key_phrases as key_phrases
     from fabula.api.functions import open_reference as open_reference
     from fabula.api.functions import originality as originality
-    from fabula.api.functions import plan_raters as plan_raters
+    from fabula.api.functions import plan as plan
     from fabula.api.functions import profile as profile
     from fabula.api.functions import read as read
     from fabula.api.functions import report as report
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from fabula.api.results import Detector as Detector
     from fabula.api.results import FoundFaults as FoundFaults
     from fabula.api.results import JudgeComparison as JudgeComparison
+    from fabula.api.results import Plan as Plan
     from fabula.api.results import Profiles as Profiles
-    from fabula.api.results import RaterPlan as RaterPlan
     from fabula.api.results import Report as Report
     from fabula.api.results import Scores as Scores
     from fabula.api.results import Verdicts as Verdicts
@@ -91,7 +91,7 @@ _PLACES = {
         "key_phrases",
         "open_reference",
         "originality",
-        "plan_raters",
+        "plan",
         "profile",
         "read",
         "report",
@@ -105,7 +105,7 @@ _PLACES = {
         "FoundFaults",
         "JudgeComparison",
         "Profiles",
-        "RaterPlan",
+        "Plan",
         "Report",
         "Scores",
         "Verdicts",

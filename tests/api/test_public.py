@@ -34,11 +34,11 @@ PUBLIC = [
     "Detector",
     "Diversity", "Document", "Estimate", "FabulaError", "FoundFaults", "FunctionModel",
     "InputError", "Item", "JudgeComparison", "KeyPhrases", "LookupFailed", "Measurement",
-    "MixError", "ModelError", "Profiles", "RaterPlan", "Reference", "Report", "Rubric", "Scale",
+    "MixError", "ModelError", "Plan", "Profiles", "Reference", "Report", "Rubric", "Scale",
     "Scores", "SettingsError", "Signature",
     "Span", "Verdicts", "WorkersEnded", "__version__", "agreement", "book", "build", "compare",
     "compare_judges", "correct", "detect", "diversity", "find_faults", "judge", "key_phrases",
-    "load_rubric", "open_reference", "originality", "plan_raters", "profile", "read", "report",
+    "load_rubric", "open_reference", "originality", "plan", "profile", "read", "report",
     "to_arrow", "to_pandas", "to_polars",
 ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_every_public_function_and_class_says_what_it_does() -> None:
         if inspect.isclass(found) or inspect.isfunction(found):
             assert inspect.getdoc(found), name
     for name in ("agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
-                 "find_faults", "judge", "key_phrases", "originality", "plan_raters", "profile",
+                 "find_faults", "judge", "key_phrases", "originality", "plan", "profile",
                  "read", "report", "open_reference"):  # fmt: skip
         assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
 
@@ -278,27 +278,25 @@ def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
         fb.compare_judges([verdicts, one])
 
 
-def test_raters_are_planned_as_the_command_plans_them(tmp_path: Path) -> None:
+def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path) -> None:
     labels = labels_of_tales()
     pd.DataFrame(labels).to_csv(tmp_path / "pilot.csv", index=False)
-    plan = fb.plan_raters(pd.DataFrame(labels), max_raters=3, kappa_width=0.5)
+    plan = fb.plan(pd.DataFrame(labels), stories="20,80", kappa_width=0.5)
     said = subprocess.run(
-        [fabula_command(), "plan", "raters", "pilot.csv", "--max-raters", "3",
-         "--kappa-width", "0.5", "--json"],
+        [fabula_command(), "plan", "pilot.csv", "--stories", "20,80", "--kappa-width", "0.5",
+         "--json"],
         check=True, cwd=tmp_path, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    printed, mine = json.loads(said), json.loads(json.dumps(plan.to_json()))
-    assert mine["rows"] == printed["rows"]
-    assert mine["pilot"]["predicted"] == printed["pilot"]["predicted"]
+    assert json.loads(json.dumps(plan.to_json())) == json.loads(said)
     wide = plan.wide()
-    assert wide["n_raters"].tolist() == [1, 2, 3]
-    assert wide["mean_readings"][2] == 3 * wide["mean_stories"][2]
-    assert pd.isna(wide["kappa_stories"][0]), "one rater has nobody to agree with"
+    assert wide["n_raters"].tolist() == [1, 1, 2, 2, 3, 3]
+    assert wide["n_readings"][5] == 240
+    assert pd.isna(wide["kappa_width"][0]), "one rater has nobody to agree with"
     assert "readings" in str(plan)
     with pytest.raises(fb.InputError, match="labels: the pilot has fewer than 10 stories"):
-        fb.plan_raters(labels[: 42 * 9])
+        fb.plan(labels[: 42 * 9])
     with pytest.raises(fb.SettingsError, match="did you mean `mean_width`"):
-        fb.plan_raters(labels, mean_with=0.1)
+        fb.plan(labels, mean_with=0.1)
 
 
 def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""`fabula plan raters` as a user types it."""
+"""`fabula plan` as a user types it."""
 
 from __future__ import annotations
 
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,61 +18,94 @@ from fabula.rubrics import load_rubric
 ITEMS = [item.id for item in load_rubric("ttcw").items][:4]
 
 
-def pilot(path: Path, n_stories: int = 30, n_raters: int = 3) -> Path:
+def pilot(path: Path, n_stories: int = 30, n_raters: int = 3, authors: str = "") -> Path:
     rng = np.random.default_rng(7)
     chance = rng.beta(1, 1, (n_stories, 1, 1))
+    if authors:
+        chance[::2] = chance[::2] * 0.6
     said = rng.random((n_stories, len(ITEMS), n_raters)) < chance
     with path.open("w", newline="") as file:
         out = csv.writer(file)
-        out.writerow(["document", "item", "rater", "value"])
+        out.writerow(["document", "item", "rater", "value", *(["author"] if authors else [])])
         out.writerows(
-            [f"s{d}", ITEMS[k], f"r{r}", int(yes)] for (d, k, r), yes in np.ndenumerate(said)
+            [f"s{d}", ITEMS[k], f"r{r}", int(yes), *authors[d % 2 : d % 2 + 1]]
+            for (d, k, r), yes in np.ndenumerate(said)
         )
     return path
 
 
 def run(*words: object) -> str:
-    done = CliRunner().invoke(cli, ["plan", "raters", *map(str, words)])
-    return done.stdout if done.exception is None else str(done.exception)
+    done = CliRunner().invoke(cli, ["plan", *map(str, words)])
+    return done.output if done.exit_code in (0, 2) else str(done.exception)
 
 
-def test_it_says_how_many_stories_each_number_of_raters_takes(tmp_path: Path) -> None:
+def found(*words: object) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(run(*words, "--json"))
+    return content
+
+
+def test_it_says_what_each_size_would_show_and_which_is_enough(tmp_path: Path) -> None:
     labels = pilot(tmp_path / "pilot.csv")
-    found = json.loads(run(labels, "--max-raters", 4, "--kappa-width", 0.3, "--json"))
-    rows = found["rows"]
-    assert [row["n_raters"] for row in rows] == [1, 2, 3, 4]
-    assert rows[0]["kappa_stories"] is None
-    needed = [row["kappa_stories"] for row in rows[1:]]
-    assert needed == sorted(needed, reverse=True)
-    assert rows[2]["kappa_readings"] == 3 * rows[2]["kappa_stories"]
-    shown = run(labels, "--max-raters", 4, "--kappa-width", 0.3)
-    assert "0.3 (Fleiss's kappa)" in shown
-    narrower = json.loads(run(labels, "--kappa-width", 0.15, "--json"))["rows"]
-    assert narrower[1]["kappa_stories"] > 3 * rows[1]["kappa_stories"]
+    given = [labels, "--stories", "20,60,240", "--kappa-width", 0.25, "--per-person", 5]
+    content = found(*given)
+    assert [(one["n_raters"], one["n_stories"]) for one in content["sizes"]] == [
+        (m, n) for m in (1, 2, 3) for n in (20, 60, 240)
+    ]
+    assert all(one["kappa_width"] is None for one in content["sizes"][:3])
+    assert content["sizes"][4]["n_readings"] == 120
+    assert content["sizes"][4]["n_people"] == 24
+    assert content["sizes"][4]["power"] is None
+    (one,) = content["pilots"]
+    assert (one["n_stories"], one["n_raters"], one["groups"]) == ([30], 3, [])
+    assert [row["kappa"] for row in one["smallest"]] == [None, 240, 60]
+    shown = " ".join(run(*given).split())
+    assert "the pilot has 30 stories, and 3 raters per story" in shown
+    assert "Fleiss's kappa within 0.25: 240 stories with 2 (480 readings); 60 stories with" in shown
+    assert "power" not in shown
+    assert "share of Yes within 0.01: by none of these sizes" in run(*given, "--mean-width", 0.01)
+    assert run(*given) == run(*given)
 
 
-def test_the_same_seed_gives_the_same_plan(tmp_path: Path) -> None:
-    labels = pilot(tmp_path / "pilot.csv")
-    assert run(labels, "--json") == run(labels, "--json")
+def test_two_groups_have_power(tmp_path: Path) -> None:
+    labels = pilot(tmp_path / "pilot.csv", 60, 2, authors="AB")
+    content = found(labels, "--stories", "10,40,160", "--raters", 2)
+    powers = [one["power"] for one in content["sizes"]]
+    assert powers == sorted(powers)
+    assert powers[0] < 0.5 < powers[2]
+    assert content["sizes"][1]["n_readings"] == 160
+    assert content["pilots"][0]["groups"] == ["A", "B"]
+    assert "60 stories" not in run(labels)
+    # Too few of each, but enough together.
+    few = pilot(tmp_path / "few.csv", 14, 2, authors="AB")
+    assert "the pilot has 14 stories" in run(few)
+    assert "fewer than 10 stories of each group" in run(few, "--authors", "A,B")
+    assert "30 stories by A and 30 stories by B" in run(labels)
+    assert "must be two of the pilot's authors: A, B" in run(labels, "--authors", "A,C")
+    # Authors may also be those of the stories.
+    alone = pilot(tmp_path / "alone.csv", 60, 2)
+    assert "the labels have no `author`" in run(alone, "--authors", "A,B")
+    stories = tmp_path / "stories.jsonl"
+    stories.write_text(
+        "".join(json.dumps({"id": f"s{d}", "text": "x", "author": "AB"[d % 2]}) + "\n"
+                for d in range(60))
+    )  # fmt: skip
+    assert "30 stories by A" in run(alone, "--documents", stories)
 
 
-def test_a_pilot_that_is_too_small_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path) -> None:
     said = run(pilot(tmp_path / "few.csv", n_stories=9))
     assert "few.csv: the pilot has fewer than 10 stories" in said
-    alone = run(pilot(tmp_path / "alone.csv", n_raters=1))
-    assert "alone.csv: fewer than 10 stories of the pilot have two raters" in alone
+    labels = pilot(tmp_path / "pilot.csv")
+    assert "--stories must be whole numbers" in run(labels, "--stories", "10,x")
+    assert "--raters must be whole numbers" in run(labels, "--raters", "0")
 
 
-def test_predicted_widths_are_those_of_the_bootstrap_of_the_released_verdicts(
-    shared_data: Path,
-) -> None:
+def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data: Path) -> None:
     labels = shared_data / "ttcw" / "ttcw_annotations.json"
-    found = json.loads(run(labels, "--json"))["pilot"]
-    for name in ("mean", "kappa"):
-        width = found[name]["high"] - found[name]["low"]
-        assert found["predicted"][name] == pytest.approx(width, rel=0.1)
-    assert found["n_stories"] == 48
-    assert found["n_raters"] == 3
+    (size,) = found(labels, "--stories", 48, "--raters", 3)["sizes"]
+    done = CliRunner().invoke(cli, ["agreement", "--experts", str(labels), "--json"])
+    overall = json.loads(done.stdout)["experts"][-1]["kappa"]
+    assert size["kappa_width"] == pytest.approx(overall["high"] - overall["low"], rel=0.1)
 
 
 def test_numbers_are_planned_item_by_item_and_what_has_no_order_says_why(tmp_path: Path) -> None:
@@ -85,15 +119,15 @@ def test_numbers_are_planned_item_by_item_and_what_has_no_order_says_why(tmp_pat
                       f"s{d},voice,{rater},{'Own' if mark > 3 else 'None'}"]  # fmt: skip
     labels = tmp_path / "pilot.csv"
     labels.write_text("\n".join(lines))
-    given = [labels, "--rubric", tmp_path / "essay.toml", "--max-raters", 3]
-    found = json.loads(run(*given, "--json"))
-    assert (found["rows"], found["pilot"]) == ([], None), "there are no yes-no verdicts"
-    assert set(found["items"]) == {"style", "grade"}
-    assert found["why_missing"] == {"voice": "only yes-no items and numbers are planned"}
+    given = [labels, "--rubric", tmp_path / "essay.toml", "--stories", "20,80"]
+    content = found(*given)
+    assert [one["item"] for one in content["pilots"]] == ["style", "grade"]
+    assert content["why_missing"] == {"voice": "only yes-no items and numbers are planned"}
     # A tenth of the way from 1 to 5.
-    style = found["items"]["style"]
-    assert style["mean_width"] == pytest.approx(0.4)
-    assert [row["kappa_stories"] is None for row in style["rows"]] == [True, False, False]
-    shown = run(*given)
-    assert "style: 95 % intervals no wider than 0.4 (mean)" in shown
+    assert content["pilots"][0]["mean_width"] == pytest.approx(0.4)
+    style = [one for one in content["sizes"] if one["item"] == "style"]
+    assert [one["kappa_width"] is None for one in style] == [True] * 2 + [False] * 4
+    shown = " ".join(run(*given).split())
+    assert "style: the pilot has 40 stories" in shown
+    assert "mean within 0.4" in shown
     assert "not planned: voice" in shown

@@ -5,18 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import norm
+from statsmodels.stats.power import TTestIndPower
 
-from fabula.stats.planning import (
-    GradedPilot,
-    Pilot,
-    StoryPool,
-    _draw,
-    _draw_numbers,
-    _joint_excess,
-    fit_graded,
-    fit_pilot,
-    pair_sums,
-)
+from fabula.stats.planning import _pair_sums, most_raters, plan_sizes, too_little
 from fabula.stats.reliability import (
     concordance_of_sums,
     fleiss_kappa,
@@ -27,157 +19,136 @@ from fabula.stats.reliability import (
 
 Floats = NDArray[np.float64]
 Study = Callable[[int, int, np.random.Generator], Floats]
-"""Verdicts of a study of so many stories and raters: (n_stories, n_items, n_raters)."""
-
-TRUE = Pilot((0.5, -0.2, 0.1, 1.0, 0.0), same_item=0.45, same_story=0.25, same_rater=0.4)
+"""Ratings of a study of so many stories and raters: (n_stories, n_items, n_raters)."""
 
 
-def by_probit(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
-    return _draw(TRUE, n_stories, n_raters, rng).astype(np.float64)
+def normal_stories(n: int, mean: float = 0.0) -> Floats:
+    """Stories of one rater whose ratings are normal, as evenly as they can be: (n, 1, 1)."""
+    quantiles: Floats = norm.ppf((np.arange(n) + 0.5) / n)
+    return (quantiles / quantiles.std() + mean)[:, None, None]
+
+
+@pytest.mark.parametrize("n", [10, 40, 160])
+def test_the_width_of_a_mean_is_that_of_its_standard_error(n: int) -> None:
+    (size,) = plan_sizes([normal_stories(4000)], [n], [1], is_graded=True, seed=0)
+    assert size.mean_width == pytest.approx(2 * 1.96 / n**0.5, rel=0.08)
+    assert (size.kappa_width, size.difference_width, size.power) == (None, None, None)
+
+
+@pytest.mark.parametrize(("n", "effect"), [(10, 1.0), (25, 0.6), (25, 1.0), (100, 0.3), (50, 0.0)])
+def test_power_is_that_of_the_closed_form(n: int, effect: float) -> None:
+    groups = [normal_stories(4000), normal_stories(4000, effect)]
+    (size,) = plan_sizes(groups, [n], [1], is_graded=True, seed=1)
+    power = 0.05 if effect == 0 else TTestIndPower().power(effect, n, 0.05)
+    # Four standard errors of a share of 2,000 studies.
+    assert size.power == pytest.approx(power, abs=4 * (power * (1 - power) / 2000) ** 0.5 + 0.005)
+    assert size.difference_width == pytest.approx(2 * 1.96 * (2 / n) ** 0.5, rel=0.08)
+
+
+def test_small_pilots_predict_what_large_ones_do_on_average() -> None:
+    """Twelve stories vary less than all that they are drawn from; that is corrected."""
+    rng = np.random.default_rng(3)
+    widths = []
+    for _ in range(150):
+        pilot = rng.standard_normal((12, 1, 1))
+        (size,) = plan_sizes([pilot], [50], [1], is_graded=True, seed=0)
+        widths.append(size.mean_width or 0.0)
+    assert np.mean(np.square(widths)) ** 0.5 == pytest.approx(3.92 / 50**0.5, rel=0.06)
 
 
 def by_beta(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
-    """Another model than the one that is fitted: chances of Yes from beta distributions."""
+    """Verdicts on six items, whose chances of Yes are from beta distributions."""
     quality = rng.beta(1.5, 2, (n_stories, 1, 1))
     chance = rng.beta(4 * quality + 0.2, 4 * (1 - quality) + 0.2, (n_stories, 6, 1))
     return (rng.random((n_stories, 6, n_raters)) < chance).astype(np.float64)
 
 
-def simulated(study: Study, n_stories: int, n_raters: int) -> tuple[float, float]:
-    """The widths of the central 95 % in 1,500 studies."""
-    rng = np.random.default_rng(11)
-    means, kappas = [], []
-    for _ in range(1500):
-        ratings = study(n_stories, n_raters, rng)
-        means.append(ratings.mean())
-        kappas.append(fleiss_kappa(ratings.reshape(-1, n_raters)))
-    ends = [np.percentile(np.array(v, np.float64), [2.5, 97.5]) for v in (means, kappas)]
-    return float(np.ptp(ends[0])), float(np.ptp(ends[1]))
+def by_noise(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
+    """Marks from 0 to 100 of a skewed quality."""
+    quality = 100 * rng.beta(2, 4, (n_stories, 1, 1))
+    return np.clip(np.round(quality + rng.normal(0, 15, (n_stories, 1, n_raters))), 0, 100)
 
 
-@pytest.mark.parametrize("study", [by_probit, by_beta])
-@pytest.mark.parametrize(("n_stories", "n_raters"), [(30, 2), (80, 3), (40, 6)])
+def kappa_of(ratings: Floats, *, is_graded: bool) -> float:
+    if not is_graded:
+        return fleiss_kappa(ratings.reshape(-1, ratings.shape[2])) or 0.0
+    a, b = pooled_pairs(ratings[:, 0])
+    return float(concordance_of_sums(pearson_sums(a, b).sum(axis=0)))
+
+
+@pytest.mark.parametrize(("study", "is_graded"), [(by_beta, False), (by_noise, True)])
+@pytest.mark.parametrize(("n_stories", "n_raters"), [(30, 2), (80, 3), (60, 1), (40, 6)])
 def test_predicted_widths_are_those_of_simulated_studies(
-    study: Study, n_stories: int, n_raters: int
+    study: Study, is_graded: bool, n_stories: int, n_raters: int
 ) -> None:
-    pilot = fit_pilot(study(800, 3, np.random.default_rng(4)))
-    assert isinstance(pilot, Pilot)
-    predicted = StoryPool.drawn(pilot, n_raters, seed=0).widths(n_stories)
-    mean, kappa = simulated(study, n_stories, n_raters)
-    assert predicted.mean == pytest.approx(mean, rel=0.1)
-    assert predicted.kappa == pytest.approx(kappa, rel=0.1)
+    """From three raters a story, also for fewer, and for more: those of the mean."""
+    pilot = study(800, 3, np.random.default_rng(4))
+    (size,) = plan_sizes([pilot], [n_stories], [n_raters], is_graded=is_graded, seed=0)
+    rng = np.random.default_rng(11)
+    studies = [study(n_stories, n_raters, rng) for _ in range(1500)]
+    mean = np.ptp(np.percentile([one.mean() for one in studies], [2.5, 97.5]))
+    assert size.mean_width == pytest.approx(mean, rel=0.1)
+    if n_raters in (1, 6):
+        assert size.kappa_width is None, "one has nobody to agree with; six are more than asked"
+        return
+    kappas = [kappa_of(one, is_graded=is_graded) for one in studies]
+    assert size.kappa_width == pytest.approx(np.ptp(np.percentile(kappas, [2.5, 97.5])), rel=0.1)
 
 
-@pytest.mark.parametrize(("statistic", "width"), [("mean", 0.15), ("kappa", 0.3), ("kappa", 0.08)])
-def test_so_many_stories_have_an_interval_of_the_wanted_width(statistic: str, width: float) -> None:
-    pool = StoryPool.drawn(TRUE, 3, seed=0)
-    n = pool.n_for(statistic, width)
-    assert n is not None
-    assert pool.widths(n).of(statistic) == pytest.approx(width, rel=0.05)
-
-
-def test_more_raters_take_fewer_stories() -> None:
-    needed = [StoryPool.drawn(TRUE, m, seed=0).n_for("kappa", 0.1) or 0 for m in (2, 4, 8)]
-    assert needed == sorted(needed, reverse=True)
-    assert StoryPool.drawn(TRUE, 1, seed=0).n_for("kappa", 0.1) is None
-
-
-def test_the_model_of_a_large_pilot_is_found_again() -> None:
+def test_ratings_that_are_missing_at_random_change_little() -> None:
     rng = np.random.default_rng(0)
-    ratings = by_probit(4000, 3, rng)
-    # Also where a third of the verdicts is missing, for whole raters and for single ones.
-    ratings[rng.random((4000, 1, 3)).repeat(5, axis=1) < 0.2] = np.nan
-    ratings[rng.random(ratings.shape) < 0.15] = np.nan
-    pilot = fit_pilot(ratings)
-    assert isinstance(pilot, Pilot)
-    assert pilot.thresholds == pytest.approx(TRUE.thresholds, abs=0.05)
-    for name in ("same_item", "same_story", "same_rater"):
-        assert getattr(pilot, name) == pytest.approx(getattr(TRUE, name), abs=0.04)
+    whole = by_beta(1500, 3, rng)
+    gaps = whole.copy()
+    gaps[rng.random((1500, 1, 3)).repeat(6, axis=1) < 0.2] = np.nan
+    gaps[rng.random(gaps.shape) < 0.05] = np.nan
+    (a,), (b,) = (
+        list(plan_sizes([pilot], [60], [2], is_graded=False, seed=0)) for pilot in (whole, gaps)
+    )
+    assert b.mean_width == pytest.approx(a.mean_width, rel=0.08)
+    assert b.kappa_width == pytest.approx(a.kappa_width, rel=0.1)
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.9, 0.999])
-def test_the_chance_of_two_yes_is_that_of_the_bivariate_normal(correlation: float) -> None:
-    from scipy.stats import multivariate_normal, norm
+def test_nobody_is_drawn_twice_to_agree_with_themselves() -> None:
+    """Two raters who never agree: with themselves, they would half of the time."""
+    pilot = np.tile([[[0.0, 1.0]]], (40, 1, 1))
+    pilot[::2] = pilot[::2, :, ::-1]
+    (size,) = plan_sizes([pilot], [30], [2], is_graded=False, seed=0)
+    assert size.kappa_width == pytest.approx(0, abs=1e-9)
+    assert size.mean_width == pytest.approx(0, abs=1e-9)
 
-    thresholds = np.array([-1.5, 0.0, 0.7])
-    found = _joint_excess(thresholds, correlation)
-    normal = multivariate_normal(np.zeros(2), np.array([[1, correlation], [correlation, 1]]))
-    for i, a in enumerate(thresholds):
-        for j, b in enumerate(thresholds):
-            wanted = float(normal.cdf([-a, -b])) - norm.cdf(-a) * norm.cdf(-b)
-            assert found[i, j] == pytest.approx(wanted, abs=2e-4)
+
+def test_groups_are_as_large_as_each_other_and_the_seed_decides() -> None:
+    groups = [by_beta(30, 2, np.random.default_rng(k)) for k in (1, 2)]
+    sizes = list(plan_sizes(groups, [10, 20], [1, 2], is_graded=False, seed=5))
+    assert [(one.n_raters, one.n_stories) for one in sizes] == [(1, 10), (1, 20), (2, 10), (2, 20)]
+    assert sizes == list(plan_sizes(groups, [10, 20], [1, 2], is_graded=False, seed=5))
+    assert sizes != list(plan_sizes(groups, [10, 20], [1, 2], is_graded=False, seed=6))
 
 
 @pytest.mark.parametrize(
-    ("ratings", "reason"),
+    ("groups", "reason"),
     [
-        (np.ones((9, 2, 3)), "fewer than 10 stories"),
-        (np.ones((20, 2, 1)), "fewer than 10 stories of the pilot have two raters"),
-        (np.ones((20, 2, 3)), "everybody gave the same answer to each item"),
+        ([np.ones((9, 2, 3))], "fewer than 10 stories"),
+        ([np.zeros((20, 2, 1)), np.ones((9, 2, 1))], "fewer than 10 stories of each group"),
+        ([np.full((20, 2, 3), np.nan)], "fewer than 10 stories"),
+        ([np.ones((20, 2, 3))], "everybody gave the same answer"),
     ],
 )
-def test_a_pilot_that_says_too_little_is_refused(ratings: Floats, reason: str) -> None:
-    assert reason in str(fit_pilot(ratings))
+def test_a_pilot_that_says_too_little_is_refused(groups: list[Floats], reason: str) -> None:
+    assert reason in str(too_little(groups))
 
 
-GRADES = GradedPilot((1.0, 2.0, 3.0, 4.0, 5.0), (-1.4, -0.3, 0.4, 1.5), same_item=0.55)
-
-
-def marks_by_probit(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
-    return _draw_numbers(GRADES, n_stories, n_raters, rng)
-
-
-def marks_by_noise(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
-    """Another model than the one that is fitted: a skewed quality, and marks of 0 to 100."""
-    quality = 100 * rng.beta(2, 4, (n_stories, 1))
-    return np.clip(np.round(quality + rng.normal(0, 15, (n_stories, n_raters))), 0, 100)
-
-
-@pytest.mark.parametrize("study", [marks_by_probit, marks_by_noise])
-@pytest.mark.parametrize(("n_stories", "n_raters"), [(30, 2), (60, 4)])
-def test_predicted_widths_of_numbers_are_those_of_simulated_studies(
-    study: Callable[[int, int, np.random.Generator], Floats], n_stories: int, n_raters: int
-) -> None:
-    pilot = fit_graded(study(1500, 3, np.random.default_rng(4)))
-    assert isinstance(pilot, GradedPilot)
-    predicted = StoryPool.drawn(pilot, n_raters, seed=0).widths(n_stories)
-    rng = np.random.default_rng(11)
-    means, kappas = [], []
-    for _ in range(1500):
-        marks = study(n_stories, n_raters, rng)
-        a, b = pooled_pairs(marks)
-        means.append(marks.mean())
-        kappas.append(float(concordance_of_sums(pearson_sums(a, b).sum(axis=0))))
-    for found, drawn in ((predicted.mean, means), (predicted.kappa, kappas)):
-        assert found == pytest.approx(np.ptp(np.percentile(drawn, [2.5, 97.5])), rel=0.1)
-
-
-def test_the_model_of_a_large_pilot_of_numbers_is_found_again() -> None:
-    rng = np.random.default_rng(0)
-    marks = marks_by_probit(4000, 4, rng)
-    marks[rng.random(marks.shape) < 0.3] = np.nan
-    pilot = fit_graded(marks)
-    assert isinstance(pilot, GradedPilot)
-    assert pilot.values == GRADES.values
-    assert pilot.thresholds == pytest.approx(GRADES.thresholds, abs=0.05)
-    assert pilot.same_item == pytest.approx(GRADES.same_item, abs=0.04)
+def test_the_raters_of_a_pilot_are_those_that_ten_stories_have() -> None:
+    ratings = np.ones((25, 2, 4))
+    ratings[5:, :, 3] = np.nan
+    ratings[:, 0, 1] = np.nan
+    assert most_raters([ratings]) == 3
+    assert most_raters([ratings[:, :, :1], ratings]) == 1
 
 
 def test_sums_of_stories_are_those_of_their_pairs() -> None:
     marks = np.array([[1.0, 4.0, np.nan], [2.0, 2.0, 5.0], [3.0, np.nan, np.nan]])
     a, b = pooled_pairs(marks)
-    sums = [pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]
+    sums = [_pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]
     for of_sums in (pearson_of_sums, concordance_of_sums):
         assert of_sums(sums[0]) == pytest.approx(of_sums(sums[1]))
-
-
-@pytest.mark.parametrize(
-    ("marks", "reason"),
-    [
-        (np.ones((9, 3)), "fewer than 10 stories"),
-        (np.ones((20, 1)), "fewer than 10 stories of the pilot have two raters"),
-        (np.full((20, 3), 4.0), "everybody gave the same answer"),
-    ],
-)
-def test_a_pilot_of_numbers_that_says_too_little_is_refused(marks: Floats, reason: str) -> None:
-    assert reason in str(fit_graded(marks))

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from fabula.measures.detector import Labelled, calibrate
@@ -30,7 +29,6 @@ from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estim
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.keyness import exact_p, smallest_p
 from fabula.stats.permutation import N_PERMUTATIONS, compare_pairs
-from fabula.stats.planning import Pilot, _joint_excess, fit_pilot
 from fabula.stats.prediction_powered import corrected_difference, corrected_mean, stratified
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.raters import dawid_skene
@@ -445,20 +443,6 @@ def test_differences_and_strata_of_labels() -> None:
     found, of_r = stratified(parts), CASES["stratified"]["result"]
     assert found.value == pytest.approx(of_r["value"], rel=_EXACT)
     assert found.variance**0.5 == pytest.approx(of_r["error"], rel=_EXACT)
-
-
-def test_correlations_behind_verdicts() -> None:
-    """mvtnorm's `pmvnorm`; psych's `tetrachoric`, found to 1e-4 by its optimiser."""
-    table = CASES["both above"]["result"]
-    for a, b, rho, both in zip(*table.values(), strict=True):
-        found = _joint_excess(np.array([a, b]), rho)[0, 1]
-        assert norm.sf(a) * norm.sf(b) + found == pytest.approx(both, abs=1e-9)
-    data = CASES["tetrachoric"]["data"]
-    pairs = [(1, 1)] * data["both"] + [(1, 0), (0, 1)] * data["one"] + [(0, 0)] * data["none"]
-    pilot = fit_pilot(array(pairs)[:, None, :])
-    assert isinstance(pilot, Pilot)
-    expected = CASES["tetrachoric"]["result"]["rho"]
-    assert pilot.same_item == pytest.approx(expected, abs=1e-4)
 
 
 def test_groups_of_vectors() -> None:

@@ -381,13 +381,13 @@ def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:
 
 
 def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path) -> None:
-    """The same figures as `plan raters` of its export; people are readings over what each reads."""
-    design = begin(tmp_path, "ttcw", story_rows(6, 2))
+    """From its export, with the authors of its stories, who are in no answer."""
+    design = begin(tmp_path, "ttcw", story_rows(12, 2))
     units = read_units(design)
     rng = np.random.default_rng(5)
     store = open_store(design, units)
     for unit in units:
-        likely = rng.random(2)
+        likely = rng.random(2) * (1, 0.5)
         for _ in range(3):
             answer(store, design, unit, {
                 (str(part), item.id): ("No", "Yes")[int(rng.random() < likely[part - 1])]
@@ -396,20 +396,15 @@ def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path) -> None:
     store.close()
     out = tmp_path / "a.jsonl"
     assert run("study", "export", design.path, "--out", out).exit_code == 0
-    widths = ("--max-raters", 3, "--kappa-width", 0.3, "--json")
-    ours = run("study", "power", design.path, *widths)
-    assert ours.exit_code == 0, ours.output
-    theirs = json.loads(run("plan", "raters", out, *widths).stdout)
-    found = json.loads(ours.stdout)
-    people = [(row.pop("mean_people"), row.pop("kappa_people")) for row in found["rows"]]
-    assert found["rows"] == theirs["rows"]
-    assert found["pilot"]["predicted"] == theirs["pilot"]["predicted"]
-    # A person reads one group of two stories.
-    assert people[0] == (-(-found["rows"][0]["mean_readings"] // 2), None)
-    assert people[2][1] == -(-found["rows"][2]["kappa_readings"] // 2)
-    assert "people" in run("study", "power", design.path, *widths[:-1]).stdout
-    few = begin_again(tmp_path)
-    assert "the pilot has fewer than 10 stories" in str(run("study", "power", few).exception)
+    given = ("plan", out, "--stories", "20,40", "--per-person", 2, "--json")
+    alone = json.loads(run(*given).stdout)
+    assert [one["power"] for one in alone["sizes"]] == [None] * 6
+    found = json.loads(run(*given, "--documents", design.documents).stdout)
+    (pilot,) = found["pilots"]
+    assert (len(pilot["groups"]), pilot["n_stories"], pilot["n_raters"]) == (2, [12, 12], 3)
+    last = found["sizes"][-1]
+    assert (last["n_readings"], last["n_people"]) == (240, 120)
+    assert last["power"] > 0.5
 
 
 def begin_again(folder: Path) -> Path:

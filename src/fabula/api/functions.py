@@ -16,8 +16,8 @@ from fabula.api.results import (
     Corrected,
     FoundFaults,
     JudgeComparison,
+    Plan,
     Profiles,
-    RaterPlan,
     Report,
     Scores,
     Verdicts,
@@ -339,21 +339,22 @@ def find_faults(
 
 
 @recorded_call
-def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> RaterPlan:
-    """Plan how many stories a study needs per number of raters, from the labels of a pilot.
+def plan(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> Plan:
+    """What studies of each size would show, by resampling the labels of a pilot.
 
-    `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
-    with them, on yes-no items or numbers. settings: those of `fabula plan raters`, such as
-    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also if the pilot is too
-    small or too uniform to plan from.
+    `labels` is a frame or rows with `document`, `item`, `rater`, `value`, and `author` if two
+    groups are compared, or the path of a file with them, on yes-no items or numbers. settings:
+    those of `fabula plan`, such as `stories` and `raters` ("20,50,100"), `mean_width`,
+    `kappa_width`, `power`. Raises `InputError`, also if the pilot is too small or too uniform to
+    plan from.
     """
-    from fabula.jobs.rater_plan import RaterPlanSettings, plan_from
+    from fabula.jobs.plan import PlanSettings, plan_from
     from fabula.rubrics import load_rubric
 
-    chosen = settings_from(RaterPlanSettings, settings, {"rubric": str(rubric)})
+    chosen = settings_from(PlanSettings, settings, {"rubric": str(rubric)})
     loaded = load_rubric(chosen.rubric)
     found, source = _labels(labels, loaded, "labels")
-    return RaterPlan(plan_from(found, loaded, chosen, source))
+    return Plan(plan_from(found, loaded, chosen, source))
 
 
 def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], str]:

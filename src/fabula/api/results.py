@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fabula.jobs.judge_comparison import JudgeComparison as _JudgeComparison
     from fabula.jobs.judging import Judged
     from fabula.jobs.originality_result import OriginalityResult
+    from fabula.jobs.plan import Plan as _Plan
     from fabula.jobs.planted_faults import FoundFaults as _FoundFaults
-    from fabula.jobs.rater_plan import RaterPlan as _RaterPlan
     from fabula.jobs.reported import Reported
     from fabula.measures.detector import Calibration
     from fabula.measures.detector_verdicts import Label
@@ -337,26 +337,18 @@ def _flat(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterPlan(Tabled):
-    """How many stories a study needs for each number of raters."""
+class Plan(Tabled):
+    """What studies of each size would show."""
 
-    found: _RaterPlan
+    found: _Plan
 
     def to_json(self) -> dict[str, Any]:
-        """The plan and the pilot, as `fabula plan raters --json` prints them."""
+        """The sizes, and the smallest that reach the targets, as `fabula plan --json` has them."""
         return self.found.to_json()
 
     def wide(self) -> Any:
-        """A frame, one row per number of raters: stories and readings for each target interval.
-
-        `item` is missing in the plan for all yes-no items together.
-        """
-        content = self.to_json()
-        rows = [{"item": None, **row} for row in content["rows"]]
-        rows += [
-            {"item": item, **row} for item, one in content["items"].items() for row in one["rows"]
-        ]
-        return frame_of(rows, None)
+        """A frame, one row per item and size; `item` is missing for all yes-no items together."""
+        return frame_of(self.found.rows(), None)
 
     def tables(self) -> list[Block]:
         return self.found.tables()

@@ -7,13 +7,13 @@
 #
 #     apt-get install --no-install-recommends r-base-core r-cran-jsonlite r-cran-boot r-cran-coin
 #         r-cran-exactranktests r-cran-metafor r-cran-survey r-cran-psych r-cran-vcd r-cran-e1071
-#         r-cran-mvtnorm r-cran-proc r-cran-bradleyterry2 r-cran-clubsandwich
+#         r-cran-proc r-cran-bradleyterry2 r-cran-clubsandwich
 #
 # Each case has a name, its data and what R makes of them. A value that R leaves undefined (NaN, NA)
 # is null. Values that R draws at random are of the seed 1.
 
 packages <- c("jsonlite", "boot", "coin", "exactRankTests", "metafor", "survey", "psych", "vcd",
-              "e1071", "mvtnorm", "pROC", "BradleyTerry2", "clubSandwich")
+              "e1071", "pROC", "BradleyTerry2", "clubSandwich")
 for (name in packages) suppressPackageStartupMessages(suppressWarnings(requireNamespace(name)))
 options(warn = -1)
 RNGversion("4.0.0")
@@ -408,17 +408,6 @@ found <- survey::svymean(~y, survey::svydesign(ids = ~1, strata = ~group, weight
                                                data = sampled))
 keep("stratified", list(a = row(labels), b = row(second), n_a = 40, n_b = 75),
      list(value = as.numeric(found), error = as.numeric(survey::SE(found))))
-
-# --- Correlations behind verdicts ------------------------------------------------------------------
-bivariate <- expand.grid(a = c(-1.2, 0, 0.7), b = c(-0.4, 1.5), rho = c(0.1, 0.6, 0.95))
-bivariate$both <- apply(bivariate, 1, function(k) mvtnorm::pmvnorm(
-  c(k[1], k[2]), c(Inf, Inf), corr = matrix(c(1, k[3], k[3], 1), 2),
-  algorithm = mvtnorm::TVPACK(1e-14)))
-keep("both above", list(), as.list(bivariate))
-# Two raters of 40 stories: both Yes, one of them, none. The tetrachoric correlation.
-square <- matrix(c(14, 5, 5, 16), 2)
-keep("tetrachoric", list(both = 14, one = 5, none = 16),
-     list(rho = psych::tetrachoric(square, correct = FALSE, smooth = FALSE)$rho))
 
 # --- Groups of vectors, detectors ------------------------------------------------------------------
 points <- rbind(c(1, 0.1, 0), c(0.9, 0.2, 0.1), c(0.8, 0, 0.3), c(0.1, 1, 0), c(0, 0.9, 0.3),

@@ -6,32 +6,27 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
-from fabula.jobs.rater_plan import RaterPlanSettings
+from fabula.jobs.plan import PlanSettings
 from fabula.jobs.result_files import TableFiles
 
 
-@click.group(cls=Group, short_help="Plan how large a study must be.")
-def plan() -> None:
-    """Plan how large a study must be, before you pay for it."""
-
-
-@plan.command(short_help="Plan the number of stories and raters from a pilot.")
+@click.command(cls=Command, short_help="Plan how large a study must be.")
 @click.argument("labels", metavar="LABELS", type=click.Path(path_type=Path))
-@settings_options(RaterPlanSettings)
+@settings_options(PlanSettings)
 @settings_options(TableFiles, "files")
 @json_option
-def raters(labels: Path, settings: RaterPlanSettings, files: TableFiles, as_json: bool) -> None:
-    """Estimate from a pilot how many stories and raters give intervals of a target width.
+def plan(labels: Path, settings: PlanSettings, files: TableFiles, as_json: bool) -> None:
+    """Resample a pilot to see how narrow intervals get, and how often a difference is found.
 
-    LABELS are people's verdicts on yes-no items or numbers, on at least ten stories with at least
-    two raters each: a table with document, item, rater and value (.csv, .jsonl, .xlsx, .parquet),
-    or the authors' ttcw_annotations.json.
+    LABELS are people's verdicts on yes-no items or numbers, on at least ten stories: a table with
+    document, item, rater and value (.csv, .jsonl, .xlsx, .parquet), and author if two groups of
+    stories are compared; what `fabula study export` writes; or the authors' ttcw_annotations.json.
     """
-    from fabula.jobs.rater_plan import plan_raters
+    from fabula.jobs.plan import plan as plan_study
 
     check_outputs([], [labels], files)
-    found = plan_raters(labels, settings)
+    found = plan_study(labels, settings)
     print_result(found.tables(), found.to_json(), files, as_json=as_json)

@@ -12,8 +12,6 @@ from fabula.cli.commands.study_people import PEOPLE
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done, print_result
-from fabula.jobs.rater_plan import WidthSettings
-from fabula.jobs.result_files import TableFiles
 from fabula.jobs.studies import (
     ExportSettings,
     NewStudySettings,
@@ -183,27 +181,3 @@ def analyse(file: Path, place: StudyPlace, settings: AnalysisSettings, as_json: 
     with open_study(file, place) as opened:
         found = analyse_study(opened, settings)
     print_result(found.tables(), found.to_json(), as_json=as_json, written=[settings.plot])
-
-
-@study.command(short_help="Plan how many people and stories a study needs.")
-@study_options
-@settings_options(WidthSettings)
-@settings_options(TableFiles, "files")
-@json_option
-def power(
-    file: Path, place: StudyPlace, settings: WidthSettings, files: TableFiles, as_json: bool
-) -> None:
-    """Estimate from the answers so far how many people and stories a study needs.
-
-    The answers so far are the pilot: yes-no items on at least ten stories, by at least two people
-    each. The plan gives the numbers for intervals of a target width; the number of stories per
-    person is taken from STUDY.toml.
-    """
-    from fabula.jobs.rater_plan import plan_study
-    from fabula.jobs.studies import answers_of
-
-    with open_study(file, place) as opened:
-        check_outputs([], opened.files, files)
-        found = answers_of(opened)
-    plan = plan_study(opened.design, opened.units, found, settings)
-    print_result(plan.tables(), plan.to_json(), files, as_json=as_json)

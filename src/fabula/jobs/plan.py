@@ -1,0 +1,389 @@
+"""How many stories, raters and people a study needs, by resampling the labels of a pilot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fabula.measures.rater_agreement import Panel
+    from fabula.presentation.sheet import Block, Cell
+    from fabula.stats.planning import Size
+    from fabula.types import Measurement, Rubric
+
+_MAX_SIZES = 100
+
+
+def _fault(text: str) -> str | None:
+    numbers = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 0 < int(part) <= 100_000 for part in numbers):
+        return f"must be whole numbers from 1 to 100,000, separated by commas, got {text!r}"
+    return f"must be at most {_MAX_SIZES} numbers" if len(numbers) > _MAX_SIZES else None
+
+
+def _numbers(text: str) -> list[int]:
+    return sorted({int(part) for part in text.split(",")})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings(Settings):
+    """The sizes to try, and what a study should reach."""
+
+    rubric: str = setting(
+        "ttcw",
+        help="Rubric that the pilot answered: a built-in one, or a .toml file.",
+        unit="NAME|FILE",
+    )
+    stories: str = setting(
+        "10,15,20,30,40,50,75,100,150,200,300,400,500",
+        help="Numbers of stories to try, of each group if there are two.",
+        unit="N,N",
+        check=_fault,
+    )
+    raters: str | None = setting(
+        None,
+        help="Numbers of raters per story to try.",
+        unit="N,N",
+        default_text="one up to those of the pilot",
+        check=_fault,
+    )
+    documents: Path | None = setting(
+        None,
+        help="The pilot's stories, whose authors count where labels name none (what `study export` "
+        "writes names none).",
+        unit="FILE",
+    )
+    authors: str | None = setting(
+        None,
+        help="The two authors whose stories are compared.",
+        unit="A,B",
+        default_text="those of the pilot, if they are two with ten stories each",
+    )
+    mean_width: float = setting(
+        0.1,
+        help="Target width of the 95 % interval of the share of Yes, or of a mean of numbers as a "
+        "share of their range.",
+        unit="WIDTH",
+        check=Between(0, 1, low_open=True),
+    )
+    kappa_width: float = setting(
+        0.2,
+        help="Target width of the 95 % interval of Fleiss's kappa or, for numbers, of kappa with "
+        "quadratic weights.",
+        unit="WIDTH",
+        check=Between(0, 2, low_open=True),
+    )
+    power: float = setting(
+        0.8,
+        help="Target share of studies that find the groups' difference.",
+        unit="SHARE",
+        check=Between(0, 1, low_open=True, high_open=True),
+    )
+    per_person: int | None = setting(
+        None,
+        help="Number of stories that one person reads, to show the number of people.",
+        unit="N",
+        check=Between(1),
+    )
+    seed: int = seed_setting()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedItem:
+    """All yes-no items together, or one item with numbers."""
+
+    item: str | None
+    """None for the yes-no items."""
+    groups: tuple[str, ...]
+    """The two that are compared; empty if none are."""
+    n_pilot: tuple[int, ...]
+    """The pilot's stories, by group."""
+    n_raters: int
+    """The raters that ten stories (of each group) of the pilot have."""
+    mean_width: float
+    """The target, in the units of the scale."""
+    sizes: tuple[Size, ...]
+
+    def smallest(self, n_raters: int, settings: PlanSettings) -> dict[str, int | None]:
+        """The smallest number of stories tried that reaches each target, with so many raters."""
+        sizes = [size for size in self.sizes if size.n_raters == n_raters]
+
+        def first(reaches: Sequence[bool]) -> int | None:
+            return next((s.n_stories for s, does in zip(sizes, reaches, strict=True) if does), None)
+
+        widths = {"mean": self.mean_width, "kappa": settings.kappa_width}
+        found = {}
+        for name, target in widths.items():
+            known = [getattr(size, f"{name}_width") for size in sizes]
+            found[name] = first([width is not None and width <= target for width in known])
+        if self.groups:
+            found["power"] = first([(size.power or 0.0) >= settings.power for size in sizes])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What studies of each size would show."""
+
+    settings: PlanSettings
+    items: tuple[PlannedItem, ...]
+    why_missing: Mapping[str, str]
+    """Items whose answers cannot be planned for, and `tests`."""
+
+    def readings(self, one: PlannedItem, n_stories: int, n_raters: int) -> int:
+        """One rater reading one story, however many items it has."""
+        return n_stories * n_raters * max(1, len(one.groups))
+
+    def people(self, n_readings: int) -> int | None:
+        per_person = self.settings.per_person
+        return None if per_person is None else math.ceil(n_readings / per_person)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each item and size."""
+        found = []
+        for one in self.items:
+            for size in one.sizes:
+                n_readings = self.readings(one, size.n_stories, size.n_raters)
+                more = {"n_readings": n_readings, "n_people": self.people(n_readings)}
+                found.append({"item": one.item, **asdict(size), **more})
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "targets": {
+                "mean_width": settings.mean_width,
+                "kappa_width": settings.kappa_width,
+                "power": settings.power,
+            },
+            "pilots": [
+                {
+                    "item": one.item,
+                    "groups": list(one.groups),
+                    "n_stories": list(one.n_pilot),
+                    "n_raters": one.n_raters,
+                    "mean_width": one.mean_width,
+                    "smallest": [
+                        {"n_raters": m, **one.smallest(m, settings)}
+                        for m in dict.fromkeys(size.n_raters for size in one.sizes)
+                    ],
+                }
+                for one in self.items
+            ],
+            "sizes": self.rows(),
+            "why_missing": dict(self.why_missing),
+        }
+
+    def tables(self) -> list[Block]:
+        parts: list[Block] = []
+        for one in self.items:
+            parts += self._tables(one)
+        parts += [f"not planned: {name}, {reason}" for name, reason in self.why_missing.items()]
+        return [
+            *parts,
+            "widths: of 95 % intervals; resampled from the pilot, and as good as it: other stories "
+            "or raters may vary more, and so do stories if few people read them all",
+        ]
+
+    def _tables(self, one: PlannedItem) -> list[Block]:
+        from fabula.presentation.sheet import Column, Sheet
+
+        has_people, has_groups = self.settings.per_person is not None, bool(one.groups)
+        columns = [
+            Column("raters", "d", name="n_raters"),
+            Column("stories of each" if has_groups else "stories", ",d", name="n_stories"),
+            Column("readings", ",d", name="n_readings"),
+            *([Column("people", ",d", name="n_people")] if has_people else []),
+            Column("mean: width", ".3f", name="mean_width"),
+            Column("kappa: width", ".3f", name="kappa_width"),
+        ]
+        if has_groups:
+            columns += [
+                Column("difference: width", ".3f", name="difference_width"),
+                Column("power", ".0%"),
+            ]
+        rows: list[list[Cell]] = []
+        for size in one.sizes:
+            n_readings = self.readings(one, size.n_stories, size.n_raters)
+            rows.append(
+                [
+                    size.n_raters,
+                    size.n_stories,
+                    n_readings,
+                    *([self.people(n_readings)] if has_people else []),
+                    size.mean_width,
+                    size.kappa_width,
+                    *([size.difference_width, size.power] if has_groups else []),
+                ]
+            )
+        of_whom = " and ".join(
+            f"{n:,} stories{f' by {name}' if name else ''}"
+            for n, name in zip(one.n_pilot, one.groups or ("",), strict=True)
+        )
+        lines = [
+            f"{f'{one.item}: ' if one.item else ''}the pilot has {of_whom}, and {one.n_raters} "
+            f"raters per story"
+        ]
+        about = ("item", one.item) if one.item else None
+        return [*lines, "", Sheet("plan", columns, rows, about=about), "", *self._reached(one), ""]
+
+    def _reached(self, one: PlannedItem) -> list[str]:
+        """For each target, the smallest size that reaches it with each number of raters."""
+        settings = self.settings
+        kappa = "quadratic-weighted kappa" if one.item else "Fleiss's kappa"
+        targets = {
+            "mean": f"{'mean' if one.item else 'share of Yes'} within {one.mean_width:g}",
+            "kappa": f"{kappa} within {settings.kappa_width:g}",
+            "power": f"difference found in {settings.power:.0%}",
+        }
+        lines = []
+        for name, target in targets.items():
+            reached = []
+            for m in dict.fromkeys(size.n_raters for size in one.sizes):
+                n = one.smallest(m, settings).get(name)
+                if n is not None:
+                    readings = self.readings(one, n, m)
+                    reached.append(f"{n:,} stories with {m} ({readings:,} readings)")
+            if name != "power" or one.groups:
+                lines.append(f"{target}: {'; '.join(reached) or 'by none of these sizes'}")
+        return lines
+
+
+def plan(labels: Path, settings: PlanSettings) -> Plan:
+    """What studies of each size would show, from the labels of a pilot.
+
+    Raises `InputError`, also if the pilot is too small or too uniform to plan from.
+    """
+    from fabula.measures.labels import read_labels
+    from fabula.rubrics import load_rubric
+
+    rubric = load_rubric(settings.rubric)
+    return plan_from(read_labels(labels, rubric), rubric, settings, str(labels))
+
+
+def plan_from(
+    labels: Sequence[Measurement], rubric: Rubric, settings: PlanSettings, where: str
+) -> Plan:
+    """Plan from labels that are already read; `where` is their origin, for errors."""
+    from fabula.errors import InputError
+    from fabula.measures.graded import graded_items, numbers_said
+    from fabula.measures.rater_agreement import panel_of_labels
+
+    panel = panel_of_labels(labels, rubric, where)
+    authors = _authors(settings.documents) | dict(panel.authors)
+    groups = _groups(authors, settings)
+    why: dict[str, str] = {}
+    items: list[PlannedItem] = []
+
+    def add(item: str | None, ratings: Mapping[str, NDArray[np.float64]], span: float) -> None:
+        found = _planned(item, ratings, groups, authors, span, settings)
+        if isinstance(found, str):
+            why[item or "tests"] = found
+        else:
+            items.append(found)
+
+    if panel.subjects:
+        add(None, _by_story(panel), 1.0)
+    for item in graded_items(rubric):
+        said = numbers_said(labels, item)
+        if said and item.scale.level != "interval":
+            why[item.id] = "only yes-no items and numbers are planned"
+        elif said:
+            add(item.id, _of_numbers(said), item.scale.span)
+    if not items:
+        reason = next(iter(why.values()), f"has no verdicts on items of {rubric.id} to plan from")
+        raise InputError(f"{where}: {reason}")
+    return Plan(settings, tuple(items), why)
+
+
+def _authors(documents: Path | None) -> dict[str, str]:
+    from fabula.text import read_documents
+
+    read = [] if documents is None else read_documents([documents])
+    return {one.id: one.author for one in read if one.author}
+
+
+def _groups(authors: Mapping[str, str], settings: PlanSettings) -> tuple[str, ...]:
+    """The two authors that are compared; empty if none are."""
+    known = list(dict.fromkeys(authors.values()))
+    if settings.authors is None:
+        return tuple(sorted(known)) if len(known) == 2 else ()
+    named = [name.strip() for name in settings.authors.split(",")]
+    if len(set(named)) != 2 or not set(named) <= set(known):
+        authors_known = ", ".join(sorted(known)) or "none, since the labels have no `author`"
+        raise SettingsError("authors", f"must be two of the pilot's authors: {authors_known}")
+    return tuple(named)
+
+
+def _planned(
+    item: str | None,
+    ratings: Mapping[str, NDArray[np.float64]],
+    groups: tuple[str, ...],
+    authors: Mapping[str, str],
+    span: float,
+    settings: PlanSettings,
+) -> PlannedItem | str:
+    """The plan from ratings by story, or why there is none."""
+    import numpy as np
+
+    from fabula.stats.planning import most_raters, plan_sizes, too_little
+
+    of_groups = [
+        [own for story, own in ratings.items() if not groups or authors.get(story) == group]
+        for group in groups or ("",)
+    ]
+    if not all(of_groups):
+        return "no answers about stories of one of the groups"
+    arrays = [np.stack(own) for own in of_groups]
+    if few := too_little(arrays):
+        # Nobody asked for these groups; all stories together may be enough.
+        alone = groups and settings.authors is None
+        return _planned(item, ratings, (), authors, span, settings) if alone else few
+    n_raters = most_raters(arrays)
+    raters = list(range(1, n_raters + 1)) if settings.raters is None else _numbers(settings.raters)
+    sizes = plan_sizes(
+        arrays,
+        _numbers(settings.stories),
+        raters,
+        is_graded=item is not None,
+        seed=settings.seed,
+    )
+    return PlannedItem(
+        item=item,
+        groups=groups,
+        n_pilot=tuple(map(len, arrays)),
+        n_raters=n_raters,
+        mean_width=settings.mean_width * span,
+        sizes=tuple(sizes),
+    )
+
+
+def _by_story(panel: Panel) -> dict[str, NDArray[np.float64]]:
+    """The panel's verdicts by story: shape (n_items, n_raters), NaN where missing."""
+    import numpy as np
+
+    items = {item: k for k, item in enumerate(dict.fromkeys(i for _, i in panel.subjects))}
+    found: dict[str, NDArray[np.float64]] = {}
+    for (story, item), row in zip(panel.subjects, panel.ratings, strict=True):
+        own = found.setdefault(story, np.full((len(items), panel.ratings.shape[1]), np.nan))
+        own[items[item]] = row
+    return found
+
+
+def _of_numbers(said: Mapping[str, Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+    """The numbers of one item by story: shape (1, n_raters), NaN where missing."""
+    import numpy as np
+
+    found = {}
+    for story, numbers in said.items():
+        own = found[story] = np.full((1, max(map(len, said.values()))), np.nan)
+        own[0, : len(numbers)] = list(numbers.values())
+    return found

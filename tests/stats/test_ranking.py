@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.stats import t as student_t
 
 from fabula.stats.bradley_terry import Cells, fit
 from fabula.stats.ranking import Comparisons, Ranking, rank
@@ -191,30 +192,57 @@ def test_a_tie_is_half_a_win_of_each() -> None:
     assert values(halves) == pytest.approx(values(ranked(comparisons(whole), 2)))
 
 
-def test_errors_by_pair_are_those_of_leaving_out_each_pair_in_one_step() -> None:
-    answers = simulated([1, 0.3, 0, -0.4, -0.9], 0.4, 3, np.random.default_rng(5), 0.5)
-    found = ranked(answers, 5)
-    theta = oracle(answers, 5)
-    rows = np.zeros((len(answers.first), 6))
+def by_cluster(n_clusters: int, seed: int) -> Comparisons:
+    """Texts of three groups on each prompt, whose worth varies from prompt to prompt."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        simulated([1 + a, b, -1 + c], 0.3, 1, rng)
+        for a, b, c in rng.normal(0, 0.7, (n_clusters, 3))
+    ]
+    return Comparisons(
+        *(
+            np.concatenate([getattr(p, name) for p in parts])
+            for name in ("first", "second", "outcome")
+        ),
+        cluster=np.repeat(np.arange(n_clusters), [len(p.first) for p in parts]),
+    )
+
+
+@pytest.mark.parametrize("units", ["pairs", "clusters"])
+def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units: str) -> None:
+    if units == "pairs":
+        answers = simulated([1, 0.3, 0, -0.4, -0.9], 0.4, 3, np.random.default_rng(5), 0.5)
+        unit_of, n_things = answers.pairs(), 5
+    else:
+        answers = by_cluster(14, 3)
+        # Clusters of several sizes: some lack a group, or have one comparison only.
+        some = np.random.default_rng(0).random(len(answers.first)) < 0.7
+        answers = answers.take(some | (answers.cluster == 13))
+        assert answers.cluster is not None
+        unit_of, n_things = answers.cluster, 3
+    n_units = len(np.unique(unit_of))
+    found = ranked(answers, n_things)
+    theta = oracle(answers, n_things)
+    rows = np.zeros((len(answers.first), n_things + 1))
     rows[np.arange(len(rows)), answers.first] += 1
     rows[np.arange(len(rows)), answers.second] -= 1
     rows[:, -1] = 1
     p = 1 / (1 + np.exp(-rows @ theta))
-    centre = np.zeros((6, 6))
-    centre[:5, :5] = 1
+    centre = np.zeros((n_things + 1, n_things + 1))
+    centre[:n_things, :n_things] = 1
     moves = []
-    for pair in range(10):
-        out = answers.pairs() == pair
+    for unit in np.unique(unit_of):
+        out = unit_of == unit
         left = rows[~out].T * (p * (1 - p))[~out] @ rows[~out] + centre
         moves.append(np.linalg.solve(left, rows[out].T @ (answers.outcome - p)[out]))
-    covariance = 9 / 10 * sum(np.outer(move, move) for move in moves)
+    covariance = (n_units - 1) / n_units * sum(np.outer(move, move) for move in moves)
     for one in found.strengths:
-        # Student's t of 9 degrees: 2.262 (any table).
-        reach = 2.2622 * math.sqrt(covariance[one.thing, one.thing])
+        reach = student_t.ppf(0.975, n_units - 1) * covariance[one.thing, one.thing] ** 0.5
         assert one.estimate.high is not None
         assert one.estimate.value is not None
         assert one.estimate.high - one.estimate.value == pytest.approx(reach, rel=1e-3)
-    assert found.n_units == 10
+    assert (found.units, found.n_units) == (units, n_units)
+    assert n_units >= 10
 
 
 def test_fewer_than_ten_pairs_have_no_interval() -> None:
@@ -273,23 +301,7 @@ def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_
     assert n_told <= 9
 
 
-def by_cluster(n_clusters: int, seed: int) -> Comparisons:
-    """Texts of three groups on each prompt, whose worth varies from prompt to prompt."""
-    rng = np.random.default_rng(seed)
-    parts = [
-        simulated([1 + a, b, -1 + c], 0.3, 1, rng)
-        for a, b, c in rng.normal(0, 0.7, (n_clusters, 3))
-    ]
-    return Comparisons(
-        *(
-            np.concatenate([getattr(p, name) for p in parts])
-            for name in ("first", "second", "outcome")
-        ),
-        cluster=np.repeat(np.arange(n_clusters), [len(p.first) for p in parts]),
-    )
-
-
-def test_clusters_are_what_is_resampled() -> None:
+def test_intervals_over_clusters_are_about_those_of_their_bootstrap() -> None:
     answers = by_cluster(40, 0)
     found = ranked(answers, 3)
     assert (found.units, found.n_units) == ("clusters", 40)

@@ -219,6 +219,36 @@ def test_strengths_and_gaps_of_a_ranking() -> None:
     assert n_apart <= 0.05 * n
 
 
+def test_strengths_of_a_ranking_over_clusters() -> None:
+    """Twelve prompts, on each of which things are better or worse than on others."""
+    n, n_held, n_known = 120, 0, 0
+    # Strengths over all prompts: those of a million comparisons of things that vary so.
+    rng = np.random.default_rng(99)
+    strengths = [0.8, 0.0, -0.8]
+    many = clustered(strengths, 6000, rng)
+    truth = {one.thing: one.estimate.value for one in rank(many, 3, seed=0, signature="").strengths}
+    for seed in range(n):
+        answers = clustered(strengths, 12, np.random.default_rng(seed))
+        for one in rank(answers, 3, seed=0, signature="").strengths:
+            if one.estimate.low is not None:
+                n_known += 1
+                n_held += holds(one.estimate, truth[one.thing] or 0.0)
+    assert n_known > 0.9 * n * 3
+    check_coverage(n_held, n_known)
+
+
+def clustered(strengths: list[float], n_clusters: int, rng: np.random.Generator) -> Comparisons:
+    parts = [
+        compared([one + rng.normal(0, 0.6) for one in strengths], 2, rng) for _ in range(n_clusters)
+    ]
+    first, second, outcome = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("first", "second", "outcome")
+    )
+    cluster = np.repeat(np.arange(n_clusters), [len(part.first) for part in parts])
+    return Comparisons(first, second, outcome, cluster)
+
+
 def test_a_share_that_is_corrected_by_known_rates_of_errors() -> None:
     """The judge's rates are known from labels elsewhere, so they vary too."""
     rng = np.random.default_rng(11)

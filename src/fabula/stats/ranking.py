@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit, knows_place
 from fabula.stats.compare import holm
 from fabula.stats.effects import number_clusters
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
 METHOD = "bradley-terry-1"
@@ -39,8 +38,6 @@ ALPHA = 0.05
 
 _N_RESAMPLES = 2_000
 _BLOCK = 1 << 22
-_MIN_KNOWN = 0.99
-"""If one resample in a hundred has no finite strengths, there are too few answers for intervals."""
 # Sums of the same numbers in different orders differ by less than this share of their size.
 _SLACK = 1e-9
 _SINGULAR = 1e-7
@@ -165,11 +162,11 @@ class Ranking:
 def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> Ranking:
     """Rank things by their comparisons, with 95 % intervals and tests.
 
-    With clusters, intervals are percentiles of a bootstrap over clusters. Without them they use
-    robust errors by pair, leaving out each pair in one Newton step (CR3 of Bell and McCaffrey
-    2002), and Student's t with one degree of freedom less than there are pairs. There are none
-    below ten units. Whether preferences differ from chance is a permutation test: if all things of
-    a part were equal, the two of a pair, or all of a cluster, could be swapped.
+    Intervals use robust errors by unit, which is a cluster or, without clusters, a pair: each is
+    left out in one Newton step (CR3 of Bell and McCaffrey 2002). Student's t has one degree of
+    freedom less than there are units. There are no intervals below ten. Whether preferences differ
+    from chance is a permutation test: if all things of a part were equal, the two of a pair, or
+    all of a cluster, could be swapped.
 
     If answers determined which pairs were asked (`round`), robust errors are too small: strengths
     that differ by chance are not compared again. Strengths then have no intervals, and the test
@@ -180,8 +177,7 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
     fitted = _Fitted.of(inner, groups)
-    errors = fitted.resampled(seed) if answers.cluster is not None else fitted.robust()
-    estimates = _Estimates(fitted, errors, fitted.n_units(), signature)
+    estimates = _Estimates(fitted, fitted.errors(), fitted.n_units(), signature)
     is_ranked = _are_in_largest(groups, parts)
     n_shown, n_won = _counts(answers, n_things)
     strengths = []
@@ -311,90 +307,51 @@ class _Fitted:
         seen = np.unique(units * n_groups + self.groups[self.answers.first]) % n_groups
         return np.append(np.bincount(seen, minlength=n_groups), n_units)
 
-    def robust(self) -> _Robust:
-        """Errors by pair, from how much the estimates move when it is left out of the fit."""
-        tally = self.tally
+    def errors(self) -> _Errors:
+        """By unit, from how much the estimates move when it is left out of the fit."""
+        answers, tally = self.answers, self.tally
         p = scipy("special").expit(self.cells.rows @ self.theta)
-        # Pairs shown in one order only get a second, empty cell.
-        residual = np.append(tally.preferred - tally.shown * p, 0.0)
-        weight = np.append(tally.shown * p * (1 - p), 0.0)
-        bread = np.linalg.inv(self.cells.curvature(weight[None, :-1])[0])
-        sparse = scipy("sparse")
-        rows = sparse.vstack([self.cells.rows, sparse.csr_array((1, len(bread)))]).tocsr()
-        moved = rows @ bread
-        both = _orders_of_pairs(tally.first, tally.second)
-        leverage = np.empty((len(both), 2, 2))
-        for a in range(2):
-            for b in range(2):
-                products = rows[both[:, a]].multiply(moved[both[:, b]])
-                leverage[:, a, b] = weight[both[:, a]] * products.sum(axis=1)
-        left = np.eye(2) - leverage
-        left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[both][:, :, None]
-        # Without a pair that alone connects others, their strengths would be unknown, and so is
-        # their error.
-        is_bridge = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
-        bridged = np.unique(self.groups[tally.first[both[is_bridge, 0]]])
+        bread = np.linalg.inv(self.cells.curvature((tally.shown * p * (1 - p))[None])[0])
+        # What each unit says in each of its cells.
+        units, n_units = number_clusters(_units(answers))
+        n_cells = len(tally.first)
+        kinds, kind_of = np.unique(units * n_cells + tally.cell_of, return_inverse=True)
+        unit_of, cell_of = np.divmod(kinds, n_cells)
+        shown = np.bincount(kind_of).astype(np.float64)
+        residual = np.bincount(kind_of, answers.outcome) - shown * p[cell_of]
+        weight = shown * (p * (1 - p))[cell_of]
+        moved = self.cells.rows[cell_of] @ bread
+        n_kinds = np.bincount(unit_of, minlength=n_units)
+        begins = np.cumsum(n_kinds) - n_kinds
+        influence = np.zeros((n_units, len(bread)))
+        is_bridge = np.zeros(n_units, np.bool_)
+        for size in np.unique(n_kinds):
+            own = np.flatnonzero(n_kinds == size)
+            held = begins[own][:, None] + np.arange(size)
+            moves, cells = moved[held], cell_of[held]
+            # Of each row with each move; a row is 1, -1 and, with a place effect, 1.
+            by_row = np.take_along_axis(moves, tally.first[cells][:, None, :], 2)
+            by_row = by_row - np.take_along_axis(moves, tally.second[cells][:, None, :], 2)
+            if self.cells.has_place:
+                by_row += moves[:, :, -1:]
+            left = np.eye(size) - weight[held][:, :, None] * by_row.transpose(0, 2, 1)
+            left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[held][:, :, None]
+            influence[own] = (moves * left_out).sum(axis=1)
+            # Without a unit that alone connects others, their strengths would be unknown, and so
+            # is their error.
+            is_bridge[own] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
         is_known = np.ones(len(bread), np.bool_)
-        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
-        if self.answers.is_chosen:
-            is_known[: len(self.groups)] = False
-        influence = (moved[both] * left_out).sum(axis=1)
-        n = max(1, len(both))
-        return _Robust((n - 1) / n * influence.T @ influence, is_known)
-
-    def resampled(self, seed: int) -> _Resampled:
-        """Fits to clusters drawn with replacement; NaN if some strengths are not finite."""
-        assert self.answers.cluster is not None
-        numbers, n_clusters = number_clusters(self.answers.cluster)
-        places = numbers, self.tally.cell_of
-        shape = n_clusters, len(self.tally.first)
-        csr_array = scipy("sparse").csr_array
-        shown = csr_array((np.ones(len(numbers)), places), shape)
-        preferred = csr_array((self.answers.outcome, places), shape)
-        rng = np.random.default_rng(seed)
-        thetas = np.full((_N_RESAMPLES, len(self.theta)), np.nan)
-        n_rows = max(1, _BLOCK // max(1, shape[1], len(self.theta) ** 2))
-        for start in range(0, _N_RESAMPLES if n_clusters >= MIN_UNITS else 0, n_rows):
-            stop = min(start + n_rows, _N_RESAMPLES)
-            drawn = rng.integers(n_clusters, size=(stop - start, n_clusters))
-            times = np.stack([np.bincount(row, minlength=n_clusters) for row in drawn])
-            n, y = times @ shown, times @ preferred
-            finite = np.array([self._is_finite(*one) for one in zip(n, y, strict=True)], np.bool_)
-            thetas[start:stop][finite] = fit(self.cells, n[finite], y[finite])
-        return _Resampled(thetas)
-
-    def _is_finite(self, shown: Floats, preferred: Floats) -> bool:
-        """Whether a resample's preferences connect every group in both directions."""
-        won, lost = preferred > 0, preferred < shown
-        first, second = self.tally.first, self.tally.second
-        winner = np.concatenate([first[won], second[lost]])
-        loser = np.concatenate([second[won], first[lost]])
-        n_groups = _components(winner, loser, len(self.groups), strong=True)[0]
-        return n_groups == int(self.groups.max()) + 1
-
-
-def _orders_of_pairs(first: Ints, second: Ints) -> Ints:
-    """The two cells of each pair: int64, shape (n_pairs, 2), -1 if it has only one."""
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    order = np.lexsort((first, high, low))
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)
-    both = np.full((int(is_new.sum()), 2), -1)
-    both[np.cumsum(is_new) - 1, np.where(is_new, 0, 1)] = order
-    return both
+        bridged = np.unique(self.groups[tally.first[cell_of[is_bridge[unit_of]]]])
+        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged) & (not answers.is_chosen)
+        n = max(1, n_units)
+        return _Errors((n - 1) / n * influence.T @ influence, is_known)
 
 
 # Intervals and tests.
 
 
-class _Errors(Protocol):
-    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends: ...
-
-    def p(self, contrast: Floats, value: float, n_units: int) -> float | None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class _Robust:
+class _Errors:
     """A covariance of the estimates, and the strengths it covers."""
 
     covariance: Floats
@@ -421,25 +378,6 @@ class _Robust:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resampled:
-    """Estimates from resamples: float64, shape (n_resamples, size)."""
-
-    thetas: Floats
-
-    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends:
-        del value
-        return percentile_interval(self.thetas @ contrast, n_units, min_known=_MIN_KNOWN)
-
-    def p(self, contrast: Floats, value: float, n_units: int) -> float | None:
-        if self.interval(contrast, value, n_units)[0] is None:
-            return None
-        values = self.thetas @ contrast
-        values = values[np.isfinite(values)]
-        n_beyond = min(int((values <= 0).sum()), int((values >= 0).sum()))
-        return min(1.0, 2 * (n_beyond + 1) / (len(values) + 1))
-
-
-@dataclass(frozen=True, slots=True)
 class _Estimates:
     """Strengths and their differences, as estimates."""
 
@@ -455,9 +393,8 @@ class _Estimates:
             how += ", without a place effect"
         if self.fitted.answers.is_chosen:
             return f"{how}; pairs chosen by the answers, so no intervals of strengths"
-        if self.fitted.answers.cluster is None:
-            return f"{how}; robust errors by pair (CR3)"
-        return f"{how}; percentile bootstrap of clusters"
+        unit = "pair" if self.fitted.answers.cluster is None else "cluster"
+        return f"{how}; robust errors by {unit} (CR3)"
 
     def missing(self, n: int) -> Estimate:
         return Estimate(None, None, None, n, self.method, self.signature)

@@ -107,7 +107,6 @@ class JudgeComparison:
             "turned": None if place is None else place.n_turned / place.n_pairs,
             "ability": None if one.ability is None else _ends(one.ability.ability, "value"),
             "confusion": None if one.ability is None else one.ability.confusion,
-            "difficulty": dict(judge.difficulty),
             "n_calls": cost and cost.n_calls,
             "n_input": cost and cost.n_input,
             "n_output": cost and cost.n_output,

@@ -22,7 +22,7 @@ from fabula.judging.run import RETEST
 from fabula.measures.rater_agreement import Panel
 from fabula.packages import scipy
 from fabula.stats.association import association_within
-from fabula.stats.raters import RaterSkill, dawid_skene, glad
+from fabula.stats.raters import RaterSkill, dawid_skene
 from fabula.stats.reliability import (
     Confusion,
     bootstrap_interval,
@@ -58,8 +58,6 @@ class JudgeAnswers:
     """Whether the judge's own family wrote a document, if its author is known."""
     place: PairSummary | None = None
     """For a pairwise run, which has no answers about single documents."""
-    difficulty: Mapping[str, float] = field(default_factory=dict)
-    """For a panel by GLAD: the mean over each item's documents."""
     n_graded: int = 0
     """Answers on items that are not yes-no; `missing` counts these items too."""
 
@@ -184,7 +182,7 @@ def judge_panels(
     """Panels of the judges, and each judge's ability by Dawid and Skene; experts are not used.
 
     A panel says Yes if more than half of its judges do, or if Yes is more probable than No by Dawid
-    and Skene, or by GLAD.
+    and Skene.
     """
     judges = [judge for judge in judges if judge.answers]
     if len(judges) < MIN_JUDGES:
@@ -192,28 +190,19 @@ def judge_panels(
     subjects = list(dict.fromkeys(subject for judge in judges for subject in judge.answers))
     ratings = np.array([[j.answers.get(subject, np.nan) for j in judges] for subject in subjects])
     documents = [document for document, _ in subjects]
-    skills, levels = dawid_skene(ratings, documents, seed=seed), glad(ratings, documents, seed=seed)
+    fit = dawid_skene(ratings, documents, seed=seed)
     yes = [float(np.nanmean(row)) for row in ratings]
-    by_item: dict[str, list[float]] = {}
-    for (_, item), difficulty in zip(subjects, levels.difficulties, strict=True):
-        if difficulty is not None:
-            by_item.setdefault(item, []).append(difficulty)
-    means = {item: float(np.mean(values)) for item, values in by_item.items()}
     panels = [_panel("majority of the judges", judges, dict(zip(subjects, yes, strict=True)))]
-    for name, fit in (("Dawid-Skene panel", skills), ("GLAD panel", levels)):
-        if fit.missing_reason is None:
-            at = fit.categories.index(1.0)
-            found = {s: p[at] for s, p in zip(subjects, fit.probabilities, strict=True) if p}
-            panels.append(_panel(name, judges, found, means if fit is levels else {}))
-    abilities = {j.rater: skill for j, skill in zip(judges, skills.raters, strict=True)}
+    if fit.missing_reason is None:
+        at = fit.categories.index(1.0)
+        found = {s: p[at] for s, p in zip(subjects, fit.probabilities, strict=True) if p}
+        panels.append(_panel("Dawid-Skene panel", judges, found))
+    abilities = {j.rater: skill for j, skill in zip(judges, fit.raters, strict=True)}
     return panels, abilities
 
 
 def _panel(
-    name: str,
-    judges: Sequence[JudgeAnswers],
-    share_yes: Mapping[Subject, float],
-    difficulty: Mapping[str, float] | None = None,
+    name: str, judges: Sequence[JudgeAnswers], share_yes: Mapping[Subject, float]
 ) -> JudgeAnswers:
     decided = {subject: float(p > 0.5) for subject, p in share_yes.items() if p != 0.5}
     n_split = len(share_yes) - len(decided)
@@ -223,7 +212,6 @@ def _panel(
         answers=decided,
         missing={"the judges are split": n_split} if n_split else {},
         kind="panel",
-        difficulty=difficulty or {},
     )
 
 

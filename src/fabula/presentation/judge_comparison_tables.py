@@ -58,9 +58,6 @@ def judge_comparison_tables(
             "",
             _pairs(pairs),
         ]
-    hard = next((one.judge.difficulty for one in judges if one.judge.difficulty), None)
-    if hard:
-        parts += ["", "difficulty of items for these judges (GLAD)", "", _difficulty(hard)]
     return [*parts, "", *_notes(everybody, [*pairs, *graded_pairs])]
 
 
@@ -234,12 +231,6 @@ def _pairs(pairs: Sequence[JudgePair]) -> Sheet:
     ]
     rows: list[list[Cell]] = [[p.first, p.second, p.difference, p.agreement] for p in pairs]
     return Sheet("pairs", columns, rows)
-
-
-def _difficulty(difficulty: Mapping[str, float]) -> Sheet:
-    hardest_first = sorted(difficulty.items(), key=lambda entry: (-entry[1], entry[0]))
-    rows: list[list[Cell]] = [[item, value] for item, value in hardest_first]
-    return Sheet("difficulty", [Column("item"), Column("difficulty", ".2f")], rows)
 
 
 def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:

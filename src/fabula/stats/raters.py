@@ -1,8 +1,7 @@
 """Estimating rater ability and the probable truth when no truth is known.
 
 Dawid and Skene 1979: each rater has a confusion matrix, the probability of each answer for each
-true category. GLAD (Whitehill et al. 2009): each rater has an ability and each subject a
-difficulty. Raters are people and models alike. Both assume that raters err independently of each
+true category. Raters are people and models alike. They are assumed to err independently of each
 other given the truth; if they share a bias, the "truth" shares it too.
 
 Nothing is estimated from a table that does not determine it: two raters who disagree do not show
@@ -12,7 +11,7 @@ that cannot be estimated is None with its reason, never NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,6 @@ _TOLERANCE = 1e-9
 _ROUGH_TOLERANCE = 1e-3
 """Tolerance for resamples, whose own noise is far larger."""
 _N_RESAMPLES = 500
-_N_GLAD_RESAMPLES = 200
 _BLOCK = 1 << 22
 
 
@@ -40,16 +38,15 @@ _BLOCK = 1 << 22
 class RaterSkill:
     """The ability of a rater.
 
-    `ability` has a value, or `missing_reason` is set. For Dawid and Skene it is the balanced
-    accuracy: the mean of the diagonal of the confusion matrix, 1 / n_categories if guessing and 1
-    if always right. For GLAD it is alpha: 0 if guessing, negative if mostly wrong.
+    `ability` has a value, or `missing_reason` is set. It is the balanced accuracy: the mean of the
+    diagonal of the confusion matrix, 1 / n_categories if guessing and 1 if always right.
     """
 
     ability: Estimate
     missing_reason: str | None = None
     confusion: tuple[tuple[float, ...] | None, ...] = ()
     """A row per true category, with the probability of each answer; None if the rater answered
-    no subject likely to be of that category. Empty for GLAD."""
+    no subject likely to be of that category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +61,6 @@ class DawidSkene:
     """The share of each category among all subjects."""
     log_likelihood: float | None = None
     n_iterations: int = 0
-    has_converged: bool = False
-    missing_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Glad:
-    """The fit of GLAD, with abilities and difficulties."""
-
-    categories: tuple[float, ...]
-    probabilities: tuple[tuple[float, ...] | None, ...]
-    raters: tuple[RaterSkill, ...]
-    difficulties: tuple[float | None, ...] = ()
-    """1 / beta of each subject: 0 if every able rater is right, large if all guess."""
     has_converged: bool = False
     missing_reason: str | None = None
 
@@ -167,11 +151,13 @@ def dawid_skene(
     table = _Table.of(ratings)
     categories = tuple(table.categories.tolist())
     if reason := table.missing_reason():
-        nobody = _nobody("Dawid-Skene", ratings, reason, signature)
+        nobody = _nobody(ratings, reason, signature)
         return DawidSkene(categories, (None,) * len(ratings), nobody, missing_reason=reason)
     fit = _em(table, table.weights[None], _TOLERANCE)
     counts = table.by_group(range(len(ratings)) if groups is None else groups)
-    draws = _resampled_weights(counts, _N_RESAMPLES, seed)
+    # Groups drawn with replacement, as weights of patterns: shape (n_resamples, n_patterns).
+    shares = np.full(len(counts), 1 / len(counts))
+    draws = np.random.default_rng(seed).multinomial(len(counts), shares, _N_RESAMPLES) @ counts
     step = max(1, _BLOCK // table.answers.size)
     resampled = np.concatenate(
         [
@@ -179,14 +165,7 @@ def dawid_skene(
             for start in range(0, len(draws), step)
         ]
     )
-    skills = _skills(
-        table,
-        fit.abilities()[0],
-        resampled,
-        counts,
-        signature,
-        "balanced accuracy by Dawid-Skene, percentile bootstrap over documents",
-    )
+    skills = _skills(table, fit.abilities()[0], resampled, counts, signature)
     return DawidSkene(
         categories=categories,
         probabilities=table.of_subjects(fit.posteriors[0]),
@@ -201,22 +180,13 @@ def dawid_skene(
     )
 
 
-def _nobody(model: str, ratings: Floats, reason: str, signature: str) -> tuple[RaterSkill, ...]:
+def _nobody(ratings: Floats, reason: str, signature: str) -> tuple[RaterSkill, ...]:
     """Missing skills for all raters."""
     given = (~np.isnan(ratings)).sum(axis=0)
     return tuple(
-        RaterSkill(Estimate(None, None, None, int(n), model, signature, None), reason)
+        RaterSkill(Estimate(None, None, None, int(n), "Dawid-Skene", signature, None), reason)
         for n in given
     )
-
-
-def _resampled_weights(by_group: Floats, n_resamples: int, seed: int) -> Floats:
-    """The weights of patterns in resamples of groups: shape (n_resamples, n_patterns)."""
-    rng = np.random.default_rng(seed)
-    n_groups = len(by_group)
-    drawn = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=n_resamples)
-    weights: Floats = drawn @ by_group
-    return weights
 
 
 def _skills(
@@ -225,9 +195,9 @@ def _skills(
     resampled: Floats,
     by_group: Floats,
     signature: str,
-    method: str,
 ) -> list[RaterSkill]:
     """abilities: shape (n_raters,); resampled: shape (n_resamples, n_raters); NaN if undefined."""
+    method = "balanced accuracy by Dawid-Skene, percentile bootstrap over documents"
     answered = table.is_answered.astype(np.float64)
     n_answers, n_units = table.weights @ answered, (by_group @ answered > 0).sum(axis=0)
     skills = []
@@ -346,84 +316,3 @@ def _named_by_votes(posteriors: Floats, weights: Floats, votes: Floats) -> Float
         if agreement[places, names].sum() > np.trace(agreement) + 1e-9:
             named[sample][:, names] = posteriors[sample][:, places].copy()
     return named
-
-
-def glad(
-    ratings: Floats, groups: Sequence[object] | None = None, *, seed: int = 0, signature: str = ""
-) -> Glad:
-    """GLAD, Whitehill et al. 2009: P(right) = 1 / (1 + exp(-alpha beta)).
-
-    As there, all categories are equally likely a priori, and abilities alpha and the logarithms
-    of beta (the inverse of difficulty) are normal with mean 1 and variance 1; parameters maximise
-    the posterior. Arguments as in `dawid_skene`.
-    """
-    table = _Table.of(ratings)
-    categories = tuple(table.categories.tolist())
-    if reason := table.missing_reason():
-        nobody, nothing = _nobody("GLAD", ratings, reason, signature), (None,) * len(ratings)
-        return Glad(categories, nothing, nobody, nothing, missing_reason=reason)
-    ones = np.ones(ratings.shape[1] + len(table.answers))
-    point, has_converged = _glad_fit(table, table.weights, ones, _TOLERANCE)
-    abilities, log_betas = np.split(point, [ratings.shape[1]])
-    counts = table.by_group(range(len(ratings)) if groups is None else groups)
-    draws = _resampled_weights(counts, _N_GLAD_RESAMPLES, seed)
-    fits = [_glad_fit(table, weights, point, _ROUGH_TOLERANCE)[0] for weights in draws]
-    is_there = draws @ table.is_answered > 0
-    resampled = np.where(is_there, np.array(fits)[:, : ratings.shape[1]], np.nan)
-    skills = _skills(
-        table,
-        abilities,
-        resampled,
-        counts,
-        signature,
-        "alpha by GLAD, percentile bootstrap over documents",
-    )
-    joint = _glad_joint(table, abilities, log_betas)
-    posteriors, _ = _normalised(joint, table.weights)
-    answered = np.any(table.is_answered, axis=1)
-    difficulties = [float(np.exp(-log_betas[k])) if answered[k] else None for k in table.patterns]
-    return Glad(
-        categories, table.of_subjects(posteriors), tuple(skills), tuple(difficulties), has_converged
-    )
-
-
-def _glad_joint(table: _Table, abilities: Floats, log_betas: Floats) -> Floats:
-    """The logarithm of the probability of truth and answers: shape (n_patterns, n_categories)."""
-    n_categories = len(table.categories)
-    product = abilities * np.exp(log_betas)[:, None]
-    right, wrong = -np.logaddexp(0, -product), -np.logaddexp(0, product) - np.log(n_categories - 1)
-    given = table.is_answered
-    if_right = (table.answers * (right - wrong)[:, :, None]).sum(axis=1)
-    joint: Floats = if_right + (given * wrong).sum(axis=1)[:, None] - np.log(n_categories)
-    return joint
-
-
-def _glad_fit(
-    table: _Table, weights: Floats, start: Floats, tolerance: float
-) -> tuple[Floats, bool]:
-    """Abilities by rater, then log(beta) by pattern; and whether the optimiser converged."""
-    minimize = scipy("optimize").minimize
-    options = {"maxiter": _N_ITERATIONS, "ftol": tolerance * 1e-4, "gtol": tolerance * 1e3}
-    objective = _glad_objective(table, weights)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x, bool(found.success)
-
-
-def _glad_objective(table: _Table, weights: Floats) -> Callable[[Floats], tuple[float, Floats]]:
-    """The objective with its gradient: minus the log posterior of abilities and log(beta)."""
-    n_raters, given = table.answers.shape[1], table.is_answered
-
-    def objective(point: Floats) -> tuple[float, Floats]:
-        abilities, log_betas = point[:n_raters], point[n_raters:]
-        posteriors, log_likelihood = _normalised(_glad_joint(table, abilities, log_betas), weights)
-        betas = np.exp(log_betas)
-        chance = 1 / (1 + np.exp(-np.clip(abilities * betas[:, None], -500, 500)))
-        is_right = (table.answers * posteriors[:, None, :]).sum(axis=2)
-        slopes = weights[:, None] * given * (is_right - chance) * betas[:, None]
-        prior = ((abilities - 1) ** 2).sum() + (weights * (log_betas - 1) ** 2).sum()
-        of_abilities = slopes.sum(axis=0) - (abilities - 1)
-        of_betas = (slopes * abilities).sum(axis=1) - weights * (log_betas - 1)
-        gradient = -np.concatenate([of_abilities, of_betas])
-        return float(prior / 2 - log_likelihood), gradient
-
-    return objective

@@ -53,7 +53,7 @@ rank_test("ties", tied_a, tied_b, FALSE)
 rank_test("few with ties", c(1, 2, 2), c(2, 3), FALSE)
 rank_test("all equal", c(2, 2, 2), c(2, 2), FALSE)
 
-# --- Kruskal and Wallis, Welch ---------------------------------------------------------------------
+# --- Kruskal and Wallis ----------------------------------------------------------------------------
 groups_of <- list(
   distinct = list(distinct_a, distinct_b, many_a[1:9]),
   ties = list(tied_a, tied_b, c(3, 3, 3, 4)),

@@ -65,8 +65,8 @@ def test_texts_searched_together_have_the_matches_of_each(
         state.reference.local.match(w, np.array(p, np.int32), exclude=out).tolist()
         for w, p in asked
     ]
-    assert [answer.lengths for answer in together] == expected
-    assert {answer.state for answer in together} == {state.key}
+    assert [answer["lengths"] for answer in together] == expected
+    assert {answer["state"] for answer in together} == {state.key}
 
 
 class Held:

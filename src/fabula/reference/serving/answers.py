@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from itertools import chain, pairwise
 from typing import Any
 
@@ -27,14 +28,8 @@ Asked = (
     | messages.WordsAsked
     | messages.NearAsked
 )
-Answered = (
-    messages.MatchAnswer
-    | messages.FindAnswer
-    | messages.DocumentsAnswer
-    | messages.IdsAnswer
-    | messages.WordsAnswer
-    | messages.NearAnswer
-)
+Answer = dict[str, Any]
+"""As in `messages`: valid by construction, since checking 100,000 numbers takes longer."""
 
 
 class TooLarge(Exception):  # noqa: N818 (a reply, not an error)
@@ -76,7 +71,7 @@ def tell_about(served: Served, limits: Limits) -> messages.About:
     )
 
 
-def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
+def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answer, int]:
     """The answer, and the number of words looked up for it.
 
     Raises `TooLarge`, `Unfit`, `NotHere`.
@@ -92,7 +87,7 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
         case messages.IdsAsked():
             _hold("ids", len(asked.ids), MAX_EXCLUDED)
             numbers = state.reference.local.numbers_of(asked.ids)
-            return messages.IdsAnswer(state=state.key, numbers=numbers), 0
+            return {"state": state.key, "numbers": numbers}, 0
         case messages.WordsAsked():
             return _words(state, asked, limits), 0
         case messages.NearAsked():
@@ -107,9 +102,7 @@ def check_match(state: State, asked: messages.MatchAsked, limits: Limits) -> Non
     _excluded(state, asked.exclude)
 
 
-def match_together(
-    state: State, asked: Sequence[messages.MatchAsked]
-) -> list[messages.MatchAnswer]:
+def match_together(state: State, asked: Sequence[messages.MatchAsked]) -> list[Answer]:
     """The answers to checked requests that exclude the same documents, by one search."""
     all_words = list(chain.from_iterable(one.words for one in asked))
     distinct = dict.fromkeys(all_words)
@@ -125,14 +118,13 @@ def match_together(
     lengths = state.reference.local.match(
         list(distinct), known[np.array(places, np.int64) + shifts], exclude=asked[0].exclude
     ).tolist()
-    # The numbers are valid by construction: checking 100,000 of them takes longer.
     return [
-        messages.MatchAnswer.model_construct(state=state.key, lengths=lengths[begin : end - 1])
+        {"state": state.key, "lengths": lengths[begin : end - 1]}
         for begin, end in pairwise([0, *ends.tolist()])
     ]
 
 
-def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.FindAnswer:
+def _find(state: State, asked: messages.FindAsked, limits: Limits) -> Answer:
     grams = asked.grams
     _hold("n-grams", len(grams), MAX_GRAMS)
     _hold("words", sum(map(len, grams)), limits.max_words)
@@ -145,58 +137,42 @@ def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.F
         max_places=asked.max_places,
         exclude=_excluded(state, asked.exclude),
     )
-    return messages.FindAnswer(
-        state=state.key,
-        found=[
-            messages.FoundAnswer.model_construct(
-                count=one.count,
-                n_places=one.n_places,
-                n_documents=one.n_documents,
-                numbers=one.numbers.tolist(),
-                places=one.places.tolist(),
-            )
-            for one in found
-        ],
-    )
+    plain = [
+        {**asdict(one), "numbers": one.numbers.tolist(), "places": one.places.tolist()}
+        for one in found
+    ]
+    return {"state": state.key, "found": plain}
 
 
-def _documents(
-    state: State, asked: messages.DocumentsAsked, limits: Limits
-) -> messages.DocumentsAnswer:
+def _documents(state: State, asked: messages.DocumentsAsked, limits: Limits) -> Answer:
     _hold("documents", len(asked.numbers), limits.max_documents)
     about = state.reference.about
     for number in asked.numbers:
         if number >= len(about.removed) or about.removed[number]:
             raise NotHere(f"no document has the number {number}, or it was removed")
-    return messages.DocumentsAnswer.model_construct(
-        state=state.key,
-        documents=[
-            messages.DocumentAnswer.model_construct(
-                id=document.id,
-                text=document.text,
-                author=document.author,
-                prompt_id=document.prompt_id,
-                meta=dict(document.meta),
-            )
-            for document in state.reference.local.documents(asked.numbers)
-        ],
-    )
+    documents = state.reference.local.documents(asked.numbers)
+    names = ("id", "text", "author", "prompt_id")
+    plain = [
+        {**{name: getattr(one, name) for name in names}, "meta": dict(one.meta)}
+        for one in documents
+    ]
+    return {"state": state.key, "documents": plain}
 
 
-def _words(state: State, asked: messages.WordsAsked, limits: Limits) -> messages.WordsAnswer:
+def _words(state: State, asked: messages.WordsAsked, limits: Limits) -> Answer:
     shards = state.reference.local.shards
     if asked.shard >= len(shards) or not asked.first:
         raise NotHere(f"no words of the shard {asked.shard} from {asked.first}")
     shard, first = shards[asked.shard], asked.first
     stop = min(first + limits.max_words, len(shard.vocabulary) + 1)
-    return messages.WordsAnswer.model_construct(
-        state=state.key,
-        words=[shard.vocabulary[k - 1] for k in range(first, stop)],
-        counts=shard.token_counts[first:stop].tolist(),
-    )
+    return {
+        "state": state.key,
+        "words": [shard.vocabulary[k - 1] for k in range(first, stop)],
+        "counts": shard.token_counts[first:stop].tolist(),
+    }
 
 
-def _near(state: State, asked: messages.NearAsked, limits: Limits) -> messages.NearAnswer:
+def _near(state: State, asked: messages.NearAsked, limits: Limits) -> Answer:
     part = state.reference.local
     if asked.shard >= len(part.shards):
         raise NotHere(f"no shard has the number {asked.shard}")
@@ -211,15 +187,13 @@ def _near(state: State, asked: messages.NearAsked, limits: Limits) -> messages.N
     if (wrong := walk.misfit(len(shard.vocabulary))) is not None:
         raise Unfit(f"{wrong}: a number is out of its range")
     found = walk_shard(shard, walk, out)
-    return messages.NearAnswer.model_construct(
-        state=state.key,
-        firsts=found.firsts.tolist(),
-        ends=found.ends.tolist(),
-        numbers=(found.numbers + part.first_numbers[asked.shard]).tolist(),
-        first_words=found.first_words.tolist(),
-        end_words=found.end_words.tolist(),
-        scores=found.scores.tolist(),
-    )
+    columns = {field.name: getattr(found, field.name).tolist() for field in fields(found)}
+    first = int(part.first_numbers[asked.shard])
+    return {
+        "state": state.key,
+        **columns,
+        "numbers": [number + first for number in columns["numbers"]],
+    }
 
 
 def walk_of(row: dict[str, Any]) -> Walk:

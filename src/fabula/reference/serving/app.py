@@ -42,6 +42,7 @@ from fabula.reference.serving.answers import (
 from fabula.reference.serving.gate import Gate, Tokens
 from fabula.reference.serving.messages import ErrorAnswer, Limits, MatchAsked
 from fabula.reference.serving.served import Served, State
+from fabula.store import dump_json
 from fabula.web.app import guarded_app
 from fabula.web.guard import Rules
 from fabula.workers import default_jobs
@@ -139,7 +140,7 @@ def _answer_together(group: Sequence[_Waiting]) -> None:
     try:
         found = match_together(group[0].state, [one.asked for one in group])
         for one, answer in zip(group, found, strict=True):
-            one.answered.set_result(answer.model_dump_json().encode())
+            one.answered.set_result(dump_json(answer).encode())
     except Exception as error:  # noqa: BLE001 (raised where the request waits)
         if len(group) == 1:
             group[0].answered.set_exception(error)
@@ -278,7 +279,7 @@ def create_app(
 def _serialised(state: State, asked: Asked, limits: Limits) -> tuple[bytes, int]:
     """The answer, serialised in the thread that computed it, and the words looked up for it."""
     answered, n_words = answer(state, asked, limits)
-    return answered.model_dump_json().encode(), n_words
+    return dump_json(answered).encode(), n_words
 
 
 def _add_post(

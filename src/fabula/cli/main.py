@@ -27,7 +27,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _COMMANDS = {
     "agreement": "Measure how far judges agree with experts.",
     "book": "Measure a book by chapter: length, pace, people.",
-    "compare": "Compare groups of texts by originality or diversity.",
+    "compare": "Compare groups of texts by originality.",
     "continuation": "Generate and score continuations of stories.",
     "desk": "Open a local page to drop drafts on and read reports.",
     "detect": "Distinguish human from machine text, with known error rates.",

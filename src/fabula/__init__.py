@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from fabula.frames import to_arrow as to_arrow
     from fabula.frames import to_pandas as to_pandas
     from fabula.frames import to_polars as to_polars
-    from fabula.models.function import FunctionModel as FunctionModel
+    from fabula.models.base import FunctionModel as FunctionModel
     from fabula.reference import Reference as Reference
     from fabula.rubrics import load_rubric as load_rubric
     from fabula.scales import Scale as Scale
@@ -123,7 +123,7 @@ _PLACES = {
         "WorkersEnded",
     ),
     "fabula.frames": ("to_arrow", "to_pandas", "to_polars"),
-    "fabula.models.function": ("FunctionModel",),
+    "fabula.models.base": ("FunctionModel",),
     "fabula.reference": ("Reference",),
     "fabula.rubrics": ("load_rubric",),
     "fabula.settings": ("SettingsError",),

@@ -17,12 +17,12 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from fabula.errors import InputError, MixError
 from fabula.formats import DETECTORS
-from fabula.measures.detection_rows import calibration_row
 from fabula.measures.detector import Labelled, auroc, calibrate, find_threshold
 from fabula.measures.detector_verdicts import (
     Label,
     apply_detectors,
     calibrate_files,
+    calibration_row,
     read_detectors,
     write_detectors,
 )

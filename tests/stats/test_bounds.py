@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from fabula.stats.bounds import clopper_pearson_high, share_high
+from fabula.stats.prediction_powered import clopper_pearson_high, share_high
 
 
 @given(st.integers(1, 300), st.data())

@@ -23,13 +23,17 @@ from scipy.stats import t as student_t
 
 from fabula.measures.detector import Labelled, calibrate
 from fabula.stats.association import association_within
-from fabula.stats.bounds import clopper_pearson_high
 from fabula.stats.clustered import compare_clusters, permutation_f
 from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.keyness import exact_p, smallest_p
 from fabula.stats.permutation import N_PERMUTATIONS, compare_pairs
-from fabula.stats.prediction_powered import corrected_difference, corrected_mean, stratified
+from fabula.stats.prediction_powered import (
+    clopper_pearson_high,
+    corrected_difference,
+    corrected_mean,
+    stratified,
+)
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.raters import dawid_skene
 from fabula.stats.reliability import (

@@ -28,7 +28,7 @@ from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.judge_comparison import JudgeRun
-    from fabula.models.function import AskFunction, FunctionModel
+    from fabula.models.base import AskFunction, FunctionModel
     from fabula.reference import Reference
     from fabula.types import Document, Measurement, Rubric
 
@@ -195,7 +195,7 @@ def judge(
 
 
 def _function(model: Any) -> FunctionModel:
-    from fabula.models.function import FunctionModel
+    from fabula.models.base import FunctionModel
 
     if isinstance(model, FunctionModel):
         return model

@@ -101,6 +101,6 @@ class KeyPhrases(Tabled):
         return self.found.to_json()
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.phrase_tables import phrase_tables
+        from fabula.presentation.diversity_tables import phrase_tables
 
         return phrase_tables(self.found, self.n_listed)

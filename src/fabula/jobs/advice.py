@@ -142,8 +142,8 @@ async def _advised(
     confirm: Confirm,
 ) -> Advised:
     from fabula.models import open_model
-    from fabula.models.caching import CachedModel
     from fabula.models.encoder import Encoder
+    from fabula.models.replay import CachedModel
     from fabula.tasks.feedback import advising, advising_book
 
     (spec,), terms = models.models, models.options()
@@ -177,7 +177,7 @@ async def _advised(
 def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
     """Where answers are cached: beside the points, so that none is paid for twice."""
     from fabula.errors import ModelError
-    from fabula.models.caching import CALLS
+    from fabula.models.replay import CALLS
     from fabula.resume import kept_rows
 
     path = None if out is None else out.with_suffix(".answers.jsonl")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fabula.judging.pairwise import PairRanking
     from fabula.judging.session import Spent
     from fabula.judging.summary import JudgeSummary
-    from fabula.models.function import FunctionModel
+    from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
     from fabula.types import Document, Measurement, Rubric

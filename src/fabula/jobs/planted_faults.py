@@ -17,7 +17,7 @@ from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
-    from fabula.models.function import FunctionModel
+    from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
     from fabula.tasks.feedback.fault_matches import Findings

@@ -15,9 +15,9 @@ from fabula.judging.judging_plan import MAX_TOKENS
 from fabula.judging.measurements import to_measurements
 from fabula.judging.session import Session, estimate_calls
 from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.caching import CALLS, CachedModel
 from fabula.models.cost import Estimate
 from fabula.models.encoder import Encoder
+from fabula.models.replay import CALLS, CachedModel
 from fabula.resume import kept_rows
 from fabula.rubrics import load_rubric
 from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate

@@ -84,7 +84,7 @@ class StoryAnalysis:
 
     def draw(self, path: Path) -> None:
         """Draw Figures 3 and 4. Raises `InputError` for an unknown suffix."""
-        from fabula.presentation.study_plots import save_study
+        from fabula.presentation.study_tables import save_study
 
         save_study(*self._counts(), len(self.rubric.items), path)
 

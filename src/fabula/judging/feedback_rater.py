@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fabula.judging.judge_prompts import Template
 from fabula.models import Prompt
-from fabula.models.prompting import fence
+from fabula.models.base import fence
 from fabula.models.verdicts import Style
 from fabula.types import Document, Item
 

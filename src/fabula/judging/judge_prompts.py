@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Choice, Prompt
-from fabula.models.prompting import FENCE, fence
+from fabula.models.base import FENCE, fence
 from fabula.models.verdicts import Style
 from fabula.scales import Scale
 from fabula.types import Document, Item

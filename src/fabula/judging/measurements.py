@@ -11,8 +11,10 @@ from typing import Any
 
 from fabula.judging.judging_plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
+from fabula.reasons import explain
+from fabula.scales import Scale
 from fabula.text import check_documents
-from fabula.types import Document, Item, Measurement
+from fabula.types import Document, Item, Measurement, Rubric
 
 _FAMILIES = (
     "gpt",
@@ -200,3 +202,23 @@ def _plain(name: str) -> str:
 def _pieces(name: str) -> list[str]:
     """Words and versions: `gpt`, `4o`."""
     return re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name)
+
+
+def answer_shown(one: Measurement, scale: Scale) -> str:
+    """The answer about one document: `Yes`, `67% Yes of 3`, `4 (1 to 5)`, a choice."""
+    if one.value is None:
+        return f"missing: {explain(one.missing_reason)}"
+    n_samples = one.details.get("n_samples", 1)
+    if n_samples == 1:
+        return scale.shown(one.value)
+    return scale.shown_repeated(one.value, one.details.get("n_answered", n_samples), one.details)
+
+
+def score_range(rubric: Rubric) -> str:
+    """The range of a document's aggregate: `of 14`, or `1 to 5`; empty if it has none."""
+    if rubric.aggregate.rule == "count":
+        return f"of {sum(item.scale.is_test for item in rubric.items)}"
+    if rubric.aggregate.rule == "none":
+        return ""
+    ranges = {item.scale.range for item in rubric.items if item.scale.is_grade}
+    return ranges.pop() if len(ranges) == 1 else "" if ranges else "0 to 1"

@@ -15,8 +15,8 @@ from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import ROUNDS, judge_pairs
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.models.base import FunctionModel
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
-from fabula.models.function import FunctionModel
 from fabula.resume import kept_rows
 from fabula.text import check_ids
 from fabula.types import Document, Measurement

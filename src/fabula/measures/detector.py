@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fabula.errors import InputError
 from fabula.measures.kind import Kind
 from fabula.packages import scipy
-from fabula.stats.bounds import clopper_pearson_high, share_high
+from fabula.stats.prediction_powered import clopper_pearson_high, share_high
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self
 
-from fabula.errors import CallFailed
+from fabula.errors import CallFailed, FabulaError
+from fabula.text.refusals import is_refusal
 
 Stop = Literal["end", "length", "blocked", "too_long"]
 """Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long."""
@@ -151,3 +155,84 @@ class Model(Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *error: object) -> None: ...
+
+
+AskFunction = Callable[[str], str | Awaitable[str]]
+"""Takes the text of a prompt and returns the text of an answer, synchronously or not."""
+
+
+class FunctionModel:
+    """A model that is a function of the prompt.
+
+    Answers are stored under `name`, by default that of the function: use another name for another
+    model behind the same function. A plain function runs in a thread; any exception is a failed
+    call. Sampling is up to the function.
+    """
+
+    can_be_held = False
+
+    def __init__(self, ask: AskFunction, name: str = "", *, n_parallel: int = 4) -> None:
+        self._ask = ask
+        own = getattr(ask, "__qualname__", type(ask).__qualname__).rpartition(".")[2]
+        self.name = f"function/{name or own.strip('<>')}"
+        self.n_parallel = n_parallel
+
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
+        try:
+            if inspect.iscoroutinefunction(self._ask):
+                found = await self._ask(prompt.text)
+            else:
+                found = await asyncio.to_thread(self._ask, prompt.text)
+                if inspect.isawaitable(found):
+                    found = await found
+        except FabulaError:
+            raise
+        except Exception as error:
+            raise CallFailed(f"{self.name}: {type(error).__name__}: {error}") from error
+        if not isinstance(found, str):
+            raise CallFailed(f"{self.name}: returned a {type(found).__name__}, not a string")
+        return Answer(found)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+
+_WRAPPING = " \t\"'“”*_`#-"
+
+
+FENCE = "=========="
+
+
+def fence(frame: str, *texts: str) -> str:
+    """Make a prompt's lines of equals signs longer than any in the texts.
+
+    So a text that contains such a line, as a break or on purpose, does not end early.
+    """
+    longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
+    if longest < len(FENCE):
+        return frame
+    return frame.replace(FENCE, "=" * (longest + 1))
+
+
+async def one_line(
+    model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
+) -> str | None:
+    """The first line of the answer, without quotes and labels; None if empty or a refusal.
+
+    A failed call returns None; a person reviews the results in any case.
+    """
+    try:
+        answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens, seed=seed))
+    except CallFailed:
+        return None
+    if is_refusal(answer.text):
+        return None
+    for line in answer.text.splitlines():
+        bare = re.sub(r"^[A-Z][a-z]+:\s+", "", line.strip(_WRAPPING)).strip(_WRAPPING)
+        # "Here is the name:" is not the name.
+        if bare and not bare.endswith(":") and answer.stop != "blocked":
+            return bare[:max_chars]
+    return None

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabula.errors import InputError, ModelError
-from fabula.models.base import Effort, Model
+from fabula.models.base import Effort, FunctionModel, Model
 from fabula.models.cost import Budget, BudgetedModel, Prices, SharedBudget
-from fabula.models.function import FunctionModel
 from fabula.models.hosted import HostedModel
 from fabula.models.local import LocalModel, embedded_model
 from fabula.models.model_copies import SharedModel

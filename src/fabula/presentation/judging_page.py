@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from markupsafe import Markup
 
+from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.judging.worded_answers import answer_shown, score_range
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, html_of
 from fabula.reasons import explain

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fabula.judging.judging_plan import is_identified
+from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.pairwise import PairRanking, PairSummary
 from fabula.judging.session import Spent
 from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.judging.worded_answers import answer_shown, score_range
 from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
 from fabula.presentation.sheet import (
     Block,

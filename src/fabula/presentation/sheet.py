@@ -21,10 +21,34 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.control_characters import without_controls
-from fabula.presentation.latex import escape_latex
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 from fabula.web import visible
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: "\\" + character for character in "&%$#_{}"},
+    # Symbols in our own tables that the fonts of plain LaTeX have only as commands.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "§": r"\S{}",
+    "¶": r"\P{}",
+    "‖": r"$\|$",
+    "◊": r"$\diamond$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+}
+
+
+def escape_latex(text: str) -> str:
+    """The text as LaTeX shows it, on one line, without control characters."""
+    line = "".join(c for c in " ".join(text.split()) if c.isprintable())
+    return "".join(_SPECIAL.get(character, character) for character in line)
+
 
 _WIDEST = 10_000
 _MAX_ROWS = 40

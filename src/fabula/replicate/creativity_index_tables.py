@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.detection_rows import calibration_row
+from fabula.measures.detector_verdicts import calibration_row
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
 from fabula.presentation.detection_tables import (
     NAMES,

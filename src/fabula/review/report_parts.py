@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.instruments import SET, Instrument
-from fabula.judging.worded_answers import score_range
+from fabula.judging.measurements import score_range
 from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.measures.scores import to_row

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import get_args
 
-from anyio.to_thread import current_default_thread_limiter
+from anyio import CapacityLimiter, move_on_after
+from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
@@ -24,7 +28,6 @@ from fabula.studies.assigning import Assignment, StudyChanged
 from fabula.studies.database import Store, StoreFailed, Trouble
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
-from fabula.studies.health import Health, checkpointed
 from fabula.studies.labels import ENGLISH
 from fabula.studies.prolific import PlatformFailed, Prolific
 from fabula.studies.statuses import Statuses, followed
@@ -32,6 +35,52 @@ from fabula.studies.units import Unit, count_for_one_person
 from fabula.studies.views import STATIC, render
 from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
+
+_FRESH_S = 1.0
+_LIMIT_S = 3.0
+_CHECKPOINT_S = 60.0
+
+
+class Health:
+    """The last result of the check, refreshed on request once it is stale."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found: str | None = None
+        self._at = -_FRESH_S
+        self._one = asyncio.Lock()
+        # A dedicated thread, because all others may be waiting for the database.
+        self._thread = CapacityLimiter(1)
+
+    async def problem(self) -> str | None:
+        """Return why answers cannot be saved, or None."""
+        async with self._one:
+            if time.monotonic() - self._at >= _FRESH_S:
+                self._found = "the study's database is not responding"
+                with move_on_after(_LIMIT_S):
+                    self._found = await run_sync(
+                        self._store.problem, limiter=self._thread, abandon_on_cancel=True
+                    )
+                self._at = time.monotonic()
+            return self._found
+
+
+@contextlib.asynccontextmanager
+async def checkpointed(store: Store) -> AsyncIterator[None]:
+    """Checkpoint the database file every minute, not only when it is closed."""
+
+    async def now_and_then() -> None:
+        while True:
+            await asyncio.sleep(_CHECKPOINT_S)
+            await run_sync(store.checkpoint, limiter=CapacityLimiter(1))
+
+    task = asyncio.create_task(now_and_then())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, select
 
 from fabula import __version__
-from fabula.studies.assigning import Assignment
+from fabula.studies.assigning import Assignment, Order
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
-from fabula.studies.orders import Order
 from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit

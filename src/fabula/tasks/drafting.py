@@ -18,8 +18,8 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Model, ModelOptions, open_model
+from fabula.models.base import one_line
 from fabula.models.encoder import Encoder
-from fabula.models.prompting import one_line
 from fabula.rubrics import parse_rubric, rubric_toml
 from fabula.stats.vector_groups import group_vectors
 from fabula.tasks.naming import content_words, names_by_words

@@ -69,7 +69,7 @@ def calibrate(
     Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
     from fabula.jobs.detection import calibrate_detectors
-    from fabula.measures.detection_rows import calibration_row
+    from fabula.measures.detector_verdicts import calibration_row
     from fabula.presentation.detection_tables import calibration_tables
 
     out, plot = settings.out, settings.plot

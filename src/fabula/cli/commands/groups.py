@@ -147,7 +147,7 @@ def phrases(
     """
     from fabula.jobs.phrases import key_phrases
     from fabula.measures.phrase_list import write_key_phrases
-    from fabula.presentation.phrase_tables import phrase_tables
+    from fabula.presentation.diversity_tables import phrase_tables
 
     check_outputs([out], [Path(text) for text in texts], files)
     a, b = _two_groups(texts, settings, how_to_read)

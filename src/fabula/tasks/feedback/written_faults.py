@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models import Model, Prompt, Sampling, Usage
+from fabula.models.base import fence
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.models.prompting import fence
 from fabula.reasons import explain
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
 from fabula.tasks.feedback.story_edits import Edit, Fault

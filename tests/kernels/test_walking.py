@@ -12,14 +12,17 @@ from tests.oracles import WalkCase
 
 from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.suffix import build_suffix_array
-from fabula.reference.part_walk import Walk, walk_shard
+from fabula.reference.part_walk import Walk, WalkTerms, walk_shard
 
 N_WORDS = 9
 """Those of the texts are 0 to 8, those of the documents 1 to 9; 0 ends a document."""
 
 
-def case_of(seed: int) -> WalkCase:
-    """A text that repeats parts of the documents, changed, so that there is something to find."""
+def case_of(seed: int) -> tuple[WalkCase, tuple[int, int]]:
+    """A text that repeats parts of the documents, changed, so that there is something to find.
+
+    And what it costs to skip a content word, and any other.
+    """
     rng = np.random.default_rng(seed)
     documents = [
         rng.integers(1, N_WORDS + 1, int(rng.integers(1, 40))).tolist()
@@ -35,15 +38,18 @@ def case_of(seed: int) -> WalkCase:
             text[-1], text[-2] = text[-2], text[-1]
     pairs = {(word, word + 1) for word in range(N_WORDS)}
     pairs |= {tuple(map(int, rng.integers(1, N_WORDS, 2))) for _ in range(5)}
-    return WalkCase(
+    is_content = (rng.random(N_WORDS) < 0.7).tolist()
+    is_there = [False, *(rng.random(N_WORDS) < 0.7).tolist()]
+    content, function = rng.integers(1, 4, 2).tolist()
+    case = WalkCase(
         text=text,
-        is_content=(rng.random(N_WORDS) < 0.7).tolist(),
+        is_content=is_content,
         documents=documents,
         gains={pair: int(rng.integers(1, 12)) for pair in sorted(pairs)},
         rarities={word: int(rng.integers(1, 6)) for word in range(1, N_WORDS + 1)},
         anchored={pair for pair in sorted(pairs) if rng.random() < 0.9},
-        costs_here=rng.integers(1, 4, N_WORDS).tolist(),
-        costs_there=[0, *rng.integers(1, 4, N_WORDS).tolist()],
+        costs_here=[content if one else function for one in is_content],
+        costs_there=[0, *(content if one else function for one in is_there[1:])],
         enough=int(rng.integers(3, 14)),
         width=int(rng.integers(1, 6)),
         drop=int(rng.integers(2, 16)),
@@ -55,6 +61,7 @@ def case_of(seed: int) -> WalkCase:
         join=int(rng.integers(1, 8)),
         need=int(rng.integers(8, 45)),
     )
+    return case, (content, function)
 
 
 def shard_of(case: WalkCase) -> Any:
@@ -71,7 +78,7 @@ def shard_of(case: WalkCase) -> Any:
     )
 
 
-def walk_of(case: WalkCase) -> Walk:
+def walk_of(case: WalkCase, content: int, function: int) -> Walk:
     """The words that may be in an anchor come first."""
     distinct = list(dict.fromkeys(case.text))
     alike = [
@@ -91,20 +98,21 @@ def walk_of(case: WalkCase) -> Walk:
         ids=np.array([there for _, there in pairs], np.int64),
         rarities=np.array([case.rarities[there] for _, there in pairs], np.int32),
         gains=np.array([case.gains[pair] for pair in pairs], np.int32),
-        costs_here=np.array([case.costs_here[word] for word in distinct], np.int32),
-        costs_there=np.array(case.costs_there, np.int32),
-        **{name: getattr(case, name) for name in (
+        functions=np.array(
+            [word for word in range(1, N_WORDS + 1) if case.costs_there[word] != content], np.int64
+        ),
+        terms=WalkTerms(content, function, *(getattr(case, name) for name in (
             "enough", "width", "drop", "exchange", "reach", "company", "least", "gap", "join",
-            "need")},
+            "need"))),
     )  # fmt: skip
 
 
 @given(st.integers(0, 2**32), st.booleans())
 def test_a_walk_finds_what_a_search_of_every_place_finds(seed: int, is_first_out: bool) -> None:
-    case = case_of(seed)
+    case, costs = case_of(seed)
     out = np.zeros(len(case.documents), np.bool_)
     out[0] = is_first_out
-    found = walk_shard(shard_of(case), walk_of(case), out if is_first_out else None)
+    found = walk_shard(shard_of(case), walk_of(case, *costs), out if is_first_out else None)
     expected = [
         (a, b, number, c, d, score)
         for number, words in enumerate(case.documents) if not out[number]

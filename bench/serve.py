@@ -252,8 +252,10 @@ def measured(
     asyncio.run(load(url, asked, 8, min(0.5, seconds)))
     found = []
     for n_clients in N_CLIENTS:
-        before_s = processor_s(pid)
+        before_s, begin = processor_s(pid), time.perf_counter()
         took = asyncio.run(load(url, asked, n_clients, seconds))
+        # The last answers come after the time.
+        n = asked[0].n_texts / (time.perf_counter() - begin)
         spent_s = (processor_s(pid) - before_s) / (len(took) * asked[0].n_texts)
         told = line(kind, f"{n_clients} at a time", took, len(took) * n, reach, spent_s)
         print(told, flush=True)

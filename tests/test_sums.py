@@ -24,26 +24,25 @@ ALLOWED: dict[str, set[str]] = {
     "api/results.py": {"sum(value.values())"},
     "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
-    "measures/linguistic/continuation_metrics.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
+    "measures/linguistic/continuation_metrics.py": {
+        "sum(in_context)",
+        "sum(nouns)",
+        "sum(verbs)",
+        "sum((a[part] for part in parts))",
+        "sum((b[part] for part in parts))",
+    },
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
     "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/corpus_sample.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
-    "measures/linguistic/style.py": {
-        "sum((a[part] for part in parts))",
-        "sum((b[part] for part in parts))",
-    },
     "measures/quoting.py": {"sum(own)"},
     "measures/telling.py": {"sum((counts[word] for word in part))"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"
     },
     "reference/exclude.py": {"sum(covered)"},
-    "reference/serving/infinigram_protocol.py": {"sum((high - low for low, high in segments))"},
-    "reference/serving/served_passages.py": {"sum(answer.lengths)"},
     "tasks/feedback/advising_book.py": {"sum((one.usage for one in parts), start=Usage())"},
-    "reference/distributed.py": {"sum(sizes[:share.first])", "sum(sizes[:share.stop])"},
     "replicate/story_feedback_tables.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
@@ -60,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
         "zip(pairs, within, strict=True)))"
     },
     "presentation/advice_tables.py": {"sum(advice.other_lines.values())"},
-    "presentation/study_plots.py": {"sum(row.values())"},
+    "presentation/study_tables.py": {"sum(row.values())"},
     "jobs/review_models.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/onboarding.py": {"sum(right)"},
     "studies/pairs.py": {

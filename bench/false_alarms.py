@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import norm
 
 from fabula.measures.detector import Labelled, find_threshold
-from fabula.stats.bounds import clopper_pearson_high
+from fabula.stats.prediction_powered import clopper_pearson_high
 
 TARGETS = (0.01, 0.05, 0.1)
 DESIGNS = {

@@ -37,7 +37,7 @@ from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below, read_every
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.token_pairs import open_pairs
-from fabula.reference.filters import make_filter
+from fabula.reference.shards import make_filter
 from fabula.reference.vocabulary import map_array
 
 N_WORDS = 250

@@ -31,7 +31,7 @@ from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
-from fabula.reference.filters import make_filter
+from fabula.reference.shards import make_filter
 from fabula.workers import default_jobs
 
 Query = NDArray[np.uint32]

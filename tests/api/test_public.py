@@ -24,7 +24,7 @@ import fabula as fb
 from fabula.api.coercion import documents_of
 from fabula.cli.main import cli
 from fabula.judging.trust import Trust, TrustBook
-from fabula.provenance import digest_of, read_record, recording
+from fabula.provenance import read_record, recording
 from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
@@ -446,14 +446,6 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
         without=("profile", "lines"),
     )  # fmt: skip
     assert "once upon a time" in str(draft)
-
-
-def test_a_corpus_that_python_builds_in_a_store_has_its_record_there(tmp_path: Path) -> None:
-    at = f"memory://{tmp_path.name}/books"
-    fb.build({"a": "the lamp on the pier was lit"}, at, n_jobs=1)
-    record = read_record(at)
-    assert (record["command"], record["settings"]["out"]) == ("fabula.build", at)
-    assert record["outputs"]["out"] == {"path": at, "sha256": digest_of(at)}
 
 
 def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_path: Path) -> None:

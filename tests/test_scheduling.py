@@ -83,7 +83,7 @@ def test_pages_of_the_manual_the_ray_cluster_and_each_script_are_groups() -> Non
     assert group_of(f"{steps}[docs/scale.md:8 fabula reference build books/]") == "docs/scale.md"
     assert group_of(f"{steps}[docs/use/own.md:80 a::b]") == "docs/use/own.md"
     assert group_of("tests/text/test_words.py::test_one[docs]") == "tests/text/test_words.py"
-    models = group_of("tests/test_cluster_models.py::test_a[x]")
-    assert group_of("tests/test_cluster.py::test_b") == models
+    cluster = group_of("tests/test_cluster_shares.py::test_a[x]")
+    assert group_of("tests/test_cluster.py::test_b") == cluster
     scripts = [f"tests/test_bench.py::test_it[{name}]" for name in ("cluster", "judge")]
     assert [group_of(script) for script in scripts] == scripts

@@ -91,7 +91,8 @@ def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Pat
     run(*asked, tmp_path / "whole.jsonl")
     out = tmp_path / "scores.jsonl"
     for number in (4, 1, 3):
-        run(*asked, out, "--share", f"{number}/4")
+        printed = run(*asked, out, "--share", f"{number}/4")
+        assert f"scores.jsonl.{number}-of-4" in printed
     assert not out.exists()
     rows = (tmp_path / "scores.jsonl.1-of-4").read_text().splitlines()
     assert [json.loads(row)["id"] for row in rows] == [f"t{k}" for k in range(0, 60, 4)]

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import TableFiles, page_setting, plot_setting, share_of, share_setting
+from fabula.jobs.result_files import (
+    TableFiles,
+    page_setting,
+    plot_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -309,7 +316,7 @@ def continue_passages(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, settings.out)
+    return Written(rows, rows_file(settings.share, settings.out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import share_of, share_setting
+from fabula.jobs.result_files import rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -358,7 +358,7 @@ def elicit_feedback(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, settings.out)
+    return Written(rows, rows_file(settings.share, settings.out))
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:

@@ -368,7 +368,8 @@ def _written(
     if share is not None and settings.restart:
         raise SettingsError("restart", "cannot be used with `share`: start over without it first")
     with open_cluster(settings.engine, progress, "building") as cluster:
-        if cluster is not None and share is None:
+        # Whoever starts over deletes what is there, which shares cannot all do.
+        if cluster is not None and share is None and not settings.restart:
             if sources is None or "-" in sources[0]:
                 raise SettingsError("kind", "ray needs texts in files that every node can read")
             nodes = cluster.nodes()

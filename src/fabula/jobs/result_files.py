@@ -61,6 +61,12 @@ def share_of(share: str | None, out: object) -> Share | None:
     return Share.parse(share)
 
 
+def rows_file(share: str | None, out: Path) -> Path:
+    """The file of the rows of a job with this `out`; a share has its own beside it."""
+    found = share_of(share, out)
+    return out if found is None else found.beside(out)
+
+
 def _ends_with(ending: str) -> Callable[[Path], str | None]:
     """Check the suffix, so that a typo does not overwrite a draft with a table."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import share_of, share_setting
+from fabula.jobs.result_files import rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, part, seed_setting, setting
 
@@ -125,7 +125,7 @@ def plot_stories(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, settings.out)
+    return Written(rows, rows_file(settings.share, settings.out))
 
 
 def write_stories(
@@ -267,4 +267,4 @@ def write_openings(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, settings.out)
+    return Written(rows, rows_file(settings.share, settings.out))

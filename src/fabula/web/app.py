@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -19,9 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fabula import __version__
 from fabula.errors import InputError
@@ -29,7 +27,6 @@ from fabula.web import StaticFiles
 from fabula.web.connections import bounded_connections
 from fabula.web.guard import Guard, Refuse, Rules
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 _Handlers = dict[int | type[Exception], Callable[[Request, Any], Any]]
 
 _GRACE_S = 30
@@ -55,7 +52,6 @@ def guarded_app(
     texts: Mapping[int, str],
     statuses: Mapping[type[Exception], int],
     static: StaticFiles | None = None,
-    posts: Mapping[str, Endpoint] | None = None,
     description: str = "",
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
@@ -63,16 +59,14 @@ def guarded_app(
 
     refuse: makes the response for a status and a text, for every refusal and failure. texts: by
     status, the response in place of an error's own message; 500 needs one. statuses: of the
-    application's exceptions, whose messages are shown. static: served at `/static/NAME`. posts: by
-    path, what answers POST without FastAPI's routes, which then only describe it. description: of
-    the API, which is then published; without one it is not, since that would reveal how answers
-    are collected.
+    application's exceptions, whose messages are shown. static: served at `/static/NAME`.
+    description: of the API, which is then published; without one it is not, since that would reveal
+    how answers are collected.
     """
 
     def answer(request: Request, status: int, text: str) -> Response:
         return refuse(request, status, texts.get(status, text))
 
-    handlers = _error_handlers(answer, statuses, rules)
     app = FastAPI(
         title=title,
         version=__version__,
@@ -81,11 +75,8 @@ def guarded_app(
         redoc_url=None,
         openapi_url="/openapi.json" if description else None,
         lifespan=lifespan,
-        exception_handlers=handlers,
-        middleware=[
-            Middleware(Guard, rules=rules, refuse=answer),
-            *([Middleware(_Posts, endpoints=posts, handlers=handlers)] if posts else []),
-        ],
+        exception_handlers=_error_handlers(answer, statuses, rules),
+        middleware=[Middleware(Guard, rules=rules, refuse=answer)],
     )
     if static is not None:
         _serve_static(app, static)
@@ -130,36 +121,6 @@ def _error_handlers(
         Exception: on_failure,
         **dict.fromkeys(statuses, on_known_error),
     }
-
-
-class _Posts:
-    """Middleware that answers POST to fixed paths, found by one look-up.
-
-    FastAPI tries every route in turn, and resolves dependencies.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        endpoints: Mapping[str, Endpoint],
-        handlers: _Handlers,
-    ) -> None:
-        self._app, self._endpoints = app, endpoints
-        known = {kind: handler for kind, handler in handlers.items() if kind is not Exception}
-        self._answered = ExceptionMiddleware(self._answer, known)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_here = (
-            scope["type"] == "http"
-            and scope["method"] == "POST"
-            and scope["path"] in self._endpoints
-        )
-        await (self._answered if is_here else self._app)(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._endpoints[scope["path"]](Request(scope, receive, send))
-        await response(scope, receive, send)
 
 
 def _serve_static(app: FastAPI, static: StaticFiles) -> None:

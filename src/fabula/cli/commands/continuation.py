@@ -98,7 +98,7 @@ def generate(settings: GenerateSettings, yes: bool, as_json: bool) -> None:
         written = continue_passages(settings, progress=bar, confirm=confirm)
     print_done(
         written.to_json(),
-        f"written: {settings.out}, {written.n:,} continuations",
+        f"written: {written.out}, {written.n:,} continuations",
         *(f"without a text: {n:,} ({explain(why)})" for why, n in written.missing.items()),
         as_json=as_json,
     )

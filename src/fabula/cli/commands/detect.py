@@ -44,13 +44,14 @@ def score(
     for the Creativity Index as a detector. Needs the extra [local].
     """
     from fabula.jobs.detection import score_likelihood
+    from fabula.jobs.result_files import rows_file
 
     check_outputs([settings.out], [])
     with reading(texts, "scoring", how_to_read) as (documents, _), JsonRows(as_json) as rows:
         tables = score_likelihood(documents, settings, each=rows.print)
     if not as_json:
         print_tables(tables)
-        print_written([settings.out])
+        print_written([settings.out and rows_file(settings.share, settings.out)])
 
 
 @detect.command(short_help="Calibrate a detector on labelled scores.")

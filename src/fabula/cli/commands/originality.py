@@ -33,6 +33,7 @@ def originality(
     interrupted runs resume.
     """
     from fabula.jobs.originality import run
+    from fabula.jobs.result_files import rows_file
     from fabula.presentation.originality_tables import originality_table, passages_table
 
     check_outputs([settings.out, settings.html], [])
@@ -52,7 +53,8 @@ def originality(
         print_tables(passages_table(result.passages, result.n_passages, result.n_commonplaces))
         for remark in result.remarks():
             click.echo(in_options(remark))
-        print_written([settings.out, settings.html])
+        out = settings.out and rows_file(settings.share, settings.out)
+        print_written([out, settings.html])
     if result.failures:
         # For scripts: some texts have no score, and another run may find it.
         click.get_current_context().exit(1)

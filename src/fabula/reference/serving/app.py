@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -260,11 +259,6 @@ def create_app(
         description="A reference corpus for a whole team.",
         rules=Rules(Gate(tokens, limits), limits.max_body_bytes, own_names_only=not tokens),
         refuse=_refuse,
-        posts={
-            route.path: route.endpoint
-            for route in router.routes
-            if isinstance(route, APIRoute) and route.methods == {"POST"}
-        },
         texts={500: "internal error; see the service's log"},
         statuses=_STATUSES,
         lifespan=watching,

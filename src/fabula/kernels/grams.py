@@ -18,8 +18,6 @@ from fabula.kernels.token_pairs import pair_hash
 
 BLOCK_WORDS = 8
 """64-bit words per block, which is one cache line."""
-OVERLAP = 3
-"""Tokens that the longest gram extends beyond its first."""
 _BITS_A_TOKEN = 3.2
 _N_BITS = 2
 """Bits per gram. Books have about as many distinct grams as tokens."""

@@ -151,12 +151,12 @@ def build_reference(
 ) -> Manifest | None:
     """Build a corpus in the folder `path`, or resume an interrupted build.
 
-    `written_by` names the models that wrote
-    the documents, if models did; `source` is the public corpus that they are a sample of, with its
-    sampling rule. With a `share` only its shards are written, and nothing is returned: when all
-    are, the same call without one finishes the corpus, with the same bytes. Repeating a finished
-    build changes nothing. Raises `CorpusError` if `path` holds another
-    corpus, or an unfinished build of other documents or parameters (unless `restart`).
+    `written_by` names the models that wrote the documents, if models did; `source` is the public
+    corpus that they are a sample of, with its sampling rule. With a `share` only its shards are
+    written, and nothing is returned: once all shares are, the same call without one finishes the
+    corpus, with the same bytes. Repeating a finished build changes nothing. Raises `CorpusError` if
+    `path` holds another corpus, or an unfinished build of other documents or parameters (unless
+    `restart`).
     """
     stream = _Dated(check_documents(documents))
     home = open_home(path)

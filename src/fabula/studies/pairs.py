@@ -21,8 +21,6 @@ from fabula.scales import Scale
 from fabula.stats.pair_choice import Pair, first_pairs, least_pairs
 from fabula.types import Document, Item, Measurement
 
-AT_ONCE = (2, 4)
-"""Allowed numbers of stories shown together."""
 TIE = "Neither"
 BEST, WORST = "best", "worst"
 """Parts used for questions about four stories."""

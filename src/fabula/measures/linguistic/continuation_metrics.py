@@ -45,7 +45,7 @@ def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
 def mean_cosine(
     sum_a: NDArray[np.float64], n_a: int, sum_b: NDArray[np.float64], n_b: int
 ) -> float | None:
-    """The mean cosine over all pairs of one vector of A and one of B; None if there is no pair.
+    """The mean cosine over all pairs of a vector of A and a vector of B; None if there are none.
 
     Takes the sums of their unit vectors: the mean over the pairs is the product of the means.
     """

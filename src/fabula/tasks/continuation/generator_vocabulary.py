@@ -31,7 +31,6 @@ MAX_TOKENS = 120
 """Maximum length of a generated sentence, in case its end does not come."""
 
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
-_CLOSERS = frozenset("\"')]}")
 
 
 @functools.cache

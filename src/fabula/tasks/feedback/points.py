@@ -241,14 +241,6 @@ def _why_no_point(item: Entry, found: Quoted | None, draft: QuotableText) -> str
     return "not_in_text" if quoted else "no_quotation"
 
 
-def read_remarks(
-    answer: str, number: int, draft: QuotableText, *, is_cut: bool = False
-) -> tuple[list[Remark], Counter[str]]:
-    """The remarks of an answer, and how many were dropped, by reason (`DROPPED`)."""
-    reading = read_answer(answer, number, draft, is_cut=is_cut)
-    return reading.remarks, reading.dropped
-
-
 def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
     """Group remarks that say the same into one point each, sorted by importance, then by rank.
 

@@ -12,7 +12,7 @@ from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw
 from fabula.replicate.ttcw_tables import replica_tables
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import split_story_id
 from fabula.stats.reliability import fleiss_of_sums, fleiss_sums
 

@@ -329,39 +329,30 @@ class StoryFeedbackSettings(Settings):
 def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSettings) -> Replicated:
     """Tables 1 and 3 to 9 of Rashkin et al. 2025, from the released folder and from own feedback.
 
-    First the printed tables are checked against each other. Raises `InputError`, `ModelError`.
+    Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.feedback import open_encoder
-    from fabula.replicate.story_feedback import NOTHING, Means, replicate_released, replicate_run
-    from fabula.replicate.story_feedback_check import check_printed
+    from fabula.replicate.story_feedback import Means, replicate_released, replicate_run
     from fabula.replicate.story_feedback_files import HOME
-    from fabula.replicate.story_feedback_tables import check_tables, replica_json, replica_tables
+    from fabula.replicate.story_feedback_tables import replica_json, replica_tables
     from fabula.tasks.feedback.answers import sentence_counter
     from fabula.text.pipeline import load_pipeline
 
     runs, seed = settings.runs, settings.seed
-    check = check_printed()
-    released = own = None
-    if folder is not None or runs:
-        count = sentence_counter(load_pipeline(("senter",)))
-        means = Means(count, open_encoder(settings.encoder), settings.tokens)
-        if folder is not None:
-            released = replicate_released(folder, means=means, seed=seed)
-        if runs:
-            own = replicate_run(runs, settings.ratings, means=means, seed=seed)
+    if folder is None and not runs:
+        raise SettingsError(
+            "runs",
+            f"or the folder of the released files is required; these are at {HOME}",
+        )
+    count = sentence_counter(load_pipeline(("senter",)))
+    means = Means(count, open_encoder(settings.encoder), settings.tokens)
+    released = replicate_released(folder, means=means, seed=seed) if folder is not None else None
+    own = replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
     replicas = [replica for replica in (released, own) if replica is not None]
     content = {
-        "check": check.to_json(),
         "released": released and replica_json(released),
         "run": own and replica_json(own),
-        "claims": [one.to_json() for replica in replicas or [NOTHING] for one in replica.claims],
+        "claims": [one.to_json() for replica in replicas for one in replica.claims],
     }
-    parts = check_tables(check)
-    for replica in replicas:
-        parts += replica_tables(replica)
-    if not replicas:
-        parts.append(
-            f"The released files are at {HOME}; give their folder as DIR, or your own feedback "
-            "with `runs`."
-        )
+    parts = [block for replica in replicas for block in replica_tables(replica)]
     return Replicated(parts, content)

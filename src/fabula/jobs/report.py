@@ -76,13 +76,6 @@ class InstrumentSettings(Processes, Matching):
         help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
         unit="CHECKER",
     )
-    norms: tuple[str, ...] = setting(
-        (),
-        help="Ratings of words, such as concreteness: a table (.csv, .tsv, .jsonl) with a column "
-        "`word` and one of numbers, FILE#COLUMN if several contain numbers; repeat it for "
-        "several.",
-        unit="FILE",
-    )
     without: tuple[str, ...] = setting(
         (),
         help="Leave an instrument out: originality, profile, lines, verdicts, feedback, "

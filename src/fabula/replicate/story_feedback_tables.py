@@ -9,7 +9,6 @@ from typing import Any
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
 from fabula.replicate.claims import Claim, agreement_lines
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
-from fabula.replicate.story_feedback_check import RULES, Check
 from fabula.replicate.story_feedback_files import COLUMNS, ERROR, HOME, QUESTIONS, RATINGS_FILE
 from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
 
@@ -39,66 +38,6 @@ _NOTE = (
     "of examples holds too."
 )
 Claims = Mapping[tuple[str, str, str], Claim]
-
-
-def check_tables(check: Check) -> list[Block]:
-    """Which figures of Table 1 follow from Table 9; for those that do not, both numbers."""
-    first = [one for one in check.derived if (one.column, one.rule) in RULES[:5]]
-    columns = [Column(_TITLES[column], ".2f", name=column) for column in COLUMNS]
-    cells = {(one.name, one.column): one for one in first}
-    rows: list[list[Cell]] = [
-        [name, *(cells[name, column] for column in COLUMNS)]
-        for name in dict.fromkeys(one.name for one in first)
-    ]
-    failing = [
-        f"  {one.name}, {_TITLES[one.column]}: printed {one.printed:.2f}, Table 9 allows "
-        f"{_span(one.allowed, 3)}"
-        for one in first
-        if not one.follows
-    ]
-    plain = [one for one in check.derived if (one.column, one.rule) == RULES[5]]
-    return [
-        f"THE PRINTED TABLES AMONG EACH OTHER. Does Table 1 follow from Table 9, up to rounding? "
-        f"{sum(one.follows for one in first)} of {len(first)} figures do; ! where not.",
-        "",
-        Sheet("printed", [Column("Table 1", name="row"), *columns], rows),
-        "",
-        *failing,
-        "Lengths, % PAI and 3-gramR are plain means of the cells, so repetition is among the "
-        "answers of one cell; PAI prec is a ratio of pooled counts; w/o PAI weighs each cell by "
-        f"the answers that are left: as a plain mean {sum(one.follows for one in plain)} of "
-        f"{len(plain)} would follow.",
-        "An answer of fewer than three words has no trigram. Were such answers left out of the "
-        "means, a cell that has many would weigh less; that may be why a figure does not follow.",
-        *_unknown(check),
-        *_agreements(check),
-        "",
-    ]
-
-
-def _unknown(check: Check) -> Iterator[str]:
-    prompt, shots, model = check.unknown_cell
-    needed = ", ".join(
-        f"{_TITLES[column]} {_span(interval, 2)}" for column, interval in check.unknown.items()
-    )
-    yield (
-        f"One cell ({model}, {prompt}, {shots}) is missing from the text that the figures were "
-        f"read from. Its three rows of Table 1 together require of it: {needed}. Each of these "
-        f"rows is held against what the other two require."
-    )
-
-
-def _agreements(check: Check) -> Iterator[str]:
-    for one in check.agreements:
-        sources = "; ".join(f"{name} {_span(i, 3)}" for name, i in one.sources.items())
-        verdict = "agree" if one.agrees else "DISAGREE"
-        yield f"Overall {_TITLES[one.what]}: the tables {verdict} ({sources})."
-
-
-def _span(interval: tuple[float, float] | None, n_digits: int) -> str:
-    if interval is None:
-        return "nothing"
-    return f"{interval[0]:.{n_digits}f} to {interval[1]:.{n_digits}f}"
 
 
 def replica_tables(replica: Replica) -> list[Block]:

@@ -17,10 +17,10 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.measures.rater_agreement import Panel, expert_correlation, read_experts
-from fabula.models import Answer
+from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.scales import Scale
 from fabula.stats.reliability import Confusion, cohen_kappa, fleiss_kappa

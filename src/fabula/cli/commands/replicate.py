@@ -106,8 +106,7 @@ def story_feedback(
 ) -> None:
     """Tables 1 and 3 to 9 of "Help Me Write a Story" (Rashkin et al. 2025).
 
-    DIR is the folder of the files released at github.com/google-deepmind/igen. First, and also
-    without DIR, the printed tables are checked against each other.
+    DIR is the folder of the files released at github.com/google-deepmind/igen.
     """
     from fabula.jobs.replication import replicate_story_feedback
 

@@ -162,8 +162,7 @@ def settings_targets() -> dict[str, Target]:
     from fabula.cli.config import _read as _read_config
     from fabula.measures.labels import read_labels
     from fabula.reference.catalogue import read_catalogue
-    from fabula.rubrics import load_rubric
-    from fabula.rubrics.load import parse_rubric
+    from fabula.rubrics.load import load_rubric, parse_rubric
     from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
     from fabula.studies.labels import load_labels
@@ -313,8 +312,8 @@ def text_targets() -> dict[str, Target]:
     from fabula.models.base import Answer
     from fabula.models.cost import parse_prices
     from fabula.models.verdicts import read_verdict
-    from fabula.rubrics import load_rubric
     from fabula.rubrics.conditions import Condition
+    from fabula.rubrics.load import load_rubric
     from fabula.scales import ChoiceScale, NumberScale, RankScale, TextScale
     from fabula.tasks.feedback.points import read_answer
     from fabula.text.quotations import QuotableText

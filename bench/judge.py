@@ -14,9 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import corpora
-from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import AnswerBook, JudgePlan
+from fabula.judging.run import judge_stories
 from fabula.models.local import LocalModel, embedded_model
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_released_stories
 from fabula.types import Document
 

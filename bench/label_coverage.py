@@ -25,7 +25,7 @@ from scipy.stats import norm, t
 import corpora
 from fabula.measures.labels import read_labels
 from fabula.replicate.ttcw import released_verdicts
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.stats.prediction_powered import (
     Corrected,
     corrected_difference,

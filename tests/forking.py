@@ -126,8 +126,11 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.judging", "fabula.presentation.originality_page",
-    "fabula.presentation.review_page", "fabula.reference", "fabula.review", "fabula.studies",
+    "fabula.cli.main", "fabula.api", "fabula.jobs.judging", "fabula.jobs.reported",
+    "fabula.judging.session", "fabula.judging.summary", "fabula.measures.detector_verdicts",
+    "fabula.measures.diversity.measure", "fabula.models.surprisal",
+    "fabula.presentation.judging_page", "fabula.presentation.originality_page",
+    "fabula.presentation.review_page", "fabula.presentation.review_tables", "fabula.studies",
     "fabula.tasks",
 )  # fmt: skip
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.judging import JudgePlan, Template, read_template
-from fabula.judging.judging_plan import Asked, Judged
+from fabula.judging.judge_prompts import Template, read_template
+from fabula.judging.judging_plan import Asked, Judged, JudgePlan
 from fabula.judging.measurements import to_measurements
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models.verdicts import Verdict
 from fabula.presentation.judging_tables import judge_tables
 from fabula.presentation.sheet import render
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Document
 
 TTCW = load_rubric("ttcw")

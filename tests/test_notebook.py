@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from fabula.judging.summary import ItemSummary, JudgeSummary
-from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.reasons import NEVER_CHECKED
 from fabula.reference import Reference
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.tasks.feedback.advising import Advice
 from fabula.tasks.feedback.points import Point, Remark
 from fabula.text import read_documents

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from fabula.frames import to_polars as to_polars
     from fabula.models.base import FunctionModel as FunctionModel
     from fabula.reference import Reference as Reference
-    from fabula.rubrics import load_rubric as load_rubric
+    from fabula.rubrics.load import load_rubric as load_rubric
     from fabula.scales import Scale as Scale
     from fabula.settings import SettingsError as SettingsError
     from fabula.types import Document as Document
@@ -125,7 +125,7 @@ _PLACES = {
     "fabula.frames": ("to_arrow", "to_pandas", "to_polars"),
     "fabula.models.base": ("FunctionModel",),
     "fabula.reference": ("Reference",),
-    "fabula.rubrics": ("load_rubric",),
+    "fabula.rubrics.load": ("load_rubric",),
     "fabula.settings": ("SettingsError",),
     "fabula.types": (
         "Document",

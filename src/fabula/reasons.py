@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NEVER_CHECKED = "never checked against experts"
+"""Said of a judge without trust."""
 REASONS = {
     # A text cannot be measured.
     "no_text": "the system gave no text",

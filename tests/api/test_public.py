@@ -472,7 +472,8 @@ def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_pa
 
 
 def test_a_model_asked_from_another_thread_is_named_in_the_record(tmp_path: Path) -> None:
-    from fabula.models import Prompt, Sampling, open_model
+    from fabula.models.base import Prompt, Sampling
+    from fabula.models.model_spec import open_model
 
     with recording() as noted:
         model = open_model(fb.FunctionModel(lambda prompt: "Yes.", name="mine"))

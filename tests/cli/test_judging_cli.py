@@ -12,7 +12,7 @@ from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 from tests.serving import Reply, prompt_of, serving
 
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 
 
 def fabula(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:

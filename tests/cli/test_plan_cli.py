@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.essay import ESSAY_TOML
 
 from fabula.cli.main import cli
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 
 ITEMS = [item.id for item in load_rubric("ttcw").items][:4]
 

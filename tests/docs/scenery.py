@@ -18,7 +18,7 @@ from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
 
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
 

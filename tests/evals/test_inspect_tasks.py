@@ -25,7 +25,7 @@ from fabula.evals import verdict
 from fabula.judging.run import call_seed
 from fabula.judging.trust import Trust, TrustBook
 from fabula.measures.rater_agreement import read_experts
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]

@@ -8,11 +8,12 @@ from typing import Any
 
 from tests.serving import Reply, prompt_of
 
-from fabula.judging import JudgePlan, Template
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session
-from fabula.models import ModelOptions
 from fabula.models.cost import parse_prices
-from fabula.rubrics import load_rubric
+from fabula.models.model_spec import ModelOptions
+from fabula.rubrics.load import load_rubric
 from fabula.types import Document
 
 TTCW = load_rubric("ttcw")

@@ -18,11 +18,11 @@ from tests.judging.judged_stories import PAID, PLAN, STORIES, TTCW, session, ste
 from tests.serving import Reply, completion, serving
 
 from fabula.errors import BusyError, InputError, ModelError
-from fabula.judging import Template
 from fabula.judging.folder import RunFolder, read_run
+from fabula.judging.judge_prompts import Template
 from fabula.judging.session import run_session
-from fabula.models import ModelOptions
 from fabula.models.cost import Price, parse_price, parse_prices
+from fabula.models.model_spec import ModelOptions
 from fabula.types import Rubric
 
 

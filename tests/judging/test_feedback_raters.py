@@ -15,7 +15,7 @@ from fabula.errors import InputError
 from fabula.jobs.feedback_reading import people_means
 from fabula.judging.feedback_rater import feedback_template
 from fabula.judging.judge_prompts import Template
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document
 

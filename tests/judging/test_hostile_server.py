@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from tests.serving import Reply, completion, prompt_of, serving
 
-from fabula.judging import JudgePlan, Template
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
-from fabula.models import ModelOptions
-from fabula.rubrics import parse_rubric
+from fabula.models.model_spec import ModelOptions
+from fabula.rubrics.load import parse_rubric
 from fabula.types import Document
 
 RUBRIC = parse_rubric(

@@ -24,9 +24,9 @@ from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
 from fabula.measures.labels import read_labels
 from fabula.measures.rater_agreement import Panel, judge_agreement, panel_of, read_experts
-from fabula.models import Answer
+from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
-from fabula.rubrics import load_rubric, rubric_toml
+from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
 from fabula.scales import Scale
 from fabula.stats.reliability import cohen_kappa

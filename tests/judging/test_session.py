@@ -13,14 +13,14 @@ from tests.judging.judged_stories import PLAN, STORIES, TTCW, session, steady
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
-from fabula.judging import read_template
 from fabula.judging.folder import read_run
+from fabula.judging.judge_prompts import read_template
 from fabula.judging.run import RETEST
 from fabula.judging.session import run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
-from fabula.models import ModelOptions
-from fabula.rubrics import parse_rubric
+from fabula.models.model_spec import ModelOptions
+from fabula.rubrics.load import parse_rubric
 from fabula.rubrics.released import released_rubric
 from fabula.types import Document, Measurement
 

@@ -10,9 +10,9 @@ import pytest
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
-from fabula.judging import JudgePlan, Template
 from fabula.judging.calibrate import calibrate, released_folder
-from fabula.judging.judging_plan import Asked, Judged, identity, is_identified
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.measurements import own_story
 from fabula.judging.people import panel_on, people_agreement
 from fabula.judging.session import Session, run_session
@@ -25,12 +25,13 @@ from fabula.measures.rater_agreement import (
     panel_agreement,
     read_experts,
 )
-from fabula.models import Answer, ModelOptions
+from fabula.models.base import Answer
 from fabula.models.cost import known_price
+from fabula.models.model_spec import ModelOptions
 from fabula.models.verdicts import Verdict
 from fabula.presentation.judging_tables import calibration_tables
 from fabula.presentation.sheet import render
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.types import Document, Measurement, Signature
 
@@ -300,6 +301,7 @@ def test_trust_of_another_mode_says_so(tmp_path: Path) -> None:
     assert found(Mode(1, 0.0)).shown == "0.50 [0.40, 0.60], n 36"
     assert "in another mode (1 answer at temperature 0)" in found(five).shown
     assert "may not hold" in found(five).worth
+    assert found(five).n_dots == 0
     assert "another mode" in found(Mode(1, 0.0, "on")).shown
     book.add([replace(one, samples=5, temperature=1.8, kappa=0.1)])
     assert (found(five).kappa, found(Mode(1, 0.0)).kappa) == (0.1, 0.5)

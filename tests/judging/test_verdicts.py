@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fabula.models import Answer
+from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.reasons import REASONS
 from fabula.rubrics.released import read_judge_answers

@@ -13,15 +13,16 @@ from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.judging import JudgePlan, Template
 from fabula.judging.few_shot import ExampleTemplate, example_template
+from fabula.judging.judge_prompts import Template
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, TrustBook, trust_of
 from fabula.measures.rater_agreement import judge_agreement, panel_of
-from fabula.models import ModelOptions
-from fabula.rubrics import load_rubric, parse_rubric, rubric_toml
+from fabula.models.model_spec import ModelOptions
+from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.reliability import fleiss_kappa
 from fabula.types import Document, Measurement, Rubric, Signature
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests import oracles
 
 from fabula.kernels import match
-from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, bound_ends
+from fabula.kernels.grams import BLOCK_WORDS, add_grams, bound_ends
 from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
 from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.sampled_keys import sample_keys
@@ -42,7 +42,7 @@ class Index:
         self.grams = np.zeros((2, BLOCK_WORDS), np.uint64)
         for begin in range(0, n, 7):
             for part in (0, 1):
-                add_grams(ids[begin : begin + 7 + OVERLAP], self.grams, part, part + 1)
+                add_grams(ids[begin : begin + 7 + 3], self.grams, part, part + 1)
         fixed(self.grams)
         self.suffixes = pack(suffixes, bits_below(n))
         self.keys = sample_keys(self.tokens.codes, suffixes[::3], 3)

@@ -13,7 +13,7 @@ from fabula.errors import InputError
 from fabula.measures.corrected_means import Correction, correct
 from fabula.measures.labels import labels_of, read_labels
 from fabula.replicate.ttcw import released_verdicts
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.stats.prediction_powered import Rate, corrected_mean
 from fabula.types import Measurement, Rubric
 

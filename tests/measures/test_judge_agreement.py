@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fabula.measures.rater_agreement import judge_agreement, panel_agreement, panel_of, read_experts
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Measurement
 
 TTCW = load_rubric("ttcw")

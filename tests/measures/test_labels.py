@@ -13,7 +13,7 @@ from tests.essay import ESSAY
 from fabula.errors import InputError
 from fabula.measures.labels import labels_of, read_labels
 from fabula.measures.rater_agreement import read_experts
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.store import dump_json, measurement_row
 from fabula.studies.export_files import write_measurements
 from fabula.types import Rubric

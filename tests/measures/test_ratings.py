@@ -20,7 +20,7 @@ from fabula.measures.ratings import (
     rater_agreement,
     score_table,
 )
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Measurement
 
 RUBRIC = load_rubric("feedback")

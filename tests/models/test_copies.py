@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.serving import prompt_of, serving
 
-from fabula.judging import JudgePlan, Template
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
-from fabula.models import ModelOptions
 from fabula.models.concurrency import Places
 from fabula.models.model_copies import Copies
-from fabula.rubrics import load_rubric
+from fabula.models.model_spec import ModelOptions
+from fabula.rubrics.load import load_rubric
 from fabula.types import Document
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.serving import Reply, completion, serving
 
 from fabula.errors import InputError, ModelError
-from fabula.models import Choice, ModelOptions, Prompt, Sampling, open_model
-from fabula.models.base import Answer, ChargedCallFailed
+from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling
 from fabula.models.cost import Price, Prices
+from fabula.models.model_spec import ModelOptions, open_model
 
 YES_NO = Choice(("Yes", "No"), is_first=True)
 NO_RETRIES = ModelOptions(max_retries=0)

@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import ModelError
-from fabula.judging import JudgePlan, Template
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import TrustBook
-from fabula.models import Choice, Prompt, Sampling, open_model
+from fabula.models.base import Choice, Prompt, Sampling
 from fabula.models.local import LocalModel, embedded_model
+from fabula.models.model_spec import open_model
 from fabula.models.probabilities import option_masses
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Document, Signature
 
 YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)

@@ -10,7 +10,7 @@ from fabula.judging.trust import Trust, TrustBook
 from fabula.presentation.judging_page import write_judging_page
 from fabula.presentation.judging_tables import judge_tables
 from fabula.presentation.sheet import render
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.types import Document, Measurement
 
 TTCW = load_rubric("ttcw")

@@ -23,7 +23,7 @@ from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.review import Review, compare_groups, numbers_of_review
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.settings import SettingsError
 from fabula.types import Document
 

@@ -13,16 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.rubrics import (
-    Condition,
+from fabula.rubrics.conditions import Condition
+from fabula.rubrics.load import (
     builtin_rubrics,
     load_rubric,
     parse_rubric,
-    released_rubric,
     rubric_faults,
     rubric_toml,
 )
-from fabula.rubrics.released import read_expert_verdicts, read_released_stories, split_story_id
+from fabula.rubrics.released import (
+    read_expert_verdicts,
+    read_released_stories,
+    released_rubric,
+    split_story_id,
+)
 from fabula.types import Rubric
 
 GOOD = b"""

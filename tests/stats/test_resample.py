@@ -16,7 +16,7 @@ from fabula.measures.rater_agreement import panel_agreement, panel_of
 from fabula.measures.ratings import rater_agreement
 from fabula.presentation.originality_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.stats.compare import compare_means, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_difference, ratio_estimate
 from fabula.stats.permutation import compare_pairs

@@ -29,7 +29,7 @@ import aiohttp
 from sqlalchemy import select
 
 import fabula
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.studies.database import Store, answers, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export

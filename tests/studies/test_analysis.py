@@ -24,7 +24,7 @@ from tests.studies_data import feedback_rows, story_rows
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.feedback_reading import feedback_rows as feedback_rows_of
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.studies.answer_log import save_answers
 from fabula.studies.assigning import Assignment, finish

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.rubrics import Condition, load_rubric
+from fabula.rubrics.conditions import Condition
+from fabula.rubrics.load import load_rubric
 from fabula.scales import Scale
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, with_answer

@@ -17,7 +17,7 @@ from tests.studies.test_app import Running, hidden, make
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.studies import labels as catalogues
 from fabula.studies.app import create_app
 from fabula.studies.database import StoreFailed

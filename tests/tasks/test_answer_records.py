@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
-from fabula.models import Prompt, Sampling, open_model
 from fabula.models.answer_form import in_words, schema_of
-from fabula.models.base import RecordField, Records
+from fabula.models.base import Prompt, RecordField, Records, Sampling
+from fabula.models.model_spec import open_model
 from fabula.tasks.feedback.answer_records import answer_records, point_form
 from fabula.tasks.feedback.points import read_answer
 from fabula.text.quotations import QuotableText

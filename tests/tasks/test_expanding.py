@@ -12,7 +12,7 @@ from tests.serving import Reply, prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import ModelError
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 
 DRAFT = """
 id = "mine"

@@ -12,7 +12,7 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
-from fabula.models import ModelOptions, open_model
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.tasks.feedback.model_translator import ModelTranslator, estimate_round_trips
 from fabula.tasks.feedback.story_edits import undo
 from fabula.tasks.feedback.translating import NoTranslation, back_translate, open_translator

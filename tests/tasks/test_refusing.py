@@ -21,7 +21,7 @@ from tests.cli.test_budgets import (
 )
 from tests.serving import prompt_of, serving
 
-from fabula.models import ModelOptions, open_model
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.model_translator import ModelTranslator
 from fabula.tasks.feedback.translating import NoTranslation

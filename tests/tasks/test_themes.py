@@ -13,7 +13,7 @@ from tests.serving import serving
 
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
-from fabula.rubrics import load_rubric, parse_rubric, rubric_toml
+from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
 from fabula.tasks.drafting import draft_rubric, read_measures

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
-from fabula.models import ModelOptions, open_model
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.tasks.feedback.narration import Narration, read_narration
 from fabula.tasks.feedback.story_edits import Fault, apply_edits, undo
 from fabula.tasks.feedback.written_faults import FaultWriter, estimate_faults

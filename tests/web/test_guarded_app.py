@@ -36,7 +36,7 @@ def as_json(_: Request, status: int, text: str) -> Response:
 
 
 async def direct(request: Request) -> Response:
-    """Answers without a route; what it is sent says what happens."""
+    """Reads its body by itself; what it is sent says what happens."""
     sent = await request.body()
     if sent in (b"closed", b"broken"):
         raise Closed("closed today") if sent == b"closed" else RuntimeError("secret")
@@ -51,9 +51,10 @@ def application(refuse: Refuse = page, description: str = "", **rules: Any) -> F
         refuse=refuse,
         texts={413: "too much", 500: "it broke"},
         statuses={Closed: 409},
-        posts={"/direct": direct},
         description=description,
     )
+
+    app.post("/direct")(direct)
 
     @app.get("/")
     def home(number: int = 0) -> str:

@@ -316,7 +316,7 @@ def find_faults(
     """
     from fabula.jobs.planted_faults import FindSettings
     from fabula.jobs.planted_faults import find_faults as find
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
     from fabula.store import read_rows
     from fabula.text.feedback_pieces import check_feedback_row
 
@@ -349,7 +349,7 @@ def plan(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> Plan:
     plan from.
     """
     from fabula.jobs.plan import PlanSettings, plan_from
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     chosen = settings_from(PlanSettings, settings, {"rubric": str(rubric)})
     loaded = load_rubric(chosen.rubric)
@@ -484,7 +484,7 @@ def report(
     from fabula.jobs.judging import check_labels
     from fabula.jobs.report import ReportSettings
     from fabula.jobs.reported import report_texts
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     given = documents_of(texts, text=text, id=id)
     fixed = {

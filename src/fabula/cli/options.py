@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.jobs.references import is_folder
+from fabula.jobs.result_files import is_folder
 
 if TYPE_CHECKING:
     from fabula.jobs.result_files import TableFiles

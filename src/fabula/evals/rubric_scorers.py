@@ -37,12 +37,12 @@ from fabula.judging.judge_prompts import Template, choice_of
 from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
 from fabula.judging.measurements import to_measurements
 from fabula.judging.people import people_agreement
-from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
+from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.graded import graded_agreement
 from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ratings_of
 from fabula.models.hosted import answer_of
 from fabula.models.verdicts import Verdict, read_verdict
-from fabula.reasons import explain
+from fabula.reasons import NEVER_CHECKED, explain
 from fabula.scales import Scale
 from fabula.settings import fields_of
 from fabula.types import Document, Estimate, Item, Measurement, Rubric, Signature

@@ -141,8 +141,8 @@ async def _advised(
     progress: Progress,
     confirm: Confirm,
 ) -> Advised:
-    from fabula.models import open_model
     from fabula.models.encoder import Encoder
+    from fabula.models.model_spec import open_model
     from fabula.models.replay import CachedModel
     from fabula.tasks.feedback import advising, advising_book
 

@@ -67,7 +67,7 @@ def agree_runs(runs: Sequence[Path], experts: Path, settings: AgreementSettings)
     from fabula.errors import MixError
     from fabula.judging.folder import read_run
     from fabula.measures.labels import read_labels, sides
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     read = [read_run(run) for run in runs]
     rubric = read[0][0] if read else load_rubric("ttcw")

@@ -54,8 +54,8 @@ class AvailableModels:
     n_words: int
 
     def tables(self) -> list[Block]:
-        from fabula.judging.trust import NEVER_CHECKED
         from fabula.presentation.sheet import Cell, Column, Sheet
+        from fabula.reasons import NEVER_CHECKED
 
         columns = [
             Column("model"),
@@ -100,9 +100,10 @@ class AvailableModels:
 
 def available_models(named: Sequence[str], settings: ModelsSettings) -> AvailableModels:
     """The models that are `named`, or all that are found. Raises `InputError`, `ModelError`."""
-    from fabula.judging import JudgePlan, Template
+    from fabula.judging.judge_prompts import Template
+    from fabula.judging.judging_plan import JudgePlan
     from fabula.models.available import find_models
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     plan = JudgePlan(load_rubric(settings.rubric), Template("reason-first"))
     found = [(one.name, one.where, one.kind != "provider") for one in find_models()]
@@ -122,7 +123,7 @@ def _judge(name: str, where: str, plan: JudgePlan, n_words: int, prices: Prices)
     from fabula.judging.judging_plan import AnswerBook, identity
     from fabula.judging.session import Session, estimate_calls
     from fabula.judging.trust import TrustBook
-    from fabula.models import open_model
+    from fabula.models.model_spec import open_model
     from fabula.types import Document
 
     model = open_model(name)

@@ -269,7 +269,7 @@ def continue_passages(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.measures.linguistic.system_scores import read_contexts
-    from fabula.models import Sampling
+    from fabula.models.base import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
     from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS

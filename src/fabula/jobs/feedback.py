@@ -16,7 +16,7 @@ from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.models import Model
+    from fabula.models.base import Model
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
@@ -236,7 +236,7 @@ def _translator(
 
 def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None:
     """The model that writes faults, if any."""
-    from fabula.models import open_model
+    from fabula.models.model_spec import open_model
     from fabula.tasks.feedback.written_faults import WRITABLE
 
     wanted = [method for method in plan.methods if method in WRITABLE]
@@ -318,7 +318,7 @@ def elicit_feedback(
 
     Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
     """
-    from fabula.models import Sampling
+    from fabula.models.base import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.feedback.eliciting import (
         ANSWERS,
@@ -455,7 +455,7 @@ def score_feedback(
     Raises `InputError` if a row lacks a field. Source: Rashkin et al. 2025, section 5.
     """
     from fabula.jobs.feedback_reading import people_means
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
     from fabula.tasks.feedback.feedback_scores import score_answers

@@ -246,7 +246,7 @@ def _plan(
     from fabula.errors import InputError
     from fabula.jobs.judging import plan_of
     from fabula.judging.feedback_rater import feedback_template
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import count_withheld, feedback_documents
 
     documents: list[Document] = []

@@ -312,7 +312,7 @@ def _said_in(
 def _cost(path: Path, model: str, prices: Prices) -> JudgeCost:
     """The cost of a model's answers in a run."""
     from fabula.judging.judges import JudgeCost
-    from fabula.models import Usage
+    from fabula.models.base import Usage
     from fabula.models.replay import recorded
     from fabula.store import read_rows
 

@@ -468,9 +468,9 @@ def plan_of(
     judging: Judging, *, is_pairwise: bool = False, template: Template | None = None
 ) -> JudgePlan:
     """What is asked; `template` overrides the one in the settings."""
-    from fabula.judging import JudgePlan, Template, read_template
-    from fabula.judging.judging_plan import MAX_TOKENS
-    from fabula.rubrics import load_rubric
+    from fabula.judging.judge_prompts import Template, read_template
+    from fabula.judging.judging_plan import MAX_TOKENS, JudgePlan
+    from fabula.rubrics.load import load_rubric
 
     questions, asking = judging.questions, judging.asking
     rubric = load_rubric(questions.rubric)
@@ -506,7 +506,7 @@ def plan_of(
 def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) -> None:
     """Raise if an item is not in the rubric, or cannot be asked this way."""
     from fabula.errors import InputError
-    from fabula.rubrics import Condition
+    from fabula.rubrics.conditions import Condition
 
     known = [item.id for item in rubric.items]
     for name in only:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from fabula.settings import Between, Settings, part, setting
 
 if TYPE_CHECKING:
-    from fabula.models import ModelOptions
     from fabula.models.cost import Prices
+    from fabula.models.model_spec import ModelOptions
 
 
 def _is_price(text: str) -> str | None:
@@ -55,8 +55,8 @@ class Spending(Pricing):
 
     def options(self) -> ModelOptions:
         """Options for `open_model`; all models opened with them share the limit."""
-        from fabula.models import ModelOptions
         from fabula.models.cost import SharedBudget
+        from fabula.models.model_spec import ModelOptions
 
         return ModelOptions(prices=self.prices(), shared_budget=SharedBudget(self.max_cost))
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fabula.measures.near_paper import PaperSearch
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
-    from fabula.models import ModelOptions
     from fabula.reference import Backend, Reference
     from fabula.reference.exclude import CopyRule
     from fabula.types import Document
@@ -325,7 +324,7 @@ def open_measure(
         backend: Backend = opened or options.open_backend(progress, fresh=fresh)
         stack.enter_context(closing(backend))
         corpus = backend if isinstance(backend, Reference) else None
-        judge = _open_judge(stack, options.exclude_model, (spending or Spending()).options())
+        judge = _open_judge(stack, options.exclude_model, spending or Spending())
         levels = options.levels
         if levels is None:
             # Passages written by a model are short: longer matches are too rare to compare.
@@ -343,13 +342,13 @@ def open_measure(
         )
 
 
-def _open_judge(stack: ExitStack, spec: str | None, terms: ModelOptions) -> QuoteJudge | None:
+def _open_judge(stack: ExitStack, spec: str | None, spending: Spending) -> QuoteJudge | None:
     if spec is None:
         return None
     from fabula.measures.quoting import QuoteJudge
-    from fabula.models import open_model
+    from fabula.models.model_spec import open_model
 
-    return stack.enter_context(QuoteJudge(open_model(spec, terms)))
+    return stack.enter_context(QuoteJudge(open_model(spec, spending.options())))
 
 
 def _same(field_name: str | None, corpus: Reference | None) -> ExcludeSame | None:

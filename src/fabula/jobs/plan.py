@@ -263,7 +263,7 @@ def plan(labels: Path, settings: PlanSettings) -> Plan:
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
     from fabula.measures.labels import read_labels
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     rubric = load_rubric(settings.rubric)
     return plan_from(read_labels(labels, rubric), rubric, settings, str(labels))

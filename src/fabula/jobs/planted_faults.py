@@ -139,7 +139,7 @@ def find_faults(
     from fabula.errors import InputError
     from fabula.jobs.feedback_reading import check_overlap
     from fabula.measures.labels import read_labels
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
     from fabula.store import write_rows
     from fabula.tasks.feedback.fault_matches import read_findings
     from fabula.tasks.feedback.recall import compare_models, reader_accuracy, score_findings
@@ -198,7 +198,7 @@ def _judged(
     from fabula.errors import InputError
     from fabula.jobs.judging import ask_judges, plan_of
     from fabula.judging.feedback_rater import feedback_template
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import feedback_documents
 
     judging = Judging(Questions(settings.rubric), settings.asking, settings.models)

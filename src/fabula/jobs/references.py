@@ -13,7 +13,7 @@ from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
-from fabula.jobs.result_files import share_of, share_setting
+from fabula.jobs.result_files import is_folder, share_of, share_setting
 from fabula.jobs.stories import OpeningSettings, write_openings
 from fabula.resume import Row, Share
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
 Sources = tuple[Sequence[str], Reading]
 """Names of files and folders, and how they are read."""
-
-
-def is_folder(place: object) -> str | None:
-    """Why a corpus cannot be written to a place; None if it can."""
-    if ":/" not in str(place):
-        return None
-    return (
-        f"{place}: name a folder; a corpus at an address, or one that is served, is built and "
-        "changed in its folder, and copied from there"
-    )
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)

@@ -96,9 +96,9 @@ def report_texts(
 
 
 def _check_prices(settings: ReportSettings) -> None:
-    from fabula.models.cost import Budget
-
     if settings.asks("verdicts") or settings.asks("feedback"):
+        from fabula.models.cost import Budget
+
         options = settings.models.options()
         for spec in settings.models.models:
             Budget(options.prices.of(spec), options.shared_budget)

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
 
+def is_folder(place: object) -> str | None:
+    """Why a corpus cannot be written to a place; None if it can."""
+    if ":/" not in str(place):
+        return None
+    return (
+        f"{place}: name a folder; a corpus at an address, or one that is served, is built and "
+        "changed in its folder, and copied from there"
+    )
+
+
 def _is_page(path: Path) -> None:
     from fabula.presentation.page_file import check_page_path
 

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from fabula.errors import InputError, ModelError
 from fabula.jobs.progress import Confirm, Progress
 from fabula.jobs.report import ReportSettings
-from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
-from fabula.judging.judging_plan import MAX_TOKENS
+from fabula.judging.judge_prompts import Template
+from fabula.judging.judging_plan import MAX_TOKENS, AnswerBook, JudgePlan
 from fabula.judging.measurements import to_measurements
+from fabula.judging.run import judge_stories
 from fabula.judging.session import Session, estimate_calls
-from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.models.base import Model, Usage
 from fabula.models.cost import Estimate
 from fabula.models.encoder import Encoder
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.models.replay import CALLS, CachedModel
 from fabula.resume import kept_rows
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.types import Document, Measurement
 

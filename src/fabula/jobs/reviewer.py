@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING, Self
 
 from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.instruments import SET, Instrument, instruments
-from fabula.jobs.correction import CorrectSettings, correct_measurements
-from fabula.jobs.held_out import groups_of
-from fabula.jobs.judging import labels_of_some
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.originality_result import younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.reading_ahead import ReadingAhead
 from fabula.jobs.report import ReportSettings
-from fabula.judging.summary import summarise
-from fabula.judging.trust import TrustBook
 from fabula.measures.draft_reading import Wanted, read_drafts
-from fabula.measures.fluency import FluencyMeasure
 from fabula.measures.groups import GroupBook
-from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.phrase_list import PhraseInstrument, read_phrases
-from fabula.models.surprisal import SurprisalModel, SurprisalStore
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
@@ -37,9 +27,10 @@ from fabula.text.pipeline import sentence_pipeline
 from fabula.types import Document, Measurement, Part, Rubric
 
 if TYPE_CHECKING:
+    from fabula.jobs.reading_ahead import ReadingAhead
     from fabula.jobs.review_models import Said
-if TYPE_CHECKING:
     from fabula.measures.originality_measure import OriginalityMeasure
+    from fabula.models.surprisal import SurprisalModel
     from fabula.types import Document
 
 _NAME = "these-texts"
@@ -86,10 +77,7 @@ _OPENED = (
     "fluency_model",
     "groups",
     "phrases",
-    "norms",
 )
-_Reading = ReadingAhead | None
-"""None if nobody asked for fluency."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
@@ -106,6 +94,9 @@ class Reviewer:
     """
 
     def __init__(self, plan: ReportSettings) -> None:
+        from fabula.jobs.held_out import groups_of
+        from fabula.measures.phrase_list import PhraseInstrument, read_phrases
+
         self.plan = plan
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
@@ -114,9 +105,6 @@ class Reviewer:
         self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
             for number, path in enumerate(plan.phrases, 1)
-        ]
-        self._listed += [
-            NormInstrument(read_norms(spec), number) for number, spec in enumerate(plan.norms, 1)
         ]
         self._references = _states_of(plan.references)
 
@@ -153,6 +141,7 @@ class Reviewer:
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
         if self.plan.models.models and self.plan.asks("verdicts"):
+            from fabula.jobs.judging import labels_of_some
             from fabula.jobs.review_models import judge_plan
 
             rubric = judge_plan(self.plan).rubric
@@ -175,10 +164,14 @@ class Reviewer:
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             self._opened_measure(progress)
 
-    def _reading(self, documents: Sequence[Document]) -> AbstractContextManager[_Reading]:
+    def _reading(
+        self, documents: Sequence[Document]
+    ) -> AbstractContextManager[ReadingAhead | None]:
         """The surprisals of texts, computed in the background from now on."""
         if not self.plan.asks("fluency"):
             return nullcontext()
+        from fabula.jobs.reading_ahead import ReadingAhead
+
         return ReadingAhead(self._opened_model, documents)
 
     def _originality(self, review: Review, progress: Progress) -> Review:
@@ -275,9 +268,11 @@ class Reviewer:
                 review = _signed(review, part, of_first.signature)
         return review
 
-    def _fluently(self, reading: _Reading, review: Review, progress: Progress) -> Review:
+    def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
         if reading is None:
             return review
+        from fabula.measures.fluency import FluencyMeasure
+
         progress.begin("fluency", len(review.texts))
         try:
             measure = FluencyMeasure(reading.model(), sentence_pipeline())
@@ -308,6 +303,8 @@ class Reviewer:
         return _signed(review, "fluency", str(measure.signature))
 
     def _opened_model(self) -> SurprisalModel:
+        from fabula.models.surprisal import SurprisalModel, SurprisalStore
+
         if self._model is None:
             self._model = self._stack.enter_context(
                 SurprisalModel(self.plan.fluency_model, store=SurprisalStore())
@@ -443,6 +440,8 @@ def corrected(review: Review, by: str | None) -> Review:
     rubric = review.rubric
     if rubric is None or not review.people:
         return review
+    from fabula.jobs.correction import CorrectSettings, correct_measurements
+
     documents = [text.document for text in review.texts]
     verdicts = [one for text in review.texts for one in text.verdicts]
     found = {}
@@ -466,6 +465,9 @@ def corrected(review: Review, by: str | None) -> Review:
 def _summarised(review: Review) -> Review:
     verdicts = [one for text in review.texts for one in text.verdicts]
     if review.rubric is not None and verdicts:
+        from fabula.judging.summary import summarise
+        from fabula.judging.trust import TrustBook
+
         documents = [text.document for text in review.texts]
         judges = summarise(verdicts, documents, review.rubric, TrustBook())
         review = replace(review, judges=tuple(judges))

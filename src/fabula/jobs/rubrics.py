@@ -31,7 +31,7 @@ class ShowSettings(Settings):
 
 def rubric_text(rubric: Rubric, settings: ShowSettings) -> str:
     """A rubric's items by dimension, with the question of each; or its file."""
-    from fabula.rubrics import rubric_toml
+    from fabula.rubrics.load import rubric_toml
 
     if settings.toml:
         return rubric_toml(rubric)
@@ -70,7 +70,8 @@ def import_rubric(name: str, file: Path, settings: ImportSettings) -> tuple[Rubr
 
     Returns it and its path. Raises `InputError`, also if another file would be overwritten.
     """
-    from fabula.rubrics import released_rubric, rubric_toml
+    from fabula.rubrics.load import rubric_toml
+    from fabula.rubrics.released import released_rubric
     from fabula.store import write_whole
 
     out = settings.out or Path(f"{name}-published.toml")
@@ -115,7 +116,7 @@ def draft(
     Returns the rubric and the number of measures. Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.writing import confirm_prompts
-    from fabula.rubrics import rubric_toml
+    from fabula.rubrics.load import rubric_toml
     from fabula.store import write_whole
     from fabula.tasks.drafting import draft_rubric, read_measures
 
@@ -164,8 +165,8 @@ def expand(
 ) -> Expanded:
     """Write a rubric (its name or file), expanded, to `out`. Raises `InputError`, `ModelError`."""
     from fabula.jobs.writing import confirm_prompts
-    from fabula.models import open_model
-    from fabula.rubrics import load_rubric, parse_rubric, rubric_toml
+    from fabula.models.model_spec import open_model
+    from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
     from fabula.store import write_whole
     from fabula.tasks.expanding import expand_rubric, expansion_prompts
 

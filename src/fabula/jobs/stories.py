@@ -232,7 +232,7 @@ def write_openings(
     confirm: Confirm = agreed,
 ) -> Written:
     """A text for each line of the beginnings, in each format. Raises like `plot_stories`."""
-    from fabula.models import Sampling
+    from fabula.models.base import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.openings import FORMATS, OPENINGS
     from fabula.tasks.openings import write_openings as write

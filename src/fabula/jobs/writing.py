@@ -12,7 +12,7 @@ from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import Confirm
 
 if TYPE_CHECKING:
-    from fabula.models import Model
+    from fabula.models.base import Model
     from fabula.models.cost import Estimate, Price, Prices
     from fabula.resume import Row
 
@@ -50,7 +50,7 @@ def estimate_texts(
 
     Answers have `n_output` tokens, and may be sent back `n_again` times.
     """
-    from fabula.models import Usage
+    from fabula.models.base import Usage
     from fabula.models.cost import Estimate, estimate_tokens
 
     n = len(texts) * (1 + n_again)
@@ -97,7 +97,7 @@ def ask_models(
     """
     import asyncio
 
-    from fabula.models import open_model
+    from fabula.models.model_spec import open_model
 
     terms = asked.options()
     _confirm_all(asked.models, terms.prices, estimate, confirm)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fabula.judging.judge_prompts import Template
-from fabula.models import Prompt
-from fabula.models.base import fence
+from fabula.models.base import Prompt, fence
 from fabula.models.verdicts import Style
 from fabula.types import Document, Item
 

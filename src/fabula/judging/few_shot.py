@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from fabula.errors import InputError
 from fabula.judging.judge_prompts import Template
-from fabula.models import Prompt
-from fabula.models.base import fence
+from fabula.models.base import Prompt, fence
 from fabula.models.verdicts import Style
 from fabula.types import Document, Item, Measurement, Rubric
 

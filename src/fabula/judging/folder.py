@@ -15,7 +15,7 @@ from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.models.replay import recorded
 from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row
-from fabula.rubrics import load_rubric, rubric_toml
+from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.store import (
     RowWriter,
     dump_json,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.models import Choice, Prompt
-from fabula.models.base import FENCE, fence
+from fabula.models.base import FENCE, Choice, Prompt, fence
 from fabula.models.verdicts import Style
 from fabula.scales import Scale
 from fabula.types import Document, Item

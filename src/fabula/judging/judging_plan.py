@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from fabula import __version__
 from fabula.errors import CallFailed
 from fabula.judging.judge_prompts import Template
-from fabula.models import Answer
-from fabula.models.base import Effort
+from fabula.models.base import Answer, Effort
 from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import READER, Verdict
 from fabula.resume import KeptRows, Row, RowKind

@@ -23,7 +23,7 @@ from fabula.errors import DAMAGE, InputError
 from fabula.judging.judge_prompts import PAIR_SCALE
 from fabula.judging.judging_plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, Caller
-from fabula.models import Model
+from fabula.models.base import Model
 from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
 from fabula.resume import KeptRows, Row, RowKind

@@ -16,12 +16,12 @@ from functools import partial
 from fabula.errors import CallFailed, ModelError
 from fabula.judging.judge_prompts import choice_of
 from fabula.judging.judging_plan import WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
-from fabula.models import Answer, Model, Prompt, Sampling
+from fabula.models.base import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, read_verdict
 from fabula.reasons import explain
-from fabula.rubrics import Condition
+from fabula.rubrics.conditions import Condition
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
 from fabula.web import visible

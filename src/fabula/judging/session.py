@@ -14,9 +14,9 @@ from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import ROUNDS, judge_pairs
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
-from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.base import FunctionModel
+from fabula.models.base import FunctionModel, Model, Usage
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.resume import kept_rows
 from fabula.text import check_ids
 from fabula.types import Document, Measurement

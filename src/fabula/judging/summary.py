@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabula.judging.run import RETEST
-from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
+from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.rater_agreement import aggregates
+from fabula.reasons import NEVER_CHECKED
 from fabula.stats.reliability import spearman
 from fabula.text import count_words
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater

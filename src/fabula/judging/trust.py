@@ -24,7 +24,6 @@ from fabula.stats.reliability import Confusion
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Estimate, Rubric, Signature
 
-NEVER_CHECKED = "never checked against experts"
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
 
 
@@ -141,6 +140,11 @@ class Trust:
         return f"{says} {self.yardstick}"
 
     @property
+    def is_above_chance(self) -> bool:
+        """Whether it was measured in this mode, and its interval lies above chance."""
+        return not self.is_other_mode and self.low is not None and self.low > 0
+
+    @property
     def _beside_chance(self) -> str:
         """How the interval compares with chance, where kappa is 0."""
         if self.kappa is None:
@@ -184,6 +188,16 @@ class Trust:
             f"People among themselves: on the same {where} one of them reaches "
             f"{self.people:.2f} with the others where these agree{others}."
         )
+
+    @property
+    def n_dots(self) -> int:
+        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 if undefined or of another mode.
+
+        Fair agreement begins at 0.2, moderate at 0.4 (Landis and Koch 1977).
+        """
+        if self.kappa is None or self.is_other_mode:
+            return 0
+        return 1 + sum(self.kappa >= edge for edge in (0.2, 0.4, 0.6))
 
 
 def trust_of(

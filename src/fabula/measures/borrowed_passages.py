@@ -20,13 +20,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fabula.errors import ModelError
 from fabula.measures.counterparts import Counterpart
 from fabula.measures.near import NearSettings
-from fabula.measures.near_paper import PaperSettings
 from fabula.reference import Backend, Occurrence, Reference
 from fabula.types import Span
+
+if TYPE_CHECKING:
+    from fabula.measures.near_paper import PaperSettings
 
 MIN_BITS = 38.0
 """Over chance: chosen on one half of the texts of `bench/planted_runs.py`, evaluated on the other.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
 from fabula.reference import Occurrence
 from fabula.reference.exclude import maximal_spans
 from fabula.text import TextWords
 from fabula.text.language import language_gate
 from fabula.text.stopwords import StopWords
+
+if TYPE_CHECKING:
+    from fabula.models.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class SearchForNear:
         *,
         is_english: bool,
     ) -> None:
+        from fabula.models.encoder import Encoder
+
         self.vectors = vectors
         self.stop_words = stop_words
         self.is_english = is_english

@@ -20,22 +20,11 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.kind import Kind
+from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
-
-DIRECTIONS: Mapping[str, int] = {
-    "creativity_index": 1,
-    "log_likelihood": -1,
-    "log_rank": 1,
-    "curvature": -1,
-}
-"""1 if human texts are expected to score higher than machine texts, -1 if lower.
-
-The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
-logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.
-"""
 
 INSTRUMENTS: Mapping[str, str] = {
     "creativity_index": "originality",

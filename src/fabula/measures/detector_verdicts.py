@@ -15,7 +15,6 @@ from fabula.errors import DAMAGE, InputError, MixError
 from fabula.formats import DETECTORS
 from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
 from fabula.measures.detector import (
-    DIRECTIONS,
     INSTRUMENTS,
     Calibration,
     Collected,
@@ -24,6 +23,7 @@ from fabula.measures.detector import (
     calibrate,
 )
 from fabula.measures.kind import Kind, traits
+from fabula.measures.scores import DIRECTIONS
 from fabula.store import read_rows, write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Signature

@@ -208,7 +208,7 @@ class LineReader:
         speech = speech_spans(text)
         sentences = []
         stream = self._parser.parse(plain[start:end] for start, end in spans)
-        read = parsed_and_checked(stream, self._checker)
+        read = parsed_and_checked(stream, self._checker, len(spans))
         for (start, end), part, faults in zip(spans, *read, strict=True):
             spoken = flags_within([start + token.start for token in part.tokens], speech)
             sentences.append(ReadSentence(start, end, part.tokens, faults, tuple(spoken)))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,13 @@ from fabula.kernels.movers import similarities
 from fabula.kernels.walk import PARTS
 from fabula.measures.alike_words import AlikeWords
 from fabula.measures.counterparts import Counterpart, SearchForNear
-from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
 from fabula.reference.part_walk import Walk, WalkTerms
 from fabula.text.stopwords import StopWords
+
+if TYPE_CHECKING:
+    from fabula.models.encoder import Encoder
 
 _MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
 _CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0

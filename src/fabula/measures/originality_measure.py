@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,6 @@ from fabula.measures.borrowed_passages import (
 from fabula.measures.counterparts import Counterpart
 from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
 from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.near_paper import PaperSearch
-from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.reference import Attribution, Backend, LocatedText, Reference
@@ -49,6 +47,10 @@ from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maxima
 from fabula.text import TextWords, check_documents
 from fabula.text.language import not_english
 from fabula.types import Document, Measurement, Signature, Span
+
+if TYPE_CHECKING:
+    from fabula.measures.near_paper import PaperSearch
+    from fabula.measures.quoting import QuoteJudge
 
 _BATCH_WORDS = 100_000
 _FAR_BATCH_WORDS = 10_000

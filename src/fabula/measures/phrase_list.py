@@ -11,15 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PHRASES
 from fabula.instruments import Figure
-from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.store import checksum, read_rows, write_rows
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Measurement, Signature, Span
+
+if TYPE_CHECKING:
+    from fabula.measures.diversity.key_phrases import KeyPhrases
 
 _MONROE = """@article{monroe2008fightin,
   title = {Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of

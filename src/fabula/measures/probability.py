@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fabula import __version__
-from fabula.models.surprisal import Likelihood, SurprisalModel
 from fabula.text import check_documents
 from fabula.text.plain import PLAIN, plain_text
 from fabula.types import Document, Signature
+
+if TYPE_CHECKING:
+    from fabula.models.surprisal import Likelihood, SurprisalModel
 
 
 @dataclass(frozen=True, slots=True)

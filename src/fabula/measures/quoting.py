@@ -12,7 +12,7 @@ import hashlib
 from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
-from fabula.models import Choice, Model, Prompt, Sampling, Usage
+from fabula.models.base import Choice, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference import LocatedText, Reference

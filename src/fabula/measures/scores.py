@@ -13,7 +13,6 @@ import numpy as np
 from fabula.errors import InputError
 from fabula.measures.borrowed_passages import BorrowedPassage, BorrowedRun
 from fabula.measures.counterparts import Counterpart
-from fabula.measures.detector import DIRECTIONS
 from fabula.measures.originality_measure import Borrowed, Originality
 from fabula.measures.probability import Probability
 from fabula.measures.spread import Spread
@@ -24,6 +23,18 @@ from fabula.resume import KeptRows, RowKind, Share, kept_rows
 from fabula.text import check_documents
 from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
+
+DIRECTIONS: Mapping[str, int] = {
+    "creativity_index": 1,
+    "log_likelihood": -1,
+    "log_rank": 1,
+    "curvature": -1,
+}
+"""1 if human texts are expected to score higher than machine texts, -1 if lower.
+
+The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
+logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.
+"""
 
 COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
 """Thresholds for texts mostly in the reference: those of the rule that excludes copies."""

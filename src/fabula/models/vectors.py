@@ -16,13 +16,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.models.input_layer import InputLayer
+
+if TYPE_CHECKING:
+    from fabula.models.input_layer import InputLayer
 
 K = TypeVar("K")
 
@@ -130,6 +132,8 @@ def open_vectors(spec: str = "") -> WordVectors:
     read: the vector of a word is the mean of its tokens'. Raises `InputError` if it cannot be read,
     `ModelError` if something is not installed.
     """
+    from fabula.models.input_layer import InputLayer
+
     if not spec:
         return _LayerVectors(InputLayer.packaged())
     if spec == "spacy":

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabula.presentation.advice_tables import FATES, advice_notes, nothing_left, quotations, said
 from fabula.presentation.marked_text import Note, cut_text
 from fabula.presentation.page_file import write_page_file
-from fabula.tasks.feedback.advising import Advice, Earlier
-from fabula.tasks.feedback.points import Point
 from fabula.web import visible
+
+if TYPE_CHECKING:
+    from fabula.tasks.feedback.advising import Advice, Earlier
+    from fabula.tasks.feedback.points import Point
 
 
 def write_advice_page(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fabula.presentation.sheet import terminal_width
 from fabula.reasons import explain
-from fabula.tasks.feedback.advising import Advice, Earlier
-from fabula.tasks.feedback.points import DROPPED, SEVERITIES, Point
 from fabula.web import visible
+
+if TYPE_CHECKING:
+    from fabula.tasks.feedback.advising import Advice, Earlier
+    from fabula.tasks.feedback.points import Point
 
 FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "cannot be decided"}
 """What became of an earlier point, in readable form."""
@@ -27,6 +30,8 @@ def said(point: Point, advice: Advice) -> str:
 
 def _matters(point: Point) -> str:
     """How important a point is, and how certain that is: by how many of its readings say so."""
+    from fabula.tasks.feedback.points import SEVERITIES
+
     told = point.severities
     if not told:
         return ""
@@ -37,6 +42,8 @@ def _matters(point: Point) -> str:
 
 def advice_notes(advice: Advice) -> list[str]:
     """What was omitted, and why, one sentence each."""
+    from fabula.tasks.feedback.points import DROPPED
+
     notes = []
     if advice.n_perfect:
         notes.append(

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
-from fabula.judging.trust import NEVER_CHECKED, Trust
+from fabula.judging.trust import Trust
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, html_of
-from fabula.reasons import explain
+from fabula.reasons import NEVER_CHECKED, explain
 from fabula.types import Document, Item, Measurement, Rubric
 from fabula.web import visible
 

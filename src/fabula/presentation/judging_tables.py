@@ -10,7 +10,7 @@ from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.pairwise import PairRanking, PairSummary
 from fabula.judging.session import Spent
 from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
-from fabula.judging.trust import NEVER_CHECKED, Trust
+from fabula.judging.trust import Trust
 from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
 from fabula.presentation.sheet import (
     Block,
@@ -22,7 +22,7 @@ from fabula.presentation.sheet import (
     interval_shown,
     number,
 )
-from fabula.reasons import explain
+from fabula.reasons import NEVER_CHECKED, explain
 from fabula.stats.ranking import Ranking
 from fabula.types import Measurement, Rubric
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from fabula.measures.group_comparison import Comparison
 from fabula.measures.groups import Distribution
 from fabula.measures.scores import RankedPassage
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.stats.clustered import Omnibus
+
+if TYPE_CHECKING:
+    from fabula.measures.group_comparison import Comparison
+    from fabula.stats.clustered import Omnibus
 
 T = TypeVar("T")
 _QUOTE_CHARS = 60

@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from fabula.instruments import Figure
-from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.groups import GroupNumbers
-from fabula.measures.phrase_list import NO_DETECTOR, uses_of
 from fabula.measures.scores import to_row
 from fabula.presentation.advice_page import notes_of
 from fabula.presentation.advice_tables import advice_notes, nothing_left
 from fabula.presentation.book_page import Fold, book_view, chapters_to_fold, folds_of
-from fabula.presentation.correction_tables import correction_tables
-from fabula.presentation.diversity_tables import together_tables
 from fabula.presentation.findings_view import (
     LinesView,
     findings_view,
     lines_view,
     noted_places,
 )
-from fabula.presentation.fluency_view import FluencyView, fluency_view
-from fabula.presentation.judging_page import Judge, judge_view
 from fabula.presentation.marked_text import Listed, Note, cut_text
 from fabula.presentation.methods import bibtex_of, methods_of
 from fabula.presentation.originality_page import Article, article_of
@@ -42,7 +36,7 @@ from fabula.presentation.review_pictures import (
     strip,
 )
 from fabula.presentation.sheet import html_of
-from fabula.reasons import explain
+from fabula.reasons import NEVER_CHECKED, explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
 from fabula.review.comparing import comparable
@@ -50,6 +44,10 @@ from fabula.review.report_parts import parts_of, title_of
 from fabula.text import count_words
 from fabula.types import Measurement
 from fabula.web import visible
+
+if TYPE_CHECKING:
+    from fabula.presentation.fluency_view import FluencyView
+    from fabula.presentation.judging_page import Judge
 
 _PLAIN_METRICS = (
     "n_sentences",
@@ -155,8 +153,10 @@ def page_of(
 
 def _corrected(review: Review) -> dict[str, Markup]:
     """By judge, its figures next to what experts would have said."""
-    if review.rubric is None:
+    if review.rubric is None or not review.corrected:
         return {}
+    from fabula.presentation.correction_tables import correction_tables
+
     return {
         rater: Markup(html_of(correction_tables(one, review.rubric)[1:]))
         for rater, one in review.corrected.items()
@@ -167,6 +167,8 @@ def _together(review: Review) -> Markup | None:
     """Which texts resemble which, with the runs side by side, and how similar all texts are."""
     if review.together is None:
         return None
+    from fabula.presentation.diversity_tables import together_tables
+
     texts = {text.document.id: text.document.text for text in review.texts}
     return Markup(html_of(together_tables(review.together, texts, review.found_elsewhere())))
 
@@ -212,6 +214,8 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
         view.curve_bands = curve_bands(groups, {t["level"]: t["x"] for t in article.ticks})
     if text.fluency is not None:
+        from fabula.presentation.fluency_view import fluency_view
+
         view.fluency = fluency_view(text, _groups(review, "fluency"))
     return view
 
@@ -263,6 +267,8 @@ def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
 
 def _listed(number: int, text: TextReview, review: Review) -> list[Listed]:
     """The places of listed phrases, each linked to its row."""
+    from fabula.measures.phrase_list import uses_of
+
     return [
         Listed(*place, use.n_words, visible(use.said), _row(name, number, k))
         for name, said in text.others.items()
@@ -278,6 +284,8 @@ def _row(instrument: str, number: int, k: int) -> str:
 
 def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
     """The phrases of a list that a text contains; None for another measurement."""
+    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
+
     if "phrases" not in one.details:
         return None
     uses = uses_of(one)
@@ -337,6 +345,8 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
 def _judges(text: TextReview, review: Review) -> list[Judge]:
     if review.rubric is None:
         return []
+    from fabula.presentation.judging_page import judge_view
+
     return [
         judge_view(judge, text.verdicts, [text.document], review.rubric, review.people)
         for judge in review.judges

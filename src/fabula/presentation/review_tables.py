@@ -7,10 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabula.measures.line_read import LINE_KINDS
-from fabula.measures.phrase_list import NO_DETECTOR, uses_of
 from fabula.measures.scores import RankedPassage, first_passages, to_row
-from fabula.presentation.correction_tables import correction_tables
-from fabula.presentation.diversity_tables import together_tables
 from fabula.presentation.findings_view import first_lines, quoted
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.review_groups import p_shown
@@ -87,8 +84,10 @@ def _first(text: TextReview, review: Review) -> list[Block]:
 
 def _corrected(review: Review) -> list[Block]:
     """Each judge's means over all texts, next to what experts would have said."""
-    if review.rubric is None:
+    if review.rubric is None or not review.corrected:
         return []
+    from fabula.presentation.correction_tables import correction_tables
+
     tables = [correction_tables(one, review.rubric) for one in review.corrected.values()]
     return [block for table in tables for block in ("", *table)]
 
@@ -97,12 +96,16 @@ def _together(review: Review) -> list[Block]:
     """Which texts resemble which, and how similar all texts are."""
     if review.together is None:
         return []
+    from fabula.presentation.diversity_tables import together_tables
+
     texts = {text.document.id: text.document.text for text in review.texts}
     return [*together_tables(review.together, texts, review.found_elsewhere()), ""]
 
 
 def _phrases_found(text: TextReview) -> list[Block]:
     """The phrases of each list that a text contains."""
+    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
+
     parts: list[Block] = []
     for name, said in text.others.items():
         uses = [use for one in said for use in uses_of(one)]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabula.measures.fluency import Fluency
 from fabula.measures.originality_measure import Originality
 from fabula.review.found import TextReview
 from fabula.text import TextSettings
+
+if TYPE_CHECKING:
+    from fabula.measures.fluency import Fluency
 
 
 def by_chapter(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-from fabula.measures.group_comparison import Pair
 from fabula.measures.groups import Distribution, GroupKind, GroupNumbers, measure_group
 from fabula.review.found import Review, TextReview
 from fabula.review.report_parts import Number, parts_of
-from fabula.stats.compare import compare_means, holm, mean_estimate
 from fabula.types import Estimate, Measurement
+
+if TYPE_CHECKING:
+    from fabula.measures.group_comparison import Pair
 
 Shares = Mapping[str, float]
 Values = dict[str, float | None]
@@ -80,6 +82,9 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
 
     Raises `InputError` if a text lacks the field.
     """
+    from fabula.measures.group_comparison import Pair
+    from fabula.stats.compare import compare_means, holm, mean_estimate
+
     names = [text.document.group(by) for text in review.texts]
     numbers, rows = numbers_of_review(review)
     groups = sorted(set(names))

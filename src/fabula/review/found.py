@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from fabula.instruments import Instrument
-from fabula.judging.summary import JudgeSummary
-from fabula.measures.corrected_means import Correction
-from fabula.measures.diversity.together import Together
-from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import LineReview
 from fabula.measures.linguistic.profile import Profile
 from fabula.measures.originality_measure import Originality
-from fabula.tasks.feedback.advising import Advice
 from fabula.types import Document, Measurement, Rubric, Signature
+
+if TYPE_CHECKING:
+    from fabula.judging.summary import JudgeSummary
+    from fabula.measures.corrected_means import Correction
+    from fabula.measures.diversity.together import Together
+    from fabula.measures.fluency import Fluency
+    from fabula.tasks.feedback.advising import Advice
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.instruments import SET, Instrument
-from fabula.judging.measurements import score_range
 from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.measures.scores import to_row
@@ -176,7 +175,11 @@ class _Verdicts(ReportPart):
 
     def numbers(self, review: Review) -> Sequence[Number]:
         rubric = review.rubric
-        if rubric is None or not score_range(rubric):
+        if rubric is None:
+            return ()
+        from fabula.judging.measurements import score_range
+
+        if not score_range(rubric):
             return ()
         title = rubric.aggregate.title or "Score"
         return [

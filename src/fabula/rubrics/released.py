@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.types import Document, Item, Rubric
 
 EXPERTS_FILE = "ttcw_annotations.json"
@@ -52,6 +51,8 @@ def released_rubric(name: str, path: Path) -> Rubric:
     Ids, dimensions and the aggregate are ours, so that answers to both wordings can be compared;
     the digest differs, so that they are not confused. Raises `InputError`.
     """
+    from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
+
     ours = load_rubric(name)
     tests = read_released_tests(path)
     indices = {item.index for item in ours.items}

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from fabula.errors import InputError
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.studies.labels import ENGLISH, Labels, load_labels
 from fabula.studies.recruiting import LongText, Outcome, Recruiting, ShortText, Strict
 from fabula.types import Rubric

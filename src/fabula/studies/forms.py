@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fabula.rubrics import Condition
+from fabula.rubrics.conditions import Condition
 from fabula.scales import Scale
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH, Labels

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.models import Model, ModelOptions, open_model
-from fabula.models.base import one_line
+from fabula.models.base import Model, one_line
 from fabula.models.encoder import Encoder
-from fabula.rubrics import parse_rubric, rubric_toml
+from fabula.models.model_spec import ModelOptions, open_model
+from fabula.rubrics.load import parse_rubric, rubric_toml
 from fabula.stats.vector_groups import group_vectors
 from fabula.tasks.naming import content_words, names_by_words
 from fabula.text import TextSettings

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fabula.errors import CallFailed
-from fabula.models import Model, Prompt, Sampling
+from fabula.models.base import Model, Prompt, Sampling
 from fabula.models.concurrency import in_turn
 from fabula.tasks.model_texts import read_written
 from fabula.types import Item, Rubric

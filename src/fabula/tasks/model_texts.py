@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models import Answer
+from fabula.models.base import Answer
 from fabula.models.concurrency import in_turn
 from fabula.resume import KeptRows, Row
 from fabula.text.framing import unframed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product, starmap
 
-from fabula.models import Model, Prompt, Sampling
+from fabula.models.base import Model, Prompt, Sampling
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import check_documents

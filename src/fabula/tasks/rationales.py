@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.rubrics import load_rubric
+from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.store import read_measurements
 from fabula.tasks.reason_themes import Rationale

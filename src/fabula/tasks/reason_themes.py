@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import InputError
-from fabula.models import ModelOptions, open_model
 from fabula.models.base import one_line
 from fabula.models.encoder import Encoder
+from fabula.models.model_spec import ModelOptions, open_model
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import read_rows
 from fabula.tasks.naming import names_by_words

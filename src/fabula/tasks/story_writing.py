@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fabula.models import Model, Prompt, Sampling
-from fabula.models.base import FENCE, Effort, fence
+from fabula.models.base import FENCE, Effort, Model, Prompt, Sampling, fence
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.model_texts import Wanted, ask_for, in_parallel, read_written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -57,14 +58,16 @@ class Kept(Generic[T]):
 class Memo(Generic[T]):
     """Cached results by piece of text.
 
-    A result must depend on its piece alone. Beyond `max_chars` characters of pieces, the least
-    recently used are evicted. With `kept`, results outlive the process.
+    A result must depend on its piece alone; threads may share the cache. Beyond `max_chars`
+    characters of pieces, the least recently used are evicted. With `kept`, results outlive the
+    process.
     """
 
     def __init__(self, max_chars: int, kept: Kept[T] | None = None) -> None:
         self._max_chars = max_chars
         self._kept = kept
         self._known: dict[str, T] = {}
+        self._lock = threading.Lock()
         self._n_chars = 0
 
     def each(
@@ -89,19 +92,21 @@ class Memo(Generic[T]):
     def known(self, pieces: Iterable[str]) -> dict[str, T]:
         """The results of those pieces that have one."""
         wanted = list(pieces)
-        found = {one: self._known[one] for one in wanted if one in self._known}
+        with self._lock:
+            found = {one: self._known[one] for one in wanted if one in self._known}
         new = [one for one in wanted if one not in found]
         return found | self._kept.find(new) if new and self._kept is not None else found
 
     def _remember(self, found: dict[str, T]) -> None:
-        for piece, result in found.items():
-            if piece in self._known:
-                # The most recently used piece is last.
-                del self._known[piece]
-            else:
-                self._n_chars += len(piece)
-            self._known[piece] = result
-        while self._n_chars > self._max_chars:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            self._n_chars -= len(oldest)
+        with self._lock:
+            for piece, result in found.items():
+                if piece in self._known:
+                    # The most recently used piece is last.
+                    del self._known[piece]
+                else:
+                    self._n_chars += len(piece)
+                self._known[piece] = result
+            while self._n_chars > self._max_chars:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._n_chars -= len(oldest)

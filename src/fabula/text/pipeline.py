@@ -159,8 +159,16 @@ def _language() -> Any:
 
 def _load(**options: Any) -> Any:
     with _stubbed():
+        import catalogue
         import spacy
 
+    # spaCy asks some 250 times, each time among the entry points of all packages.
+    points = importlib.metadata.entry_points()
+    groups = [group for group in points.groups if group.startswith(("spacy_", "thinc_"))]
+    catalogue.AVAILABLE_ENTRY_POINTS = {group: points.select(group=group) for group in groups}
+    # The pipeline's own rules for words; those of the language would be read only to be replaced.
+    spacy.util.registry.tokenizers.register("fabula.own", func=lambda: _tokenizer)
+    options["config"] = {"nlp": {"tokenizer": {"@tokenizers": "fabula.own"}}}
     with warnings.catch_warnings():
         # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
         warnings.filterwarnings("ignore", message=r"\[W095\]")
@@ -169,3 +177,9 @@ def _load(**options: Any) -> Any:
         if importlib.util.find_spec(_PACKAGED):
             return importlib.import_module(_PACKAGED).load(**options)
         return spacy.load(str(fetched(PIPELINE)), **options)
+
+
+def _tokenizer(language: Any) -> Any:
+    from spacy.tokenizer import Tokenizer
+
+    return Tokenizer(language.vocab)

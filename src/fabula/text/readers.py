@@ -24,7 +24,6 @@ from fabula.text.paragraphs import ParsedText
 from fabula.text.pdf import parse_pdf
 from fabula.text.rtf import parse_rtf
 from fabula.text.scrivener import parse_scriv
-from fabula.text.workbooks import first_sheet
 from fabula.types import Document
 
 _MAX_LINE_BYTES = 1 << 30
@@ -139,6 +138,8 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """The rows of a workbook's first sheet, below its header."""
+    from fabula.text.workbooks import first_sheet
+
     data = io.BytesIO(_whole(stream, name))
     _check_archive(data, name)
     try:

@@ -21,7 +21,6 @@ import zstandard
 from fabula.errors import InputError
 from fabula.text import readers
 from fabula.text.isolation import Limits, read_isolated
-from fabula.text.scrivener import pack_scriv
 from fabula.types import Document
 
 if TYPE_CHECKING:
@@ -311,6 +310,8 @@ class _Metered(io.RawIOBase):
 
 def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
     """A Scrivener project as an archive of the files that contain text."""
+    from fabula.text.scrivener import pack_scriv
+
     folder = source.path.rstrip("/")
     paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]
 

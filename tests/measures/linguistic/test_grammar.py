@@ -103,26 +103,27 @@ def parsed_as(text: str) -> Parsed:
     return Parsed(text, (), (), (), (), (), ())
 
 
-def test_what_is_checked_beside_the_parser_is_in_its_order() -> None:
-    texts = [f"text {k}" for k in range(300)]
-    parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow())
+@pytest.mark.parametrize("n", [300, 700])
+def test_what_is_checked_beside_the_parser_is_in_its_order(n: int) -> None:
+    texts = [f"text {k}" for k in range(n)]
+    parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow(), n)
     assert [one.text for one in parsed] == texts
     assert [fault.message for [fault] in faults] == texts
-    assert parsed_and_checked(map(parsed_as, texts[:2]), None)[1] == [(), ()]
+    assert parsed_and_checked(map(parsed_as, texts[:2]), None, 2)[1] == [(), ()]
 
 
 def test_an_error_of_the_checker_is_raised_as_it_is() -> None:
     with pytest.raises(ModelError, match="not responding"):
-        parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow())
+        parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow(), 202)
 
 
-def test_an_interrupt_of_the_parser_waits_for_one_batch_only() -> None:
+def test_an_interrupt_of_the_parser_waits_for_current_batches_only() -> None:
     def interrupted() -> Iterator[Parsed]:
         yield from (parsed_as(str(k)) for k in range(1000))
         raise KeyboardInterrupt
 
     checker, n_threads = Slow(), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        parsed_and_checked(interrupted(), checker)
+        parsed_and_checked(interrupted(), checker, 1000)
     assert checker.n < 500
     assert threading.active_count() == n_threads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from fabula.measures.linguistic.grammar import Harper
@@ -30,3 +32,12 @@ def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts(
     assert "".join(text[a:b] for a, b in spans).replace(" ", "") == text.replace(" ", "")
     words = [word for part in sentences_of([text], nlp) for one in part for word in one.split()]
     assert words == text.split()
+
+
+def test_two_threads_find_what_one_finds() -> None:
+    checker = Harper()
+    texts = [f"He go to the {word} and saw teh dog." for word in ("mill", "sea", "fair", "town")]
+    alone = [checker.faults(text) for text in texts]
+    assert all(alone)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(checker.faults, texts * 8)) == alone * 8

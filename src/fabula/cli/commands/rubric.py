@@ -24,7 +24,7 @@ def rubric() -> None:
 @rows_option
 def list_(as_json: str | None) -> None:
     """List the rubrics that ship with Fabula."""
-    from fabula.rubrics import builtin_rubrics, load_rubric
+    from fabula.rubrics.load import builtin_rubrics, load_rubric
 
     with JsonRows(as_json) as rows:
         for name in builtin_rubrics():
@@ -44,7 +44,7 @@ def show(name: str, settings: ShowSettings, as_json: bool) -> None:
     from dataclasses import asdict
 
     from fabula.jobs.rubrics import rubric_text
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import load_rubric
 
     found = load_rubric(name)
     if as_json:
@@ -71,7 +71,7 @@ def check(files: tuple[Path, ...], as_json: str | None) -> None:
     from collections import Counter
 
     from fabula.errors import InputError
-    from fabula.rubrics import load_rubric, rubric_faults
+    from fabula.rubrics.load import load_rubric, rubric_faults
 
     faults: list[str] = []
     with JsonRows(as_json) as rows:

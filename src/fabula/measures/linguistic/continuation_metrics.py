@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,11 @@ from fabula.measures.linguistic.grammar import Fault, faults_each, share_correct
 from fabula.measures.linguistic.lexis import trigrams
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
-from fabula.models.encoder import Encoder
 from fabula.text.language import not_english
 from fabula.types import Measurement, Span
+
+if TYPE_CHECKING:
+    from fabula.models.encoder import Encoder
 
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:

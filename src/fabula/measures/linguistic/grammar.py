@@ -9,7 +9,7 @@ import re
 import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -115,6 +115,8 @@ _REMEMBERED_CHARS = 2_000_000
 _BATCH = 256
 _CHECKED_AT_ONCE = 64
 """Sentences, which take half a second."""
+_MANY = 500
+"""Texts for which a second linter is worth the half second that it takes to open."""
 # LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
@@ -171,7 +173,7 @@ class Harper:
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
         self._dialects = harper.Dialect
-        open_beside(_open_linter)
+        open_beside(_open_first)
 
     def faults(
         self,
@@ -179,17 +181,24 @@ class Harper:
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
     ) -> list[Fault]:
-        with _one_at_a_time:
-            return self._faults(text, names, past)
+        linters = _taken()
+        try:
+            return self._faults(linters, text, names, past)
+        finally:
+            _idle.append(linters)
 
     def _faults(
-        self, text: str, names: Sequence[tuple[int, int]], past: Sequence[tuple[int, int]]
+        self,
+        linters: Linters,
+        text: str,
+        names: Sequence[tuple[int, int]],
+        past: Sequence[tuple[int, int]],
     ) -> list[Fault]:
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         found = [
             (rule, lint)
-            for rule, lints in linter_of(self._dialects.AMERICAN).organized_lints(text).items()
+            for rule, lints in linters(self._dialects.AMERICAN).organized_lints(text).items()
             for lint in lints
             if lint.lint_kind not in _MATTERS_OF_TASTE
         ]
@@ -203,7 +212,7 @@ class Harper:
                 if _touches(place, names):
                     continue
                 if british is None:
-                    other = linter_of(self._dialects.BRITISH)
+                    other = linters(self._dialects.BRITISH)
                     british = {(x.span.start, x.span.end) for x in other.lint(text)}
                 if place not in british:
                     continue
@@ -225,20 +234,40 @@ def _is_false(
     return rule == "RepeatedWords" and text[slice(*place)].lower() in _STANDARD_REPEATS
 
 
-_one_at_a_time = threading.Lock()
-"""A linter may be used by one thread at a time."""
+Linters = Callable[[Any], Any]
+"""Harper's linters by dialect, which one thread uses at a time."""
+_all: list[Linters] = []
+_idle: list[Linters] = []
+_opening = threading.Lock()
 
 
-def _open_linter() -> None:
+def _taken() -> Linters:
+    """Linters that no other thread uses."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        with _opening:
+            return _idle.pop() if _idle else _opened()
+
+
+def _opened() -> Linters:
+    """New ones: half a second for American English."""
     import harper
 
-    with _one_at_a_time:
-        linter_of(harper.Dialect.AMERICAN)
+    linters = functools.cache(linter_of)
+    linters(harper.Dialect.AMERICAN)
+    _all.append(linters)
+    return linters
 
 
-@functools.cache
+def _open_first() -> None:
+    with _opening:
+        if not _all:
+            _idle.append(_opened())
+
+
 def linter_of(dialect: Any) -> Any:
-    """Harper's linter with the rules that are used: opening the first takes half a second."""
+    """Harper's linter with the rules that are used."""
     import harper
 
     linter = harper.Linter(dialect)
@@ -351,18 +380,19 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
 
 
 def parsed_and_checked(
-    parsed: Iterable[Parsed], checker: Checker | None
+    parsed: Iterable[Parsed], checker: Checker | None, n_texts: int
 ) -> tuple[list[Parsed], list[tuple[Fault, ...]]]:
     """All parsed texts, and the errors of each; none without a checker.
 
-    A thread checks while the next texts are parsed. An interrupt waits for its current batch.
+    A thread checks while the next texts are parsed, two if there are many. An interrupt waits for
+    their current batches.
     """
     if checker is None:
         parsed = list(parsed)
         return parsed, [()] * len(parsed)
     stream = iter(parsed)
     batches, found = [], []
-    pool = ThreadPoolExecutor(1)
+    pool = ThreadPoolExecutor(1 + (n_texts >= _MANY))
     try:
         while batch := list(islice(stream, _CHECKED_AT_ONCE)):
             batches.append(batch)

@@ -11,7 +11,6 @@ from fabula.measures.linguistic.coreference import Sieve
 from fabula.measures.linguistic.grammar import Checker, open_checker
 from fabula.measures.linguistic.lexis import FLOOR, Frequencies
 from fabula.measures.linguistic.parsing import CONTENT, Parser
-from fabula.models.encoder import Encoder
 from fabula.text.chapters import CHAPTER_RULES
 from fabula.text.language import language_gate
 from fabula.text.speech import READER
@@ -102,6 +101,8 @@ class Tools(TextTools):
     """The tools that need a continuation and its context."""
 
     def __init__(self, choice: ToolChoice) -> None:
+        from fabula.models.encoder import Encoder
+
         super().__init__(choice.grammar)
         self.encoder = Encoder(choice.encoder, n_threads=1)
         self.resolver = Sieve()

@@ -211,7 +211,7 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     prose = without_headings(document)
     text, spans = _sentence_places(prose, nlp)
     stream = tools.parser.parse(text[start:end] for start, end in spans)
-    parsed, faults = parsed_and_checked(stream, tools.checker)
+    parsed, faults = parsed_and_checked(stream, tools.checker, len(spans))
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(tools, document, "no_words")

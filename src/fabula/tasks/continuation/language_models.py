@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fabula.measures.linguistic.system_scores import Story
-from fabula.models import Answer, Model, Prompt, Sampling
+from fabula.models.base import Answer, Model, Prompt, Sampling
 from fabula.resume import KeptRows, Row
 from fabula.tasks.continuation.generating import context_digest
 from fabula.tasks.model_texts import Wanted, ask_for, read_written

@@ -15,8 +15,7 @@ from typing import Literal
 
 from fabula import __version__
 from fabula.errors import InputError, ModelError
-from fabula.models import Answer, Model, Sampling, Usage
-from fabula.models.base import Effort, Records
+from fabula.models.base import Answer, Effort, Model, Records, Sampling, Usage
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens

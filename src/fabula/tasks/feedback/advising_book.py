@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fabula.errors import InputError
-from fabula.models import Answer, Model, Sampling, Usage
+from fabula.models.base import Answer, Model, Sampling, Usage
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens

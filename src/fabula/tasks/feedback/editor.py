@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fabula.errors import CallFailed
-from fabula.models import Answer, Choice, Model, Prompt, Sampling
-from fabula.models.base import Form, fence
+from fabula.models.base import Answer, Choice, Form, Model, Prompt, Sampling, fence
 from fabula.models.verdicts import read_verdict
 from fabula.scales import Scale
 from fabula.tasks.feedback.points import Point

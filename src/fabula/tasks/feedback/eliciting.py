@@ -14,8 +14,7 @@ from typing import Any
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.models import Model, Sampling
-from fabula.models.base import Usage
+from fabula.models.base import Model, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.models import Prompt
+from fabula.models.base import Prompt
 
 PERFECT = "The text is perfect as-is."
 """The sentence to answer if nothing is wrong; the paper counts answers that contain it."""

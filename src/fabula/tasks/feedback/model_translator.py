@@ -13,7 +13,7 @@ from functools import partial
 from typing import Self
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models import Answer, Model, Prompt, Sampling, Usage
+from fabula.models.base import Answer, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain

@@ -23,7 +23,7 @@ from fabula.text import TextSettings
 from fabula.text.sentences import encodable
 
 if TYPE_CHECKING:
-    from fabula.models import ModelOptions
+    from fabula.models.model_spec import ModelOptions
 
 _MAX_GROWTH = 2.0
 _MAX_REPEATS = 3
@@ -214,7 +214,7 @@ def open_translator(
     if not language.strip():
         raise InputError("`translator_language`: must name a language, such as German")
     # Imported here, since that module imports this one.
-    from fabula.models import open_model
+    from fabula.models.model_spec import open_model
     from fabula.tasks.feedback.model_translator import ModelTranslator
 
     return ModelTranslator(open_model(spec, options), language.strip())

@@ -19,8 +19,7 @@ from functools import partial
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models import Model, Prompt, Sampling, Usage
-from fabula.models.base import fence
+from fabula.models.base import Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain

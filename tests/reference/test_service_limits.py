@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 from starlette.requests import HTTPConnection
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
@@ -26,7 +27,7 @@ from fabula.reference.part_walk import WalkTerms
 from fabula.reference.serving import answers
 from fabula.reference.serving import client as client_module
 from fabula.reference.serving.gate import Gate, Tokens, read_tokens
-from fabula.reference.serving.messages import Limits
+from fabula.reference.serving.messages import Limits, MatchAsked
 from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
 
@@ -432,3 +433,11 @@ def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:
     assert ask("", "/health") is None
     assert [ask("", "/health") for _ in range(400)][-1] == (429, "too many requests")
     assert ask("right") is None
+
+
+def test_the_first_fault_of_a_list_ends_it() -> None:
+    """Each of 4 million would cost a kilobyte."""
+    body = json.dumps({"state": "s", "words": [1] * 1000, "places": [], "exclude": []})
+    with pytest.raises(ValidationError) as raised:
+        MatchAsked.model_validate_json(body)
+    assert raised.value.error_count() == 1

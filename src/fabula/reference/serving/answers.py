@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -78,8 +77,7 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answer, int]:
     """
     match asked:
         case messages.MatchAsked():
-            check_match(state, asked, limits)
-            return match_together(state, [asked])[0], len(asked.places)
+            return _match(state, asked, limits), len(asked.places)
         case messages.FindAsked():
             return _find(state, asked, limits), sum(map(len, asked.grams))
         case messages.DocumentsAsked():
@@ -94,34 +92,14 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answer, int]:
             return _near(state, asked, limits), len(asked.units)
 
 
-def check_match(state: State, asked: messages.MatchAsked, limits: Limits) -> None:
-    """Raises `TooLarge`, `Unfit`."""
+def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> Answer:
     _hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
     if max(asked.places, default=0) > len(asked.words):
         raise Unfit("places: one is beyond the given words")
-    _excluded(state, asked.exclude)
-
-
-def match_together(state: State, asked: Sequence[messages.MatchAsked]) -> list[Answer]:
-    """The answers to checked requests that exclude the same documents, by one search."""
-    all_words = list(chain.from_iterable(one.words for one in asked))
-    distinct = dict.fromkeys(all_words)
-    numbers = dict(zip(distinct, range(1, len(distinct) + 1), strict=True))
-    # For each text a gap, and then the numbers of its words: what its places refer to.
-    firsts = np.cumsum([0, *(len(one.words) for one in asked)])
-    known = np.fromiter(map(numbers.__getitem__, all_words), np.int32, len(all_words))
-    known = np.insert(known, firsts[:-1], 0)
-    # The gap at the end of each keeps texts apart.
-    places = list(chain.from_iterable((*one.places, 0) for one in asked))
-    ends = np.cumsum([len(one.places) + 1 for one in asked])
-    shifts = np.repeat(firsts[:-1] + np.arange(len(asked)), np.diff(ends, prepend=0))
     lengths = state.reference.local.match(
-        list(distinct), known[np.array(places, np.int64) + shifts], exclude=asked[0].exclude
-    ).tolist()
-    return [
-        {"state": state.key, "lengths": lengths[begin : end - 1]}
-        for begin, end in pairwise([0, *ends.tolist()])
-    ]
+        asked.words, np.array(asked.places, np.int32), exclude=_excluded(state, asked.exclude)
+    )
+    return {"state": state.key, "lengths": lengths.tolist()}
 
 
 def _find(state: State, asked: messages.FindAsked, limits: Limits) -> Answer:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from prometheus_client import (
@@ -34,13 +31,11 @@ from fabula.reference.serving.answers import (
     TooLarge,
     Unfit,
     answer,
-    check_match,
-    match_together,
     tell_about,
 )
 from fabula.reference.serving.gate import Gate, Tokens
-from fabula.reference.serving.messages import ErrorAnswer, Limits, MatchAsked
-from fabula.reference.serving.served import Served, State
+from fabula.reference.serving.messages import ErrorAnswer, Limits
+from fabula.reference.serving.served import Served
 from fabula.store import dump_json
 from fabula.web.app import guarded_app
 from fabula.web.guard import Rules
@@ -48,106 +43,29 @@ from fabula.workers import default_jobs
 
 T = TypeVar("T")
 
-_MOST_WORDS = 16_384
-"""Words that are searched together: about ten milliseconds of work against a corpus in memory."""
-_MOST_OF_ONE = 4096
-"""Words of a request that waits for others."""
-_MOST_EXCLUDED = 256
-"""Longer lists hardly ever agree, and comparing them takes longer."""
-
 
 class Full(Exception):  # noqa: N818 (an event, not a kind of error)
     """All threads are busy, and the queue is full."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    state: State
-    asked: MatchAsked
-    answered: Future[bytes] = field(default_factory=Future)
 
 
 class Workers:
     """Threads that answer requests, in the order in which they arrive."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
         self._pool = ThreadPoolExecutor(limits.n_at_once, thread_name_prefix="search")
-        self._n_most = limits.n_at_once + limits.n_waiting
-        self._n_held = 0
-        self._waiting: deque[_Waiting] = deque()
-        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(limits.n_at_once + limits.n_waiting)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Queue `work` and return its result, or raise its exception. Raises `Full`."""
-        self._hold()
-        return await self._result(self._pool.submit(work))
-
-    async def match(self, state: State, asked: MatchAsked) -> bytes:
-        """The answer, serialised. Raises `Full`, `TooLarge`, `Unfit`."""
-        check_match(state, asked, self._limits)
-        self._hold()
-        waiting = _Waiting(state, asked)
-        self._waiting.append(waiting)
-        # Whichever thread is free first takes all that wait; the others find nothing to do.
-        self._pool.submit(self._search)
-        return await self._result(waiting.answered)
-
-    @staticmethod
-    def is_short(state: State, asked: MatchAsked) -> bool:
-        """Whether `match` takes this request; only searches in memory are so short."""
-        return (
-            max(len(asked.places), len(asked.words)) <= _MOST_OF_ONE
-            and len(asked.exclude) <= _MOST_EXCLUDED
-            and not any(shard.is_on_disk for shard in state.reference.local.shards)
-        )
+        if not self._free.acquire(blocking=False):
+            raise Full("too many requests in parallel")
+        future = self._pool.submit(work)
+        # Work whose client has disconnected keeps its place until it is done.
+        future.add_done_callback(lambda _: self._free.release())
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _hold(self) -> None:
-        with self._lock:
-            if self._n_held >= self._n_most:
-                raise Full("too many requests in parallel")
-            self._n_held += 1
-
-    async def _result(self, future: Future[T]) -> T:
-        # Work whose client has disconnected keeps its place until it is done.
-        future.add_done_callback(self._let_go)
-        return await asyncio.wrap_future(future)
-
-    def _let_go(self, _: Future[T]) -> None:
-        with self._lock:
-            self._n_held -= 1
-
-    def _search(self) -> None:
-        """In a thread: answer the first that wait; those about the same documents together."""
-        alike: defaultdict[tuple[str, tuple[int, ...]], list[_Waiting]] = defaultdict(list)
-        n_words = 0
-        with self._lock:
-            while self._waiting and n_words <= _MOST_WORDS:
-                one = self._waiting.popleft()
-                n_words += len(one.asked.places)
-                # A client that has gone away has cancelled its future.
-                if one.answered.set_running_or_notify_cancel():
-                    alike[one.state.key, tuple(one.asked.exclude)].append(one)
-        for group in alike.values():
-            _answer_together(group)
-
-
-def _answer_together(group: Sequence[_Waiting]) -> None:
-    try:
-        found = match_together(group[0].state, [one.asked for one in group])
-        for one, answer in zip(group, found, strict=True):
-            one.answered.set_result(dump_json(answer).encode())
-    except Exception as error:  # noqa: BLE001 (raised where the request waits)
-        if len(group) == 1:
-            group[0].answered.set_exception(error)
-            return
-        # What is wrong with one must not be told to the others.
-        for one in group:
-            if not one.answered.done():
-                _answer_together([one])
 
 
 _DESCRIPTIONS = {
@@ -241,16 +159,20 @@ def create_app(
     async def show_metrics() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    async def reply(asked: Asked) -> Response:
+    async def reply(kind: type[Asked], body: bytes) -> Response:
         state = served.now
-        if asked.state != state.key:
-            raise Moved("the reference changed during the run; run the command again")
-        if isinstance(asked, messages.MatchAsked) and workers.is_short(state, asked):
-            body, n_words = await workers.match(state, asked), len(asked.places)
-        else:
-            body, n_words = await workers.run(lambda: _serialised(state, asked, limits))
+
+        def work() -> tuple[bytes, int]:
+            asked = _read(kind, body)
+            if asked.state != state.key:
+                raise Moved("the reference changed during the run; run the command again")
+            answered, n_words = answer(state, asked, limits)
+            return dump_json(answered).encode(), n_words
+
+        # Reading a body, too, may take longer than others would wait.
+        answered, n_words = await workers.run(work)
         metrics.words.inc(n_words)
-        return Response(body, media_type="application/json")
+        return Response(answered, media_type="application/json")
 
     for path, (asked, answered) in _ASKED.items():
         _add_post(router, path, asked, answered, reply)
@@ -270,19 +192,20 @@ def create_app(
     return app
 
 
-def _serialised(state: State, asked: Asked, limits: Limits) -> tuple[bytes, int]:
-    """The answer, serialised in the thread that computed it, and the words looked up for it."""
-    answered, n_words = answer(state, asked, limits)
-    return dump_json(answered).encode(), n_words
+def _read(kind: type[Asked], body: bytes) -> Asked:
+    """The request, read and checked in one pass. Raises `Unfit` at its first fault."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:3])
+        raise Unfit(f"{where or 'body'}: {first['msg']}"[:300]) from None
 
 
 def _add_post(
     router: APIRouter, path: str, asked: type[Asked], answered: type[BaseModel], reply: Any
 ) -> None:
-    """Answer requests of the kind `asked`.
-
-    JSON is read and checked in one pass; FastAPI would do one after the other.
-    """
+    """Answer requests of the kind `asked`."""
 
     async def endpoint(request: Request) -> Response:
         body = await request.body()
@@ -290,13 +213,7 @@ def _add_post(
         # A page of another site cannot send this type without asking first.
         if content_type.strip().lower() != "application/json":
             raise Unfit("body: must be sent as application/json")
-        try:
-            read = asked.model_validate_json(body)
-        except ValidationError as error:
-            raise RequestValidationError(
-                [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
-            ) from error
-        answer: Response = await reply(read)
+        answer: Response = await reply(asked, body)
         return answer
 
     content = {"application/json": {"schema": asked.model_json_schema()}}
@@ -345,7 +262,6 @@ class Metered:
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, endpoints: Collection[str]) -> None:
         self._app, self._metrics, self._endpoints = app, metrics, endpoints
-        self._known: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -367,12 +283,5 @@ class Metered:
             await self._app(scope, receive, send_noted)
         finally:
             self._metrics.in_flight.dec()
-            # Looked up by their labels once: that takes longer than counting.
-            if (endpoint, status) not in self._known:
-                self._known[endpoint, status] = (
-                    self._metrics.requests.labels(endpoint, status),
-                    self._metrics.seconds.labels(endpoint),
-                )
-            requests, seconds = self._known[endpoint, status]
-            requests.inc()
-            seconds.observe(time.perf_counter() - begin)
+            self._metrics.requests.labels(endpoint, status).inc()
+            self._metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 TOKEN = "FABULA_REFERENCE_TOKEN"
 """The environment variable for a token, read by the service and its clients."""
@@ -16,6 +16,9 @@ MAX_GRAMS, MAX_NAMED, MAX_EXCLUDED = 2_000, 200_000, 100_000
 n-gram may request all of its own); numbers that a request excludes, or ids that it looks up."""
 
 Natural = Annotated[int, Field(ge=0, le=_MOST)]
+# The first fault ends a list: a body of wrong items would give an error for each.
+Numbers = Annotated[list[Natural], FailFast()]
+Words = Annotated[list[str], FailFast()]
 State = Annotated[
     str,
     Field(
@@ -24,7 +27,7 @@ State = Annotated[
     ),
 ]
 Excluded = Annotated[
-    list[Natural],
+    Numbers,
     Field(description="Numbers of documents to ignore.", default_factory=list),
 ]
 
@@ -70,9 +73,9 @@ class About(_Answer):
     n_documents: Natural
     n_words: Natural
     n_numbers: Natural = Field(description="Numbers of documents, including removed ones.")
-    removed: list[Natural] = Field(description="Numbers whose documents were removed, ascending.")
-    vocabularies: list[Natural] = Field(description="The distinct words of each shard.")
-    written_by: list[str]
+    removed: Numbers = Field(description="Numbers whose documents were removed, ascending.")
+    vocabularies: Numbers = Field(description="The distinct words of each shard.")
+    written_by: Words
     oldest: int | None = Field(None, description="The earliest year given by a document.")
     youngest: int | None = Field(
         None, description="The last year in which a document can have been written, if known."
@@ -101,8 +104,8 @@ class MatchAsked(_Message):
     """Ask for the length of the longest n-gram that begins at each of these places."""
 
     state: State
-    words: list[str] = Field(description="Distinct words, in normal form.")
-    places: list[Natural] = Field(
+    words: Words = Field(description="Distinct words, in normal form.")
+    places: Numbers = Field(
         description="The text: for each position, the number of its word in `words`, counted from "
         "1; 0 is a gap that no n-gram crosses."
     )
@@ -111,14 +114,14 @@ class MatchAsked(_Message):
 
 class MatchAnswer(_Answer):
     state: State
-    lengths: list[Natural] = Field(description="In words; 0 where nothing begins.")
+    lengths: Numbers = Field(description="In words; 0 where nothing begins.")
 
 
 class FindAsked(_Message):
     """Ask where n-grams occur: counts, and the first documents that contain each."""
 
     state: State
-    grams: list[Annotated[list[str], Field(min_length=1)]]
+    grams: Annotated[list[Annotated[Words, Field(min_length=1)]], FailFast()]
     limit: Natural = Field(description="Documents to name for each n-gram.")
     max_places: Natural = Field(description="Places per n-gram and shard to look up documents at.")
     exclude: Excluded
@@ -130,8 +133,8 @@ class FoundAnswer(_Answer):
     count: Natural
     n_places: Natural = Field(description="The number of its places that were checked.")
     n_documents: Natural = Field(description="Distinct documents at those places.")
-    numbers: list[Natural] = Field(description="The first of these documents, ascending.")
-    places: list[Natural] = Field(description="The first word of its first place in each, from 0.")
+    numbers: Numbers = Field(description="The first of these documents, ascending.")
+    places: Numbers = Field(description="The first word of its first place in each, from 0.")
 
 
 class FindAnswer(_Answer):
@@ -143,7 +146,7 @@ class DocumentsAsked(_Message):
     """Ask for the documents with these numbers."""
 
     state: State
-    numbers: list[Natural]
+    numbers: Numbers
 
 
 class DocumentAnswer(_Answer):
@@ -165,12 +168,14 @@ class IdsAsked(_Message):
     """Ask for the numbers of the documents with these ids."""
 
     state: State
-    ids: list[str]
+    ids: Words
 
 
 class IdsAnswer(_Answer):
     state: State
-    numbers: list[list[Natural]] = Field(description="By id, ascending; null where it is unknown.")
+    numbers: Annotated[list[Numbers], FailFast()] = Field(
+        description="By id, ascending; null where it is unknown."
+    )
 
 
 class WordsAsked(_Message):
@@ -183,8 +188,8 @@ class WordsAsked(_Message):
 
 class WordsAnswer(_Answer):
     state: State
-    words: list[str] = Field(description="By token id, up to `max_words` of them.")
-    counts: list[Natural] = Field(description="The number of occurrences of each.")
+    words: Words = Field(description="By token id, up to `max_words` of them.")
+    counts: Numbers = Field(description="The number of occurrences of each.")
 
 
 class NearAsked(_Message):
@@ -195,14 +200,14 @@ class NearAsked(_Message):
 
     state: State
     shard: Natural
-    units: list[Natural]
-    is_content: list[bool]
-    starts: list[Natural]
-    n_anchors: list[Natural]
-    ids: list[Natural]
-    rarities: list[Natural]
-    gains: list[Natural]
-    functions: list[Natural]
+    units: Numbers
+    is_content: Annotated[list[bool], FailFast()]
+    starts: Numbers
+    n_anchors: Numbers
+    ids: Numbers
+    rarities: Numbers
+    gains: Numbers
+    functions: Numbers
     terms: dict[str, Natural]
     exclude: Excluded
 
@@ -211,9 +216,9 @@ class NearAnswer(_Answer):
     """Stretches by column: words of the text and of a document (half-open), and their score."""
 
     state: State
-    firsts: list[Natural]
-    ends: list[Natural]
-    numbers: list[Natural]
-    first_words: list[Natural]
-    end_words: list[Natural]
-    scores: list[Natural]
+    firsts: Numbers
+    ends: Numbers
+    numbers: Numbers
+    first_words: Numbers
+    end_words: Numbers
+    scores: Numbers

@@ -34,6 +34,11 @@ def prompt_of(body: dict[str, Any]) -> str:
     return "".join(part["text"] for part in content)
 
 
+def asks_what_was_meant(body: dict[str, Any]) -> bool:
+    """Whether a judge asks about an answer whose verdict was unclear."""
+    return "You have answered this" in prompt_of(body)
+
+
 @contextmanager
 def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
     """`answer(body, n)` gives the text of the n-th reply (from 0), or a status and a body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from tests.forking import fabula_command
 from tests.judging.judged_stories import PAID, PLAN, STORIES, TTCW, session, steady
-from tests.serving import Reply, completion, serving
+from tests.serving import Reply, asks_what_was_meant, completion, serving
 
 from fabula.errors import BusyError, InputError, ModelError
 from fabula.judging.folder import RunFolder, read_run
@@ -34,8 +35,12 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -
         "No. " + "word " * 100_000 + "\nVerdict: No", "Yes/no",
     ]  # fmt: skip
     served = Counter[str]()
+    numbers = itertools.count()
 
-    def hostile(_: dict[str, Any], number: int) -> Reply:
+    def hostile(body: dict[str, Any], _: int) -> Reply:
+        if asks_what_was_meant(body):
+            return "None."
+        number = next(numbers)
         if number % 3 == 2:
             return 500, {"error": {"message": "out of order", "type": "server_error"}}
         served[said[number % len(said)]] += 1
@@ -59,8 +64,8 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -
             session(server.url, tmp_path / "run", plan=plan,
                     options=ModelOptions(n_parallel=1, max_retries=0))
         )  # fmt: skip
-    # The second run asks again what failed, and nothing else.
-    assert len(server.requests) - n_before == 14
+    # The second run asks again what failed, and nothing else but what unclear answers meant.
+    assert sum(not asks_what_was_meant(body) for body in server.requests[n_before:]) == 14
     old = {(one.document_id, one.item): one for one in found if one.missing_reason != "failed"}
     new = {(one.document_id, one.item): one for one in again}
     assert all(new[key] == one for key, one in old.items())
@@ -292,8 +297,9 @@ def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path)
             ModelError, match=r"10 answers in a row .* 'A fine story .* other style"
         ):
             run_session(run)
-        assert len(server.requests) == 10
-        assert _n_lines(tmp_path / "run" / "answers.jsonl") == 10
+        # Of each it is asked what it meant.
+        assert len(server.requests) == 20
+        assert _n_lines(tmp_path / "run" / "answers.jsonl") == 20
         with pytest.raises(ModelError, match="3 answers in a row"):
             run_session(replace(run, out=tmp_path / "three", max_unreadable=3))
         found, _ = run_session(replace(run, max_unreadable=0))
@@ -302,7 +308,12 @@ def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path)
 
 def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path) -> None:
     one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
-    with serving(lambda _, n: "No. It is flat." if n % 10 == 9 else "Flat.") as server:
+    numbers = itertools.count()
+
+    def nine(body: dict[str, Any], _: int) -> Reply:
+        return "Flat." if asks_what_was_meant(body) or next(numbers) % 10 < 9 else "No. It is flat."
+
+    with serving(nine) as server:
         found, _ = run_session(session(server.url, None, options=one_at_a_time))
     assert Counter(one.value for one in found) == {None: 38, 0.0: 4}
     # A refusal is an answer that says what it is; a model that refuses all is not stopped for it.

@@ -71,7 +71,8 @@ BRANCHES = [
         ["sanity", "feedback_type", "correctness", "error_detection", "specificity", "relevance"],
     ),
     ({"feedback_type": "Both"}, [item.id for item in RUBRIC.items]),
-    ({"feedback_type": "Hard to say"}, ["sanity", "feedback_type"]),
+    # Asked what that meant, it says the same.
+    ({"feedback_type": "Hard to say"}, ["sanity", "feedback_type", "feedback_type"]),
 ]
 
 

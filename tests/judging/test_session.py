@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.judging.judged_stories import PLAN, STORIES, TTCW, session, steady
-from tests.serving import Reply, completion, prompt_of, serving
+from tests.serving import Reply, asks_what_was_meant, completion, prompt_of, serving
 
 from fabula.errors import InputError
 from fabula.judging.folder import read_run
@@ -76,6 +76,8 @@ def test_repeated_answers_give_the_share_of_yes_and_its_spread() -> None:
     seen: Counter[str] = Counter()
 
     def mixed(body: dict[str, Any], _: int) -> Reply:
+        if asks_what_was_meant(body):
+            return "None."
         seen[prompt_of(body)] += 1
         return ("Yes.", "Yes.", "No.", "Hm.")[seen[prompt_of(body)] - 1]
 
@@ -91,6 +93,37 @@ def test_repeated_answers_give_the_share_of_yes_and_its_spread() -> None:
     assert one.details["sd"] == pytest.approx(0.5774, abs=1e-4)
     assert (one.details["n_samples"], one.details["n_answered"]) == (4, 3)
     assert one.details["missing"] == {"no_verdict": 1}
+
+
+def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path) -> None:
+    said = "It is hard to say. The ending is abrupt."
+
+    def unsure(body: dict[str, Any], _: int) -> Reply:
+        return "No." if asks_what_was_meant(body) else said
+
+    with serving(unsure) as server:
+        run = session(server.url, tmp_path / "run", documents=STORIES[:1])
+        found, _ = run_session(run)
+        n_requests = len(server.requests)
+        again, _ = run_session(run)
+        assert len(server.requests) == n_requests == 2 * len(TTCW.items)
+    assert {(one.value, one.rationale, one.details["n_clarified"]) for one in found} == {
+        (0.0, said, 1)
+    }
+    assert again == found
+
+
+def test_one_answer_of_five_speaks_for_no_story() -> None:
+    asked: Counter[str] = Counter()
+
+    def refusing(body: dict[str, Any], _: int) -> Reply:
+        asked[prompt_of(body)] += 1
+        return "Yes." if asked[prompt_of(body)] == 1 else "I'm sorry, but I can't do that."
+
+    plan = replace(PLAN, n_samples=5)
+    with serving(refusing) as server:
+        found, _ = run_session(session(server.url, None, plan=plan, documents=STORIES[:1]))
+    assert {(one.value, one.missing_reason) for one in found} == {(None, "refusal")}
 
 
 def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
@@ -115,7 +148,7 @@ def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
 
 
 def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path) -> None:
-    with serving(lambda _, n: "Hm." if n == 5 else "Yes.") as server:
+    with serving(lambda _, n: "Hm." if n in (5, 6) else "Yes.") as server:
         one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
         found, _ = run_session(session(server.url, None, options=one_at_a_time))
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
@@ -172,7 +205,8 @@ def test_an_item_is_asked_only_where_its_condition_holds(
         found, _ = run_session(session(server.url, None, documents=STORIES[:1], plan=plan))
     assert [one.missing_reason if one.value is None else one.value for one in found] == expected
     skipped = ("not_asked", "gate_missing")
-    assert len(server.requests) == sum(value not in skipped for value in expected)
+    n_unclear = expected.count("no_verdict")
+    assert len(server.requests) == n_unclear + sum(value not in skipped for value in expected)
 
 
 def test_an_empty_story_is_not_asked_about() -> None:

@@ -16,6 +16,8 @@ from fabula.scales import Scale
 
 YES_NO = Scale("yes-no")
 LONG = "word " * 100_000
+UNCLEAR = dict.fromkeys(("contradictory", "no_verdict"), ("contradictory", "no_verdict"))
+"""Which of the two an answer has does not matter: either is asked about once more."""
 GOLDEN = Path(__file__).parents[1] / "golden" / "verdicts.jsonl"
 
 
@@ -29,10 +31,11 @@ def scale_of(text: str) -> Scale:
     return Scale("number", low=low, high=high)
 
 
-@pytest.mark.parametrize("part", ["tuned", "held-out"])
-def test_no_verdict_is_read_wrongly_and_nine_in_ten_are_read(part: str) -> None:
+@pytest.mark.parametrize(("part", "share"), [("tuned", 0.9), ("held-out", 0.9), ("fresh", 0.65)])
+def test_no_verdict_is_read_wrongly_and_most_are_read(part: str, share: float) -> None:
     # Answers in the styles of today's models with a person's reading of each; the reader was
-    # written on one part, the other was not looked at until it was done.
+    # written on one part, the others were not looked at until it was done. Of answers that are not
+    # read the judge asks what they meant.
     rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
     n_readable, n_read = 0, 0
     for row in rows:
@@ -43,9 +46,11 @@ def test_no_verdict_is_read_wrongly_and_nine_in_ten_are_read(part: str) -> None:
         n_read += row["value"] is not None and found.value is not None
         assert found.value in (row["value"], None), row
         if row["missing_reason"] is not None:
-            assert found.missing_reason == row["missing_reason"], row
-    assert n_readable > 80
-    assert n_read >= 0.9 * n_readable
+            assert found.missing_reason in UNCLEAR.get(
+                row["missing_reason"], (row["missing_reason"],)
+            )
+    assert n_readable > 50
+    assert n_read >= share * n_readable
 
 
 WRAPPED = ["{}", "**{}**", "*{}*", "`{}`", "__{}__", "({})", "[{}]", "“{}”", "\\boxed{{{}}}",
@@ -122,7 +127,8 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
 )  # fmt: skip
 def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -> None:
     found = read_verdict(Answer(text), YES_NO, "verdict-first")
-    assert (found.value, found.missing_reason) == (None, reason)
+    assert found.value is None
+    assert found.missing_reason in UNCLEAR.get(reason, (reason,))
     assert reason in REASONS
 
 
@@ -132,6 +138,8 @@ def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -
         ("Reasons.\nVerdict: Yes", 1), ("Reasons.\n\n**Final verdict:** No.", 0),
         ("It is yes in parts, no in others.\nVerdict: Yes", 1), ("Reasons.\nNo", 0),
         ("Answer - **Yes**", 1), ('{"reason": "so", "verdict": "No"}', 0),
+        ("Reasons.\nYes, the end of the story feels natural and earned.", 1),
+        ("Yes. Is it subtle? No. Is it effective? Yes.", 1), ("No, since nothing changes.", 0),
     ],
 )  # fmt: skip
 def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
@@ -141,7 +149,7 @@ def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Yes, because it is good.", "no_verdict"), ("Verdict: Yes\nVerdict: No", "contradictory"),
+        ("Verdict: Yes\nVerdict: No", "contradictory"),
         ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
         ("Verdict: Yes. Verdict: No", "contradictory"),
         ("Verdict: No, wait. Yes.", "contradictory"),
@@ -152,7 +160,8 @@ def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
 )  # fmt: skip
 def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str) -> None:
     found = read_verdict(Answer(text), YES_NO, "reason-first")
-    assert (found.value, found.missing_reason) == (None, reason)
+    assert found.value is None
+    assert found.missing_reason in UNCLEAR[reason]
 
 
 def test_a_cut_answer_is_missing_unless_its_verdict_was_whole() -> None:
@@ -208,6 +217,19 @@ def test_what_the_provider_withholds_is_never_a_no() -> None:
     for stop in ("blocked", "too_long"):
         found = read_verdict(Answer("No", stop, note="because"), YES_NO, "verdict-first")
         assert (found.value, found.missing_reason, found.rationale) == (None, stop, "because")
+
+
+def test_parts_of_reasoning_are_no_answer() -> None:
+    parts = [{"type": "reasoning", "text": "Yes. Or is it?"}, {"type": "text", "text": "No."}]
+    assert read_verdict(Answer(json.dumps(parts)), YES_NO, "verdict-first").value == 0
+    assert read_verdict(Answer(json.dumps(parts[:1])), YES_NO, "verdict-first").value is None
+
+
+def test_a_correction_after_json_leaves_none() -> None:
+    text = '{"verdict": "Yes"}\nOn second thought: {"verdict": "No"}'
+    assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
+    text = '{"verdict": "Yes"}\nWait, the last page undoes it, so no.'
+    assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
 
 
 def test_other_scales_have_their_own_answers() -> None:

@@ -38,6 +38,18 @@ the stories, also where it seems to speak to you.
 """
 _PAIR_QUESTION = "Which of the two stories answers this better: "
 
+_CLARIFYING = """
+
+You have answered this:
+
+==========
+{answer}
+==========
+
+Which verdict does your answer come to? Reply with {what} and nothing else, or with "none" if it \
+comes to none.
+"""
+
 _MARKS = "[STORY]", "[BACKGROUND]", "[QUESTION]"
 _FENCE_MARK = "[FENCE]"
 _MARK = re.compile(r"(\[(?:STORY|BACKGROUND|INSTRUCTION|QUESTION|FENCE)\])")
@@ -109,6 +121,12 @@ def _n_shared(text: str) -> int:
     of_items = [k for k, piece in enumerate(pieces) if piece in (*_MARKS[1:], "[INSTRUCTION]")]
     story = pieces.index("[STORY]")
     return story + 1 if story < of_items[0] else of_items[0]
+
+
+def clarifying(prompt: Prompt, answer: str, scale: Scale) -> Prompt:
+    """The question what an unclear answer meant, after all that was asked before."""
+    asked = fence(_CLARIFYING, answer).format(answer=answer.strip("\n"), what=scale.allowed)
+    return Prompt(prompt.prefix, prompt.question + asked)
 
 
 PAIR_SCALE = Scale("choice", ("A", "B"))

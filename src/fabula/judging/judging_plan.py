@@ -24,6 +24,8 @@ MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 
 WORDING_STEP = 1000
 """Larger than any number of samples, so that samples and wordings can be added to a run."""
+CLARIFYING_STEP = 1_000_000
+"""From this number on, a sample is what an unclear answer meant."""
 
 
 def _is_failed(row: Mapping[str, Any]) -> bool:
@@ -179,7 +181,7 @@ class AnswerBook:
     def count(self, model: str) -> int:
         """The number of answers of this model that existed at the start and are reused."""
         rows = (row for row in self._rows.kept() if row["model"] == model)
-        return sum(_key(row) not in self._again for row in rows)
+        return sum(row["sample"] < CLARIFYING_STEP and _key(row) not in self._again for row in rows)
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The existing answer; None if it must be asked, including after a failure.

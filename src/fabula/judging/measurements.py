@@ -110,10 +110,12 @@ def _measurement(
 ) -> Measurement:
     values = [one.verdict.value for one in answers if one.verdict.value is not None]
     missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
-    value = item.scale.combine(values) if values else None
+    # Of five answers with four refusals, one speaks for none of them.
+    is_enough = values and 2 * len(values) >= len(answers)
+    value = item.scale.combine(values) if is_enough else None
     reason = None
     if value is None:
-        reason = "tie" if values else missing.most_common(1)[0][0]
+        reason = "tie" if is_enough else missing.most_common(1)[0][0]
     details: dict[str, Any] = {}
     p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
     if p_yes:
@@ -130,6 +132,8 @@ def _measurement(
             details["missing"] = dict(sorted(missing.items()))
     if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
         details["rationale_is_cut"] = True
+    if n_clarified := sum(one.verdict.is_clarified for one in answers):
+        details["n_clarified"] = n_clarified
     if reason in ("too_long", "blocked", "failed"):
         notes = (one.answer.note if one.answer else one.failure for one in answers)
         note = next(filter(None, notes), "")

@@ -14,9 +14,16 @@ from dataclasses import replace
 from functools import partial
 
 from fabula.errors import CallFailed, ModelError
-from fabula.judging.judge_prompts import choice_of
-from fabula.judging.judging_plan import WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
-from fabula.models.base import Answer, Model, Prompt, Sampling
+from fabula.judging.judge_prompts import choice_of, clarifying
+from fabula.judging.judging_plan import (
+    CLARIFYING_STEP,
+    WORDING_STEP,
+    AnswerBook,
+    Asked,
+    Judged,
+    JudgePlan,
+)
+from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, read_verdict
@@ -35,7 +42,9 @@ _MAX_FAILURES = 10
 MAX_UNREADABLE = 10
 """Answers in a row without a readable verdict before a run stops, rather than pay for more."""
 
-_UNREADABLE = ("no_answer", "no_verdict", "truncated", "out_of_scale")
+_UNCLEAR = ("no_verdict", "contradictory", "out_of_scale")
+"""Of such an answer the model is asked what it meant."""
+_UNREADABLE = (*_UNCLEAR, "no_answer", "truncated")
 _MAX_SHOWN = 200
 
 
@@ -74,6 +83,7 @@ class Caller:
         max_unreadable: int = MAX_UNREADABLE,
     ) -> None:
         self._model, self._plan, self._book = model, plan, book
+        self._style = plan.template.style
         self._meter = meter
         self._max_unreadable, self._n_unreadable = max_unreadable, 0
         self._places = Places(model.n_parallel)
@@ -81,29 +91,66 @@ class Caller:
         self._error: ModelError | None = None
 
     async def call(self, document_id: str, item: Item, sample: int, prompt: Prompt) -> Judged:
-        """The stored answer, or a new one. Raises `ModelError`."""
+        """The stored answer, or a new one. Raises `ModelError`.
+
+        If its verdict is unclear, the model is asked once which it meant.
+        """
         plan = self._plan
         seed = call_seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
-        failure = ""
-        answer = self._book.find(asked, self._model.name)
-        if answer is None:
+        kept = self._book.find(asked, self._model.name)
+        verdict = None if kept is None else read_verdict(kept, item.scale, self._style)
+        if kept is None or verdict is None or verdict.missing_reason in _UNCLEAR:
             async with self._places.take(prompt.prefix):
                 if self._error is not None:
                     raise self._error
                 try:
-                    answer = await self._ask(prompt, asked, item)
-                except CallFailed as error:
-                    failure = str(error)
+                    judged = await self._answered(prompt, asked, item, kept)
                 except ModelError as error:
                     self._error = error
                     raise
+        else:
+            judged = Judged(asked, verdict, kept)
         self._meter(1)
-        if answer is None:
-            return Judged(asked, Verdict(None, "failed", None), None, failure)
-        return Judged(asked, read_verdict(answer, item.scale, plan.template.style), answer)
+        return judged
 
-    async def _ask(self, prompt: Prompt, asked: Asked, item: Item) -> Answer:
+    async def _answered(
+        self, prompt: Prompt, asked: Asked, item: Item, answer: Answer | None
+    ) -> Judged:
+        is_new = answer is None
+        try:
+            answer = answer or await self._ask(prompt, asked, choice_of(item.scale, self._style))
+        except CallFailed as error:
+            return Judged(asked, Verdict(None, "failed", None), None, str(error))
+        verdict = read_verdict(answer, item.scale, self._style)
+        if verdict.missing_reason in _UNCLEAR and item.scale.allowed:
+            verdict = await self._clarified(verdict, prompt, answer, asked, item)
+        if is_new:
+            self._check_readable(answer, verdict.missing_reason)
+        return Judged(asked, verdict, answer)
+
+    async def _clarified(
+        self, verdict: Verdict, prompt: Prompt, answer: Answer, asked: Asked, item: Item
+    ) -> Verdict:
+        """What the model says that its answer comes to; if that is unclear, as it was."""
+        question = clarifying(prompt, answer.text, item.scale)
+        digest = prompt_digest(question.text)
+        # By the answer that is unclear: if it is asked for again, so is what it meant.
+        number = CLARIFYING_STEP + int(digest[:7], 16)
+        again = replace(asked, sample=number, prompt_digest=digest, seed=int(digest[:8], 16) >> 1)
+        reply = self._book.find(again, self._model.name)
+        try:
+            reply = reply or await self._ask(
+                question, again, choice_of(item.scale, "verdict-first")
+            )
+        except CallFailed:
+            return verdict
+        found = read_verdict(reply, item.scale, "verdict-first")
+        if found.value is None:
+            return verdict
+        return replace(verdict, value=found.value, missing_reason=None, is_clarified=True)
+
+    async def _ask(self, prompt: Prompt, asked: Asked, choice: Choice | None) -> Answer:
         """Raises `CallFailed` if this call failed, `ModelError` if the run must stop."""
         plan = self._plan
         sampling = Sampling(
@@ -112,7 +159,6 @@ class Caller:
             seed=asked.seed,
             effort=plan.effort,
         )
-        choice = choice_of(item.scale, plan.template.style)
         try:
             answer = await self._model.ask(prompt, sampling, choice)
         except CallFailed as error:
@@ -126,12 +172,10 @@ class Caller:
             raise
         self._n_failures = 0
         self._book.add(asked, self._model.name, answer)
-        self._check_readable(answer, item)
         return answer
 
-    def _check_readable(self, answer: Answer, item: Item) -> None:
+    def _check_readable(self, answer: Answer, reason: str | None) -> None:
         """Raise `ModelError` if too many answers in a row had no verdict."""
-        reason = read_verdict(answer, item.scale, self._plan.template.style).missing_reason
         self._n_unreadable = self._n_unreadable + 1 if reason in _UNREADABLE else 0
         if not self._max_unreadable or self._n_unreadable < self._max_unreadable:
             return
@@ -149,10 +193,10 @@ class Caller:
                 "include a reasoning model's thinking"
             )
         wanted = "after its reasons, as `Verdict: Yes`"
-        if self._plan.template.style == "verdict-first":
+        if self._style == "verdict-first":
             wanted = "at its beginning, as `Yes. ...`"
         return (
-            f"the style {self._plan.template.style} expects a verdict {wanted}: try the other "
+            f"the style {self._style} expects a verdict {wanted}: try the other "
             "style, another template or another model"
         )
 

@@ -65,7 +65,10 @@ def _joined(text: str) -> str:
             parts: Any = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        texts = [one.get("text") for one in parts if isinstance(one, dict)]
+        kinds = ("text", "output_text")
+        texts = [
+            one.get("text") for one in parts if isinstance(one, dict) and one.get("type") in kinds
+        ]
         return "".join(one for one in texts if isinstance(one, str))
     return text
 

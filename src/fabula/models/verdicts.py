@@ -1,9 +1,10 @@
 """Parsing a model's answer into a verdict, or the reason why there is none.
 
-Strict on purpose: an answer that does not state its verdict in the requested form has none, and
-neither has one that retracts it. A refusal, a withheld or truncated answer, "yes and no", half a
-JSON object are never a "No". What surrounds a verdict (reasoning, Markdown, LaTeX, tags, JSON) does
-not matter.
+An answer states its verdict in a JSON object, on a line labelled `Verdict:`, or as what its first
+or last sentence begins with. Nothing else is guessed: if there is none of these, if two of them
+differ, or if what follows seems to take the verdict back, there is no verdict, and the judge asks
+the model once what it meant (`judging.run`). A refusal, a withheld or truncated answer, "yes and
+no", half a JSON object are never a "No".
 """
 
 from __future__ import annotations
@@ -13,17 +14,16 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
-from fabula.models.answer_words import CLOSES, MARKS, Reading, other_options, verdict_in
 from fabula.models.base import Answer
-from fabula.models.retractions import is_taken_back
 from fabula.models.spoken import plain_line, spoken
 from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
 
-READER = "5"
-"""The version of the parser, for signatures: from 2 on, more forms, and no retracted verdicts."""
+READER = "6"
+"""The version of the parser, for signatures."""
 
 Style = Literal["reason-first", "verdict-first"]
 """Where the verdict is: after the reasons, or before them."""
@@ -37,18 +37,8 @@ _DECLINES = re.compile(
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
     re.IGNORECASE,
 )
-# No story was read: the word before it responds to a request, not to the question.
-_OFFERS = re.compile(
-    r"^\W{0,3}(?:i(?:['’]ve|\shave)\s(?:\w{1,8}\s)?(?:read|received)\b|(?:i\s)?underst(?:and|ood)\W)"
-    r"|\bwhat (?:would you like|do you want) me to\b"
-    r"|^\W{0,3}i(?:\s(?:can|could|will|would)|['’](?:ll|d))(?:\s(?:be|certainly|gladly|happily|happy|glad|"
-    r"to)){0,4}\s(?:help|assist|evaluate|review|judge|take a look)\b"
-    r"|^\W{0,3}i(?:['’]d|['’]ll|\swould|\swill) be (?:glad|happy) to\b"
-    r"|\bplease (?:paste|provide|share|send|upload|attach|post)\s(?:me\s)?(?:the|your)\s"
-    r"(?:\w{1,12}\s)?(?:story|text|piece|draft|passage)\b",
-    re.IGNORECASE,
-)
 _BLOCKED = re.compile(r"\W*(?:content|response|prompt) (?:was )?blocked\W*", re.IGNORECASE)
+_MAX_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +50,19 @@ class Verdict:
     rationale: str | None
     is_cut: bool = False
     """The rationale was truncated at the token limit; the verdict stands."""
+    is_clarified: bool = False
+    """The answer was unclear, and the model said which verdict it came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A verdict at a place of an answer, or the reason why that place has none."""
+
+    value: float | str | None
+    reason: str = ""
+    line: int = 0
+    after: str = ""
+    """The rest of its line."""
 
 
 def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
@@ -76,9 +79,11 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     if scale.form == "prose":
         refused = "refusal" if is_refusal(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
-    found, rationale = _found(text, scale, style, is_cut=is_cut)
-    reasons = [one.reason for one in found if one.reason]
+    found, rationale = _in_json(text, scale, is_cut=is_cut) or _in_words(
+        text, scale, style, is_cut=is_cut
+    )
     values = {one.value for one in found if one.value is not None}
+    reasons = [one.reason for one in found if one.reason]
     if len(values) > 1 or "contradictory" in reasons:
         return Verdict(None, "contradictory", text)
     if reasons:
@@ -89,64 +94,165 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     return Verdict(values.pop(), None, rationale, is_cut)
 
 
-def _found(
+# JSON.
+
+_KEYS = ("verdict", "answer", "final_verdict", "final_answer")
+_REASONS = ("reason", "reasons", "reasoning", "rationale")
+_OBJECT = re.compile(r"\{[^{}]{2,100000}\}")
+_HEAD = re.compile(r'\{\s{0,9}"verdict"\s{0,9}:\s{0,9}"([^"\n]{1,200})"\s{0,9},', re.IGNORECASE)
+_OUTER = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
+
+
+def _in_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[_Stated], str | None] | None:
+    """{"verdict": ..., "reason": ...}, alone or within other words; None if there is none."""
+    whole = _OUTER.sub("", text)
+    if whole.startswith("{"):
+        fields = _fields(whole)
+        if fields is not None:
+            return _of_fields(fields, scale)
+        head = _HEAD.match(whole)
+        if head is not None and is_cut:
+            # Truncated within the reason, after the verdict.
+            return [_whole(head[1], scale)], whole[head.end() :].strip()
+    found: list[_Stated] = []
+    rationale = None
+    around = text
+    for match in _OBJECT.finditer(text):
+        fields = _fields(match[0]) or []
+        if any(str(key).casefold() in _KEYS for key, _ in fields):
+            stated, rationale = _of_fields(fields, scale)
+            found += stated
+            around = around.replace(match[0], "\n")
+    found = [_unless_turned(one, text[text.rindex("}") + 1 :], scale) for one in found]
+    return ([*found, *_labelled(_lines(around), scale)], rationale) if found else None
+
+
+def _fields(text: str) -> list[tuple[Any, Any]] | None:
+    """The fields of an object, including duplicate keys; None if it is not an object.
+
+    As JSON; or as Python writes it, with single quotes or a comma before the brace.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=list)
+        return found if isinstance(found, list) else None
+    except (ValueError, RecursionError):
+        pass
+    try:
+        tree = ast.parse(text[:20_000], mode="eval").body
+        if not isinstance(tree, ast.Dict):
+            return None
+        pairs = zip(tree.keys, tree.values, strict=True)
+        return [(ast.literal_eval(key), ast.literal_eval(one)) for key, one in pairs if key]
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _of_fields(fields: Any, scale: Scale) -> tuple[list[_Stated], str | None]:
+    found: list[_Stated] = []
+    rationale = None
+    for key, value in fields if isinstance(fields, list) else ():
+        if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
+            # A nested object: {"evaluation": {"verdict": ...}}.
+            inner, given = _of_fields(value, scale)
+            found, rationale = [*found, *inner], rationale or given
+        elif str(key).casefold() in _KEYS:
+            is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+            found.append(_whole(str(value) if is_plain else "", scale))
+        elif str(key).casefold() in _REASONS and value:
+            rationale = str(value)
+            if found and _TURNED.search(rationale):
+                found[-1] = _Stated(None, "contradictory")
+    return found, rationale
+
+
+def _whole(text: str, scale: Scale) -> _Stated:
+    """A field that must contain a verdict and nothing else."""
+    one = _beginning(plain_line(text), scale)
+    if one is None or re.search(r"\w", one.after):
+        return _Stated(None, "no_verdict")
+    return one
+
+
+# Words.
+
+_MARKS = r"[\s\"'“”‘’«»(\[]{0,8}"
+_CLOSES = r"[\"'“”‘’«»)\]]{0,4}"
+_LEAD = (
+    r"(?:(?:so|thus|hence|therefore|overall|ultimately|finally|in (?:conclusion|summary|short)|"
+    r"to (?:conclude|sum up)|in a word|all in all|all told|on balance|on the whole|bottom line|"
+    r"(?:having|weighing|considering|given|after|for (?:these|this|all))\s[^.!?:]{1,80}(?=,)|"
+    r"accordingly|consequently)[\s,:–—-]{1,4})"
+)
+_NOUN = (
+    r"(?:(?:the|my|final|overall|short|quick|brief|direct|simple)\s){0,3}(?P<noun>verdict|answer|"
+    r"judge?ment|conclusion|decision|choice|preference|rating|score|grade|mark|assessment|result|winner|"
+    r"(?:better|stronger|preferred)\s(?:story|one|text)|(?:end|gesamt)?urteil|antwort|fazit)"
+    r"(?:\s?\([^()\n]{1,60}\))?"
+)
+_LABEL = re.compile(
+    rf"^{_MARKS}(?P<number>\(?\d{{1,2}}[.)]\s)?{_LEAD}?{_NOUN}{_CLOSES}\s{{0,3}}"
+    rf"(?:(?:is\s{{0,2}})?(?:[:;=|→–—]|-{{1,2}}>?(?=\s))|$)(?P<said>.*)",
+    re.IGNORECASE,
+)
+_CONCLUSION = re.compile(
+    rf"{_MARKS}(?:{_LEAD}?{_NOUN}(?:\s(?:is|would be|must be|has to be))?"
+    rf"(?:(?<=[se])\s|\s{{0,2}}[:=–—-])\s{{0,2}}|"
+    rf"{_LEAD}?i(?:['’]d|\s(?:would|should|must|have to))?\s(?:say|answer|vote|conclude)"
+    rf"[\s:,]{{1,3}}|{_LEAD})(?P<said>.{{1,120}})",
+    re.IGNORECASE,
+)
+# "Yes, the ending holds": what may follow a verdict. "No opinion", "Yes-ish" and "3 of 5" are none.
+_ENDS = (
+    r"(?=\s{0,3}$|\s{0,3}[.,:;!…|?](?!\d)|\s{0,3}[—–](?!\s?\d)|\s{1,3}-{1,2}\s(?!\d)|-{2}\s(?!\d)"
+    r"|\s{1,3}[(\[])"
+)
+_GOES_ON = r"(?=\s{1,3}(?:it|this|that|the|i|he|she|they|there|because|since|though)\b)"
+_FIRM = (
+    r"(?:(?:(?:well|alas|sadly|regrettably|unfortunately|honestly|clearly|definitely|certainly|absolutely),?\s)|"
+    r"an?\s(?:clear|definite|firm|strong|resounding)\s)?"
+)
+# "Yes," says the keeper: a character in the story speaks.
+_IN_SPEECH = re.compile(r"\s{0,3}[\"'“‘«„][^\"”’»]{1,60}?[,!?.…—–-][\"'”’»]\s{0,2}(?=\w)")
+_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?![\d%])"
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def _in_words(
     text: str, scale: Scale, style: Style, *, is_cut: bool
-) -> tuple[list[Reading], str | None]:
-    """All places of an answer that state a verdict, and the reasons around them."""
-    structured = _from_json(text, scale, is_cut=is_cut)
-    if structured is not None:
-        return structured
-    raw = text.split("\n")
-    lines = [plain_line(line) for line in raw]
-    _name_cells(raw, lines)
+) -> tuple[list[_Stated], str | None]:
+    """All places of an answer that state its verdict, and the reasons around them."""
+    lines = _lines(text)
     said = [k for k, line in enumerate(lines) if line]
+    if not said:
+        return [], None
     found = list(_labelled(lines, scale))
-    if style == "verdict-first" and said and not (found and found[0].line == said[0]):
-        head = _head(lines, said[0], scale)
-        found = [head, *found] if head else found
-    found += _alone(lines, said, scale)
-    if not found:
-        found = _concluded(lines, said, scale)
-    last = max((one.line for one in found), default=0)
-    ends_there = found and not any(lines[last + 1 :])
-    if is_cut and ends_there and not re.search(r"\w", found[-1].after):
+    first, last = said[0], said[-1]
+    is_list = scale.form == "number" and any(re.match(r"\d{1,3}[.)]\s", lines[k]) for k in said[1:])
+    head = None if is_list else _opening(lines[first], first, scale)
+    tail = None if is_list else _ending(lines, last, scale)
+    if style == "verdict-first":
+        found = [head, *found] if head else found or ([tail] if tail else [])
+    else:
+        found = found or [one for one in (tail, head) if one][:1]
+    closing = _beginning(_last_sentence(lines[last]), scale)
+    is_another = first != last or _last_sentence(lines[last]) != lines[last]
+    agree = is_another and head and closing and head.value == closing.value is not None
+    if is_cut and found and found[-1].line == last and not re.search(r"\w", found[-1].after):
         # The next token could have changed it: 1 into 10, "No" into "None of it".
-        return [Reading(None, "truncated")], None
-    found = [_checked(one, lines, scale) for one in found]
-    return found, _rationale(raw, found, said) if found else None
+        return [_Stated(None, "truncated")], None
+    if not agree:
+        found = [
+            _unless_turned(one, "\n".join([one.after, *lines[one.line + 1 :]]), scale)
+            for one in found
+        ]
+    return found, _rationale(text.split("\n"), found, said) if found else None
 
 
-def _name_cells(raw: Sequence[str], lines: list[str]) -> None:
-    """In a table of one row, treat the cell below "Verdict" as labelled."""
-    for k in range(len(raw) - 2):
-        if not re.fullmatch(r"\s*\|[\s|:-]*-[\s|:-]*", raw[k + 1]):
-            continue
-        is_one_row = raw[k + 2].lstrip().startswith("|") and (
-            k + 3 == len(raw) or not raw[k + 3].lstrip().startswith("|")
-        )
-        heads, cells = lines[k].split(": "), lines[k + 2].split(": ")
-        if (
-            is_one_row
-            and len(heads) == len(cells)
-            and heads[-1].casefold() in ("verdict", "answer")
-        ):
-            lines[k], lines[k + 1], lines[k + 2] = "", "", f"Verdict: {cells[-1]}"
+def _lines(text: str) -> list[str]:
+    return [plain_line(line) for line in text.split("\n")]
 
 
-def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
-    """The reading, unless the following text retracts it."""
-    if one.value is None:
-        return one
-    if _OFFERS.search(one.after):
-        # "Yes, I can help with that! Please paste the story."
-        return Reading(None, "no_verdict")
-    after = "\n".join([one.after, *lines[one.line + 1 :]])
-    verdict, others = other_options(one.value, scale)
-    turned = is_taken_back(verdict, others, after, is_number=scale.form == "number")
-    return Reading(None, "contradictory") if turned else one
-
-
-def _rationale(raw: Sequence[str], found: Sequence[Reading], said: Sequence[int]) -> str | None:
+def _rationale(raw: Sequence[str], found: Sequence[_Stated], said: Sequence[int]) -> str | None:
     """The answer without its verdict, if that begins or ends it."""
     first, last = found[0], found[-1]
     if (first.line <= said[0] + 1 and first.line != said[-1]) or len(said) == 1:
@@ -158,219 +264,207 @@ def _rationale(raw: Sequence[str], found: Sequence[Reading], said: Sequence[int]
     return "\n".join(kept).strip() or None
 
 
-# Structured answers.
-
-_KEYS = ("verdict", "answer", "final_verdict", "final_answer")
-_OBJECT = re.compile(r"\{[^{}]{2,100000}\}")
-_MAX_LITERAL = 20_000
-_OUTER = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
-
-
-def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading], str | None] | None:
-    """{"verdict": ..., "reason": ...}, alone or after other words; None if there is none.
-
-    Complete, or truncated within the reason, after its verdict.
-    """
-    whole = _OUTER.sub("", text)
-    if whole.startswith("{"):
-        pairs = _pairs(whole)
-        if pairs is not None:
-            return _of_pairs(pairs, scale)
-    for match in _OBJECT.finditer(text):
-        pairs = _pairs(match[0])
-        if pairs and any(str(key).casefold() in _KEYS for key, _ in pairs):
-            around = _plain_lines(text[: match.start()]) + _plain_lines(text[match.end() :])
-            found, rationale = _of_pairs(pairs, scale)
-            return [*found, *_labelled(around, scale)], rationale
-    if not whole.startswith("{"):
-        return None
-    head = re.match(r'\{\s{0,9}"verdict"\s{0,9}:\s{0,9}"([^"\n]{1,200})"\s{0,9},', whole, re.I)
-    if head is None or not is_cut:
-        return [], None
-    return [_whole(head[1], scale)], whole[head.end() :].strip()
-
-
-def _pairs(text: str) -> list[tuple[Any, Any]] | None:
-    """The fields of an object, including duplicate keys; None if it is not an object.
-
-    As JSON; or as Python writes it, with single quotes or a comma before the brace.
-    """
-    try:
-        found = json.loads(text, object_pairs_hook=list)
-        return found if isinstance(found, list) else None
-    except (ValueError, RecursionError):
-        pass
-    try:
-        tree = ast.parse(text[:_MAX_LITERAL], mode="eval").body
-        if not isinstance(tree, ast.Dict):
-            return None
-        pairs = zip(tree.keys, tree.values, strict=True)
-        return [(ast.literal_eval(key), ast.literal_eval(one)) for key, one in pairs if key]
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
-def _of_pairs(pairs: Any, scale: Scale) -> tuple[list[Reading], str | None]:
-    found: list[Reading] = []
-    rationale = None
-    for key, value in pairs if isinstance(pairs, list) else ():
-        if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
-            # A nested object: {"evaluation": {"verdict": ...}}.
-            inner, given = _of_pairs(value, scale)
-            found, rationale = [*found, *inner], rationale or given
-        elif str(key).casefold() in _KEYS:
-            found.append(_whole(_plain(value), scale))
-        elif str(key).casefold() in ("reason", "reasons", "reasoning", "rationale") and value:
-            rationale = str(value)
-            if found and found[-1].value is not None:
-                found[-1] = _checked(Reading(found[-1].value, after=rationale), [], scale)
-    return found, rationale
-
-
-def _whole(text: str, scale: Scale) -> Reading:
-    """A field that must contain a verdict and nothing else."""
-    one = verdict_in(plain_line(text), scale)
-    if one is None or re.search(r"\w", one.after):
-        return Reading(None, "no_verdict")
-    return one
-
-
-def _plain(value: Any) -> str:
-    """A string or a number as text; anything else is not a verdict."""
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
-
-
-def _plain_lines(text: str) -> list[str]:
-    return [plain_line(line) for line in text.split("\n")]
-
-
-# Answers in words.
-
-_SO = (
-    r"(?:(?:so|thus|hence|therefore|accordingly|consequently|overall|ultimately|finally|in "
-    r"(?:conclusion|summary|short|sum|brief|a word)|to (?:conclude|sum up|summari[sz]e)|all in all|"
-    r"all told|on balance|on the whole|bottom line|tl;?dr)"
-    r"[\s,:–—-]{1,4})"
-)
-_NOUN = r"(?:verdict|answer)"
-_LOOSE = (
-    r"(?:judge?ment|conclusion|decision|choice|preference|overall|assessment|result|outcome|"
-    r"winner|pick|(?:better|stronger|preferred)\s(?:story|one|text)|"
-    r"fazit|(?:end|gesamt)?urteil|antwort|ergebnis|bewertung)"
-)
-# What may follow a verdict in its sentence: "yes, on balance", "no, since ...", "yes, it passes".
-_ADDS = re.compile(
-    r"\W*(?:(?:on (?:the whole|balance)|overall|all in all|all told|in the end|in my view|"
-    r"i (?:think|fear|suppose|believe|would say)|i['’]?(?: a)?m (?:afraid|sorry to say))"
-    r"|(?:since|because|given that)\b.*|(?<=:\s)(?!(?:if|for|in|when|provided|as long as)\b).*"
-    r"|(?:it|(?:this|the) (?:story|piece|text))\s(?:does|passes|fails|"
-    r"does\s?(?:not|n['’]t))(?:\s(?:this|the|that) \w{1,12})?)?\W*",
-    re.IGNORECASE,
-)
-_MARKED = r"(?:rating|score|grade|mark)"
-_I_SAY = (
-    r"(?:(?:it(?:['’]s|\sis)\san?|i(?:['’]d|['’]ll|\s(?:would|should|will|must|have to))?\s(?:say|"
-    r"answer|vote|conclude|decide|settle on|go with|lean towards? an?|come down on"
-    r"(?:\sthe side of)?|(?:give|rate|score|award|call)"
-    r"(?:\s(?:it|(?:this|the)(?:\s(?:story|piece|text))?))?(?:\san?)?))[\s:,]{1,3})"
-)
-# "It is close, but I say", "Having weighed these, my verdict is"; never "If it had an ending, ...".
-_LEAD = (
-    r"(?:[^.!?]{1,200}?\s(?:but|so|yet)\s|(?:having|weighing|considering|taking|judging|given|"
-    r"based on|after|for (?:these|this|all|the above))\s[^.!?]{1,100},\s)"
-)
-_MINE = r"(?:(?:the|my)\s)?(?:(?:final|overall|short|quick|brief|direct|simple)\s){0,2}"
-_ASIDE = r"(?:\s?\([^()\n]{1,60}\))?"
-_COLON = r"\s{0,3}(?:is\s{0,2})?(?:[:;=|→–—]|-{1,2}>?(?=\s)|(?:\s|^)-(?=\w))"
-_NUMBERED = r"(?:\(?\d{1,2}[.)]\s{0,3})?"
-_LABEL = re.compile(
-    rf"^{MARKS}{_NUMBERED}{_SO}?{_MINE}(?P<noun>{_NOUN}|{_LOOSE}){_ASIDE}{CLOSES}"
-    rf"(?:{_COLON}|(?P<bare>\s{{0,3}})$)(?P<said>.*)",
-    re.IGNORECASE,
-)
-_MARK = re.compile(rf"^{MARKS}{_SO}?{_MINE}{_MARKED}{_ASIDE}{_COLON}(?P<said>.*)", re.IGNORECASE)
-_CONCLUSION = re.compile(
-    rf"(?:{_LEAD}?{_SO}?{_MINE}(?:(?:{_NOUN}|{_LOOSE}|{_MARKED})\s(?:is|would be|must be|has to be)"
-    rf"|(?:{_NOUN}|{_LOOSE}){_COLON})|{_LEAD}?{_SO}?{_I_SAY}|{_SO})"
-    rf"[\s:]{{0,3}}(?P<said>.{{1,120}})",
-    re.IGNORECASE,
-)
-
-
-def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
+def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[_Stated]:
     """The verdicts of all lines of the form `Verdict: Yes`, or with it on the next line."""
     for k, line in enumerate(lines):
         match = _LABEL.match(line)
-        if match is None and scale.form == "number":
-            match = _MARK.match(line)
         if match is None:
+            continue
+        is_asked = match["noun"].casefold() in ("verdict", "answer")
+        if match["number"] and not is_asked:
+            # "2. Rating: 8" in a list may be about anything.
             continue
         place, said = k, match["said"].strip()
         if not re.search(r"\w", said):
-            # A heading; or `Verdict:` with the verdict below it.
             place = next((n for n in range(k + 1, len(lines)) if lines[n]), k)
             said = lines[place] if place > k else ""
-        one = _stated(said, scale, place)
-        if place > k and _LABEL.match(said):
-            continue
-        is_asked = (match.groupdict().get("noun") or "").casefold() in ("verdict", "answer")
+            if _LABEL.match(said):
+                continue
+        one = _beginning(said, scale, place) or _concluded(said, scale, place)
         if one is not None:
             yield one
-        elif is_asked and match.groupdict().get("bare") is None:
-            # Requested but missing; a heading or "Conclusion: ..." may be about anything.
-            yield Reading(None, "no_verdict", place)
+        elif place == k and is_asked:
+            # Asked for, and not there; another heading may be about anything.
+            yield _Stated(None, "no_verdict", place)
 
 
-def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
-    """`Yes. ...` at the beginning: the verdict before a stop, a comma, a dash, the line's end.
+def _opening(line: str, first: int, scale: Scale) -> _Stated | None:
+    """What the first line begins with, after a question or the number of a list."""
+    line = re.sub(r"^(?:1[.)]\s(?=\D)|[^.!?]{5,200}\?\s)", "", line)
+    sentence, *more = _SENTENCE.split(line, maxsplit=1)
+    if one := _beginning(line, scale, first):
+        return one
+    one = _concluded(sentence, scale, first)
+    return replace(one, after=" ".join([one.after, *more])) if one else None
 
-    "No opinion", "A careful reading", "3 of the 5" begin with an option but are not verdicts.
-    """
-    if scale.form == "number" and any(
-        re.match(r"\s{0,3}\d{1,3}[.)]\s", line) for line in lines[first + 1 :]
-    ):
-        # "1. The ending ... 2. The pace ...": a list, not a number.
+
+def _ending(lines: Sequence[str], last: int, scale: Scale) -> _Stated | None:
+    """What the last line, or else the last sentence, begins with."""
+    for part in dict.fromkeys((lines[last], _last_sentence(lines[last]))):
+        if one := _beginning(part, scale, last) or _concluded(part, scale, last):
+            return one
+    return None
+
+
+def _last_sentence(line: str) -> str:
+    return re.split(r"(?<=[.!?])\s+", line)[-1]
+
+
+def _concluded(sentence: str, scale: Scale, line: int) -> _Stated | None:
+    """ "So Yes.", "My verdict is No.", "I would say yes", and nothing else."""
+    match = _CONCLUSION.fullmatch(sentence.strip())
+    one = _beginning(match["said"], scale, line) if match else None
+    return None if one is None or re.search(r"\w", one.after) else one
+
+
+def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
+    """The verdict that some text begins with, or None."""
+    if scale.form == "number":
+        return _number(text, scale, line)
+    options, names = _options(scale)
+    story = r"(?:(?:story|option|text|choice|version)\s)?" if _are_letters(scale) else ""
+    match = re.match(
+        rf"{_MARKS}{_FIRM if scale.is_test else ''}{story}(?P<said>{options}){_CLOSES}"
+        rf"(?:{_ENDS}{f'|{_GOES_ON}' if scale.is_test else ''})(?P<after>.*)",
+        text,
+        re.IGNORECASE,
+    )
+    if match is None or _IN_SPEECH.match(text):
         return None
-    return _stated(lines[first], scale, first)
+    if match["after"].lstrip().startswith("?"):
+        return _Stated(None, "no_verdict", line)
+    value = scale.read(names[_bare(match["said"])])
+    return _Stated(value, "", line, match["after"])
 
 
-def _stated(text: str, scale: Scale, line: int) -> Reading | None:
-    """The verdict at the start of a line, or ending its first sentence: "My answer is No"."""
-    one = verdict_in(text, scale, line=line)
-    if one is None:
-        sentence, *more = re.split(r"(?<=[.!?])\s+", text, maxsplit=1)
-        match = _CONCLUSION.fullmatch(sentence)
-        one = verdict_in(match["said"], scale, line=line) if match else None
-        one = one and (replace(one, after=" ".join([one.after, *more])) if _ends(one) else None)
-    return one
+def _number(text: str, scale: Scale, line: int) -> _Stated | None:
+    """`4`, `4/5`, `4 out of 5`, `#2`, `2nd`, `four`."""
+    match = re.match(
+        rf"{_MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{'|'.join(_DIGITS)})\b)"
+        rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?"
+        rf"(?:(?:st|nd|rd|th)\b(?:\splace\b)?|\s?(?:stars?|points?)\b)?{_CLOSES}"
+        rf"(?P<after>(?:{_ENDS}|\s(?=because|since|as\b)|(?(of)(?=\s{{0,3}}[—–])|(?!))).*)",
+        text,
+        re.IGNORECASE,
+    )
+    if match is None:
+        return None
+    said = match["said"].casefold()
+    value = scale.read(str(_DIGITS.index(said)) if said in _DIGITS else said)
+    is_of_another = match["of"] and (scale.high is None or float(match["of"]) != scale.high)
+    if value is None or is_of_another:
+        return _Stated(None, "out_of_scale", line)
+    is_asked = match["after"].lstrip().startswith("?")
+    return _Stated(None if is_asked else value, "no_verdict" * is_asked, line, match["after"])
 
 
-def _alone(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
-    """The first or the last line, if it is a verdict and nothing else."""
-    found = []
-    for k in dict.fromkeys([*said[:1], *said[-1:]]):
-        one = verdict_in(lines[k], scale, line=k)
-        if one is not None and not re.search(r"\w", one.after):
-            found.append(one)
-    return found
+def _bare(option: str) -> str:
+    """An option for comparison: without marks and article, in one case."""
+    return re.sub(r"^an?\s", "", plain_line(option).casefold())
 
 
-def _concluded(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
-    """The last sentence, if it is "So Yes." or "My verdict is No." and nothing else."""
-    if not said:
-        return []
-    sentence = re.split(r"(?<=[.!?])\s+(?=\S+\s|\S+:)", lines[said[-1]])[-1]
-    # "... holds. Verdict: Yes" and "... holds. So Yes." keep their verdict with its label.
-    for part in (lines[said[-1]], sentence):
-        match = _CONCLUSION.fullmatch(part.strip())
-        one = verdict_in(match["said"], scale, line=said[-1]) if match else None
-        if one is not None and _ends(one):
-            return [one]
-    return []
+def _options(scale: Scale) -> tuple[str, dict[str, str]]:
+    """The answers of a scale as a pattern, and by how they are compared."""
+    names = {_bare(answer): answer for answer in scale.answers}
+    longest = sorted(names, key=lambda name: (-len(name), name))
+    with_article = {name for name, answer in names.items() if plain_line(answer).casefold() != name}
+    parts = [(r"(?:an?\s)?" if name in with_article else "") + re.escape(name) for name in longest]
+    return "|".join(parts), names
 
 
-def _ends(one: Reading) -> bool:
-    """Whether nothing follows a verdict in its sentence that could change it."""
-    return _ADDS.fullmatch(one.after) is not None
+def _are_letters(scale: Scale) -> bool:
+    return all(len(option) == 1 for option in scale.answers)
+
+
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_NEVER = re.compile(r"(?!)")
+
+# What seems to take a verdict back. It costs one more question where it does not.
+
+_TURNED = re.compile(
+    r"\b(?:on second thoughts?|(?:scratch|strike) that(?=\W{0,3}$|\W{1,2}\s)|just kidding|"
+    r"take (?:that|it|this) back|stand corrected|yes and no|no and yes|the opposite|correction,|"
+    r"make (?:it|that) (?:an?\s)?(?:\d|yes|no)\b|(?:disregard|ignore) (?:that|the above)|"
+    r"(?:correction|(?:revised|amended|corrected|updated?|edit|erratum)(?:\s\w{1,10})?)\s?:|"
+    r"that (?:was|is|would be|seems) (?:unfair|wrong|too|a mistake)|"
+    r"(?:i|let me|must|should|need to|have to)\s(?:\w{1,10}\s)?(?:revise|change|correct|reconsider|"
+    r"rethink|retract|withdraw) (?:my|that|this)?|i (?:retract|withdraw|misread|misjudged|mixed|"
+    r"overlooked|was (?:wrong|mistaken|too)|mean\b))|"
+    r"(?:^\W{0,3}|[.;:!?…—–-]\s?|\bno,?\s)(?:wait|hold on|hang on|not so fast)\b",
+    re.IGNORECASE,
+)
+_OFFERS = re.compile(
+    r"\b(?:please (?:paste|provide|share|send|upload|attach|post)|(?:like|want) me to|"
+    r"(?:help|assist) (?:you )?with|i have (?:now )?(?:read|received) (?:it|the|your))\b",
+    re.IGNORECASE,
+)
+"""No story was read: "Yes, I can help with that! Please paste it.\""""
+_IT = (
+    r"(?:\b(?:it|this|(?:the|this)\s(?:\w{1,14}\s)?"
+    r"(?:story|piece|text|work|narrative|tale|draft|whole|writing|passage|chapter|test|bar|mark))|"
+    r"(?:^|[.,;:!?]\s)that),?\s(?:(?:\w{2,16}ly|still|just|also|even|only|in fact|after all|would|"
+    r"nevertheless|indeed)\s){0,2}"
+)
+_DO = r"(?:pass|succeed|work|qualify|suffice|hold up|measure up|make it|meet|satisfy|deserve)"
+_NOT = r"(?:(?:does|did|do|is|has|can|could|will|would)\s?(?:not|n['’]t)|cannot)"
+_OVER = r"(?=\W{0,3}$|[.,;:!?)—–]|\s(?:the|this|that|its|my|on|as|overall|at|a)\b)"
+_OPPOSITE = {
+    "yes": re.compile(
+        rf"{_IT}(?:fails|failed|flunks|(?:falls|fell|comes up|came up) short|misses|{_NOT}"
+        rf"(?:(?=\W{{0,3}}$|[.,;:!?)])|\s(?:\w{{2,16}}ly\s)?{_DO})|(?:is|was) not (?:passed|met))"
+        r"|\bi (?:can(?:not|['’]t)|(?:do|would|could)\s?(?:not|n['’]t)) (?:\w{1,12}\s){0,2}"
+        r"(?:pass|say|think|believe)\b(?! of)|\ba fail(?:ure)?\b|^\W{0,4}(?:well,?\s|or\s|then\s)?"
+        r"(?:hardly|barely|not (?:really|quite|at all|yet|exactly)|or not|far from it)"
+        r"(?=\W{0,3}$|[.,;:!?—–])",
+        re.IGNORECASE,
+    ),
+    "no": re.compile(
+        rf"{_IT}(?:(?:passes|passed|succeeds|works|qualifies|holds up|meets|satisfies|deserves|"
+        rf"does|did|is met|has been met){_OVER}|(?:does|did|would|should|must|can)\s"
+        rf"(?:\w{{2,16}}ly\s|indeed\s)?{_DO})|\ba (?:pass|success)\b|"
+        r"\bi (?:would|will|must|should|can) (?:\w{1,12}\s){0,2}(?:pass|accept)\b",
+        re.IGNORECASE,
+    ),
+}
+
+
+def _unless_turned(one: _Stated, after: str, scale: Scale) -> _Stated:
+    """The verdict, unless what follows seems to state another, or to take it back."""
+    if one.value is None:
+        return one
+    said, other = _others(one.value, scale)
+    opposite = _OPPOSITE[said] if scale.is_test else _NEVER
+    sentences = [part for part in _SENTENCE.split(after[:_MAX_CHARS]) if re.search(r"\w", part)]
+    if _OFFERS.search(after.partition("\n")[0]):
+        return _Stated(None, "no_verdict")
+    is_turned = any(map(_TURNED.search, sentences)) or any(
+        other.search(part) or opposite.search(part) for part in (*sentences[:2], *sentences[-2:])
+    )
+    return _Stated(None, "contradictory") if is_turned else one
+
+
+@cache
+def _others(value: float | str, scale: Scale) -> tuple[str, re.Pattern[str]]:
+    """The verdict as it was worded, and where another one is stated."""
+    if scale.form == "number":
+        number = rf"(?!{re.escape(f'{value:g}')}(?![\d.]))-?\d{{1,4}}(?:\.\d{{1,3}})?(?![\w/%])"
+        words = "|".join(word for k, word in enumerate(_DIGITS) if k != value)
+        return f"{value:g}", re.compile(
+            r"(?:^\W{0,4}|\b(?:or|and|to|rather|maybe|perhaps|probably|so|say|no|is|be)[\s,:]{1,3}"
+            rf"(?:an?\s)?)(?:{number}|(?:{words})\b)(?=\W{{0,3}}$|[.,;!?)]|\s(?:is|would|seems)\b)",
+            re.IGNORECASE | re.MULTILINE,
+        )
+    said = _bare(scale.word(value))
+    names = [name for name in _options(scale)[1] if name != said]
+    others = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    flags = "" if _are_letters(scale) else "i"
+    others = others.upper() if _are_letters(scale) else others
+    own = rf"(?{flags}:{others})" if flags else others
+    return said, re.compile(
+        r"(?:^|[.!?;:,…—–(\"“]|\s-)\W{0,3}(?i:(?!not\b)(?:(?!not\b)\w{1,14},?\s){0,3}?"
+        rf"(?:an?\s|story\s)?){own}(?=\W{{0,3}}$|[.,;:!?)\"”—–]|\s-)"
+        rf"|(?i:\b(?:say|be|is|to|pick|choose|prefer|rather|answer|than)\s(?:an?\s|story\s)?){own}"
+        r"(?=\W{0,3}$|[.,;:!?)\"”—–])"
+        + (rf"|\b(?:{others})\s(?:is|was|wins|works|handles)\b" if _are_letters(scale) else ""),
+        re.MULTILINE,
+    )

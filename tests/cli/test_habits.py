@@ -108,8 +108,25 @@ def test_the_configuration_is_the_folders_or_else_the_users(folder: Path) -> Non
     assert read_config() == Config(model=("local",))
     Path("fabula.toml").write_text(CONFIG)
     assert read_config() == Config(
-        ("a.ref", "b.ref"), ("openai/gpt-4o",), {"openai/gpt-4o": "2.5/10"}
+        ("a.ref", "b.ref"), ("openai/gpt-4o",), True, {"openai/gpt-4o": "2.5/10"}
     )
+
+
+@pytest.mark.parametrize("key", ["model", "reference"])
+def test_an_address_that_only_the_folder_names_is_asked_about(folder: Path, key: str) -> None:
+    Path("fabula.toml").write_text(f'{key} = ["http://192.0.2.1/x"]')
+    refused = CliRunner().invoke(tool, [])
+    assert refused.exit_code == 2
+    assert "192.0.2.1/x, which texts would be sent to; give the address" in refused.output
+    # Given by the user, on this machine, or in the user's own configuration it is not.
+    assert CliRunner().invoke(tool, [f"--{key}", "http://192.0.2.1/x"]).exit_code == 0
+    Path("fabula.toml").write_text(f'{key} = ["http://localhost:8100"]')
+    assert CliRunner().invoke(tool, []).exit_code == 0
+    users = folder / "config" / "fabula"
+    users.mkdir(parents=True)
+    Path("fabula.toml").rename(users / "fabula.toml")
+    (users / "fabula.toml").write_text(f'{key} = ["http://192.0.2.1/x"]')
+    assert CliRunner().invoke(tool, []).exit_code == 0
 
 
 def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) -> None:

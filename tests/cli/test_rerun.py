@@ -218,6 +218,52 @@ def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path) -> N
     assert (code, said["numbers"], said["causes"]) == (0, [], [])
 
 
+def forged(path: Path, **changes: Any) -> None:
+    """Change the record of a result as a stranger might."""
+    record = read_record(path)
+    for name, change in changes.items():
+        record[name] = {**record[name], **change} if isinstance(change, dict) else change
+    record_path(path).write_text(json.dumps(record))
+
+
+def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Path) -> None:
+    planted = scored.parents[1] / "thesis.csv"
+    planted.write_text("mine")
+    forged(scored, settings={"csv": str(planted), "log": str(scored.parents[1] / "new.log")})
+    assert rerun(scored)[0] in (0, 1)
+    assert planted.read_text() == "mine"
+    assert not (scored.parents[1] / "new.log").exists()
+
+
+def test_a_strangers_record_removes_no_document(scored: Path) -> None:
+    corpus = scored.parents[1] / "books.ref"
+    before = {path.name: path.read_bytes() for path in corpus.rglob("*.json")}
+    settings = {"directory": str(corpus), "ids": ["a"]}
+    forged(scored, command="reference remove", settings=settings)
+    run("rerun", str(scored), "--yes")
+    assert {path.name: path.read_bytes() for path in corpus.rglob("*.json")} == before
+
+
+@pytest.mark.parametrize("command", ["study remove", "setup", "judge calibrate", "rerun", "desk"])
+def test_a_strangers_record_starts_only_what_makes_a_result(scored: Path, command: str) -> None:
+    forged(scored, command=command)
+    assert "does more than make a result" in str(run("rerun", str(scored), "--yes").exception)
+
+
+def test_a_strangers_record_names_the_files_and_servers_it_would_use(
+    scored: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    private = tmp_path_factory.mktemp("private") / "diary.txt"
+    private.write_text(TEXT)
+    texts, server = [str(private)], ["http://192.0.2.1/ref"]
+    # A folder further up, too, does not make a diary the record's own.
+    forged(scored, folder="../../../..", settings={"texts": texts, "measure.references": server})
+    said = str(run("rerun", str(scored)).exception)
+    assert str(private) in said
+    assert server[0] in said
+    assert "--yes" in said
+
+
 def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -> None:
     """And a model that says something else, under another name, is named."""
     names = ["writer-1"]
@@ -237,7 +283,7 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
         (model,) = read_record(plots)["models"]
         assert model["served"] == "writer-1"
         refused = run("rerun", str(plots))
-        assert "cannot confirm the cost" in str(refused.exception)
+        assert "/v1#m; add --yes if you trust it" in str(refused.exception)
         assert len(server.requests) == n_asked, "nothing was asked before consent"
         code, said = rerun(plots, "--yes")
         assert (code, said["numbers"], said["causes"]) == (0, [], [])

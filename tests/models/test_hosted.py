@@ -12,6 +12,7 @@ from tests.serving import Reply, completion, serving
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling
 from fabula.models.cost import Price, Prices
+from fabula.models.hosted import _key_for
 from fabula.models.model_spec import ModelOptions, open_model
 
 YES_NO = Choice(("Yes", "No"), is_first=True)
@@ -56,6 +57,14 @@ def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_nobody_listens() -> None:
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1: no connection"):
         ask("http://127.0.0.1:9/v1#m")
+
+
+def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "openai")
+    addresses = "https://api.openai.com/v1", "http://api.openai.com/v1", "http://10.0.0.5:8000/v1"
+    assert [_key_for(url) for url in addresses] == ["openai", "none", "none"]
+    monkeypatch.setenv("FABULA_API_KEY", "own")
+    assert [_key_for(url) for url in addresses] == ["openai", "own", "own"]
 
 
 def test_an_address_that_is_none_is_said() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import click
 
 from fabula.errors import InputError
 
@@ -19,6 +22,8 @@ class Config:
 
     reference: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
+    is_of_folder: bool = False
+    """It was found in the current folder, where somebody else may have put it."""
     prices: Mapping[str, str] = field(default_factory=dict)
     """Dollars per million tokens as IN/OUT, by model name."""
 
@@ -37,8 +42,32 @@ def read_config() -> Config:
 
     for path in (Path(NAME), user_config_path("fabula") / NAME):
         if path.is_file():
-            return _read(path)
+            return replace(_read(path), is_of_folder=path == Path(NAME))
     return Config()
+
+
+def agree_to_addresses(values: Iterable[str]) -> None:
+    """Ask before texts and keys go to an address that only the current folder's file names.
+
+    Raises `click.UsageError` where nobody can be asked.
+    """
+    named = [one for one in values if "://" in one and not _is_here(one)]
+    if not named:
+        return
+    from platformdirs import user_config_path
+
+    said = f"{NAME} in this folder names {', '.join(named)}, which texts would be sent to"
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"{said}; give the address as an option, or keep it in {user_config_path('fabula')}"
+        )
+    click.confirm(f"{said}. Go on?", abort=True, err=True)
+
+
+def _is_here(address: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return urlsplit(address).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def _read(path: Path) -> Config:
@@ -57,7 +86,7 @@ def _read(path: Path) -> Config:
     return Config(
         _several(path, "reference", content.get("reference", [])),
         _several(path, "model", content.get("model", [])),
-        prices,
+        prices=prices,
     )
 
 

@@ -8,12 +8,14 @@ import traceback
 import types
 from collections.abc import Callable
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
+from click.core import ParameterSource
 
-from fabula.cli.config import read_config
+from fabula.cli.config import agree_to_addresses, read_config
 from fabula.cli.notices import common_options, is_verbose, log_error, logging_to
 from fabula.cli.records import recorded
 from fabula.errors import FabulaError
@@ -62,6 +64,13 @@ class Command(click.Command):
         }
         ctx.default_map = {name: value for name, value in defaults.items() if name and value}
         left = super().parse_args(ctx, args)
+        if config.is_of_folder and ctx.default_map:
+            taken = [
+                ctx.params[name]
+                for name in ctx.default_map
+                if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+            ]
+            agree_to_addresses(chain.from_iterable(taken))
         named = {option.opts[-1]: option.name for option in self.params if option.name}
         models, price = named.get("--model"), named.get("--price")
         if price is not None and ctx.params.get(price) is None:

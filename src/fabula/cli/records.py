@@ -5,7 +5,7 @@ The settings of a job are the options of its command, so a record of a command i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,22 @@ from fabula.cli.options import CorpusType
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
+_WRITTEN = ("out", "csv", "latex", "html", "plot", "comments", "details", "log")
+"""Options, by the last part of their names, whose files a command writes."""
+_MODELS = ("models", "model", "writer", "exclude_model", "fluency_model", "translator", "grammar")
+"""Options that name a model or a server."""
+RERUN = frozenset((
+    "agreement", "book", "compare", "continuation generate", "continuation passages",
+    "continuation score", "continuation train", "detect apply", "detect calibrate", "detect score",
+    "diversity", "feedback corrupt", "feedback elicit", "feedback find", "feedback for",
+    "feedback label", "feedback rate", "feedback sample", "feedback score", "groups measure",
+    "groups phrases", "judge compare", "judge correct", "judge stories", "lines", "originality",
+    "plan", "profile", "reference add", "reference build", "reference measure", "reference remove",
+    "reference write", "replicate creativity-index", "replicate linguistic-metrics",
+    "replicate story-feedback", "replicate ttcw", "report", "rubric draft", "rubric expand",
+    "stories draw", "stories openings", "stories plot", "stories write", "study analyse", "themes",
+))  # fmt: skip
+"""Commands that make a result and nothing else, which a record may start."""
 
 
 @contextmanager
@@ -107,7 +123,7 @@ def words_of(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     arguments: list[str] = []
     for param in command.params:
-        value = settings.get((param.name or "").replace("__", "."))
+        value = settings.get(_dotted(param))
         if value is None or param.name in _ONLY_SHOWN or not param.expose_value:
             continue
         several = value if isinstance(value, list) else [value]
@@ -119,3 +135,43 @@ def words_of(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
         else:
             words += [f"{param.opts[-1]}={one}" for one in several]
     return [*words, "--", *arguments] if arguments else words
+
+
+def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
+    """The settings whose places the command writes."""
+    return [
+        _dotted(param)
+        for param in command.params
+        if settings.get(_dotted(param)) is not None
+        and (isinstance(param.type, CorpusType) or _last(param) in _WRITTEN)
+    ]
+
+
+def elsewhere(
+    command: click.Command, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
+) -> list[str]:
+    """What a command run in a folder reads outside of those `near`, and which servers and models
+    it asks."""
+    written = written_by(command, settings)
+    found: list[str] = []
+    for param in command.params:
+        value = settings.get(_dotted(param))
+        if _dotted(param) in written or isinstance(param.type, click.Choice):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str) or one in ("local", "none", param.default):
+                continue
+            path = (folder / Path(one).expanduser()).resolve()
+            is_near = any(place.resolve() in (path, *path.parents) for place in near)
+            is_asked = "://" in one or (_last(param) in _MODELS and not path.exists())
+            if is_asked or (not is_near and _is_here(str(path))):
+                found.append(one)
+    return list(dict.fromkeys(found))
+
+
+def _dotted(param: click.Parameter) -> str:
+    return (param.name or "").replace("__", ".")
+
+
+def _last(param: click.Parameter) -> str:
+    return _dotted(param).rpartition(".")[2]

@@ -84,7 +84,7 @@ class HostedModel:
             url, _, model = self._spec.partition("#")
             name = f"openai-api/url/{model or _ANY_MODEL}"
             # The client would retry too, in addition to Inspect, which counts its retries.
-            options = {"base_url": url, "api_key": _url_key(), "max_retries": 0}
+            options = {"base_url": url, "api_key": _key_for(url), "max_retries": 0}
             await _somebody_listens(url)
         try:
             self._model = get_model(name, memoize=False, **options)
@@ -211,7 +211,7 @@ async def _listed_model(url: str) -> str:
 
     try:
         async with httpx.AsyncClient(timeout=_LIST_TIMEOUT_S) as client:
-            key = {"Authorization": f"Bearer {_url_key()}"}
+            key = {"Authorization": f"Bearer {_key_for(url)}"}
             reply = await client.get(f"{url.rstrip('/')}/models", headers=key)
             names = {str(entry["id"]) for entry in reply.json()["data"]}
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
@@ -242,9 +242,11 @@ async def _somebody_listens(url: str) -> None:
         ) from error
 
 
-def _url_key() -> str:
-    """The key for a URL: most local servers accept any."""
-    return os.environ.get("FABULA_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"
+def _key_for(url: str) -> str:
+    """The key for a URL, of which most local servers accept any. OpenAI's goes to OpenAI only."""
+    is_openai = urlsplit(url).scheme == "https" and urlsplit(url).hostname == "api.openai.com"
+    own = os.environ.get("OPENAI_API_KEY") if is_openai else None
+    return own or os.environ.get("FABULA_API_KEY") or "none"
 
 
 def _schema(form: Form) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import json_option, yes_option
 from fabula.cli.printing import print_done
-from fabula.cli.records import words_of
+from fabula.cli.records import RERUN, elsewhere, words_of, written_by
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.rerun import RerunSettings
 from fabula.provenance import folder_of_record, steps_of
@@ -34,6 +35,10 @@ def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> Non
     RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how. The
     new result goes into a temporary folder, so RESULT does not change. Models are asked again,
     which may cost money. The exit code is 1 if the results differ.
+
+    A record may come from somebody else. Whatever it says, all that is written goes into that
+    folder, commands that do more than make a result are refused, and files elsewhere and servers
+    are named and asked about first (--yes agrees).
     """
     from fabula.jobs.rerun import Rerun, compare_results
     from fabula.provenance import differences, digest_of, read_record, record_path
@@ -93,12 +98,26 @@ def _made_again(record: Record, own: Path, name: str, place: Path, *, yes: bool)
             else place / other / Path(one["path"]).name
             for other, one in step["outputs"].items()
         }
-        _run(step, folder_of_record(step, own), targets, yes=yes)
+        folder = folder_of_record(step, own).resolve()
+        # A folder further up would make everything below it the record's own.
+        near = {own.parent, place} | ({folder} & set(own.parents[:2]))
+        _run(step, folder, targets, near, place, yes=yes)
     return made
 
 
-def _run(record: Record, folder: Path, targets: dict[str, Path], *, yes: bool) -> None:
-    """Run the command with its results at `targets`, by the settings that name them."""
+def _run(
+    record: Record,
+    folder: Path,
+    targets: dict[str, Path],
+    near: set[Path],
+    place: Path,
+    *,
+    yes: bool,
+) -> None:
+    """Run the command with its results at `targets`, by the settings that name them.
+
+    Whatever else it writes goes into the folder `place`. What it reads lies `near`, or is agreed.
+    """
     if record["command"].startswith("fabula."):
         raise InputError(
             f"it was saved from Python, by `{record['command']}()`; repeat that call with the "
@@ -111,10 +130,17 @@ def _run(record: Record, folder: Path, targets: dict[str, Path], *, yes: bool) -
         command = command.get_command(click.Context(command), name) if is_group else None
     if command is None:
         raise InputError(f"`fabula {record['command']}` is not a command of this version")
+    if record["command"] not in RERUN:
+        raise InputError(
+            f"`fabula {record['command']}` does more than make a result, so a record does not "
+            "start it; run the command yourself if you trust the record"
+        )
     settings = dict(record["settings"])
-    for name, target in targets.items():
+    for name in dict.fromkeys([*targets, *written_by(command, settings)]):
+        target = targets.get(name) or place / name / Path(str(settings[name])).name
         target.parent.mkdir(parents=True, exist_ok=True)
         settings[name] = str(target)
+    _agree(record, elsewhere(command, settings, folder, near), yes=yes)
     if any("-" in one for one in settings.values() if isinstance(one, list)):
         raise InputError("its texts came from standard input, which is not kept; nothing to rerun")
     words = [*record["command"].split(), *words_of(command, settings)]
@@ -129,3 +155,13 @@ def _run(record: Record, folder: Path, targets: dict[str, Path], *, yes: bool) -
     except OSError as error:
         where = error.filename or folder
         raise InputError(f"{os.fspath(where)}: {error.strerror}") from error
+
+
+def _agree(record: Record, places: list[str], *, yes: bool) -> None:
+    """Ask about files elsewhere and servers, which a stranger's record may name."""
+    if not places or yes:
+        return
+    named = f"`fabula {record['command']}` reads or asks what is not beside the record"
+    if not sys.stdin.isatty():
+        raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust it")
+    click.confirm("\n  ".join([f"{named}:", *places]) + "\nGo on?", abort=True, err=True)

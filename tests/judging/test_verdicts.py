@@ -33,7 +33,7 @@ def scale_of(text: str) -> Scale:
 
 @pytest.mark.parametrize(("part", "share"), [("tuned", 0.9), ("held-out", 0.9), ("fresh", 0.65)])
 def test_no_verdict_is_read_wrongly_and_most_are_read(part: str, share: float) -> None:
-    # Answers in the styles of today's models with a person's reading of each; the reader was
+    # Answers in the styles of today's models with a reading of each; the reader was
     # written on one part, the others were not looked at until it was done. Of answers that are not
     # read the judge asks what they meant.
     rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.serving import completion, serving
 
 from fabula.cli.main import cli
+from fabula.cli.records import written_by
 from fabula.errors import InputError
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
@@ -235,6 +236,14 @@ def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Pat
     assert not (scored.parents[1] / "new.log").exists()
 
 
+def test_the_answers_of_a_strangers_record_are_no_place_of_the_users() -> None:
+    write = cli.get_command(None, "reference").get_command(None, "write")
+    assert set(written_by(write, {"beginnings": "b", "answers": "a", "out": "o"})) == {
+        "answers",
+        "out",
+    }
+
+
 def test_a_strangers_record_removes_no_document(scored: Path) -> None:
     corpus = scored.parents[1] / "books.ref"
     before = {path.name: path.read_bytes() for path in corpus.rglob("*.json")}
@@ -283,7 +292,7 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
         (model,) = read_record(plots)["models"]
         assert model["served"] == "writer-1"
         refused = run("rerun", str(plots))
-        assert "/v1#m; add --yes if you trust it" in str(refused.exception)
+        assert "/v1#m; add --yes if you trust the record" in str(refused.exception)
         assert len(server.requests) == n_asked, "nothing was asked before consent"
         code, said = rerun(plots, "--yes")
         assert (code, said["numbers"], said["causes"]) == (0, [], [])

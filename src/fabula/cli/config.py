@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -51,7 +52,7 @@ def agree_to_addresses(values: Iterable[str]) -> None:
 
     Raises `click.UsageError` where nobody can be asked.
     """
-    named = [one for one in values if "://" in one and not _is_here(one)]
+    named = [value for value in values if "://" in value and not _is_this_machine(value)]
     if not named:
         return
     from platformdirs import user_config_path
@@ -64,9 +65,7 @@ def agree_to_addresses(values: Iterable[str]) -> None:
     click.confirm(f"{said}. Go on?", abort=True, err=True)
 
 
-def _is_here(address: str) -> bool:
-    from urllib.parse import urlsplit
-
+def _is_this_machine(address: str) -> bool:
     return urlsplit(address).hostname in ("127.0.0.1", "localhost", "::1")
 
 

@@ -16,7 +16,7 @@ from fabula.cli.options import CorpusType
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
-_WRITTEN = ("out", "csv", "latex", "html", "plot", "comments", "details", "log")
+_WRITTEN = ("out", "csv", "latex", "html", "plot", "comments", "details", "answers", "log")
 """Options, by the last part of their names, whose files a command writes."""
 _MODELS = ("models", "model", "writer", "exclude_model", "fluency_model", "translator", "grammar")
 """Options that name a model or a server."""
@@ -143,7 +143,7 @@ def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]
         _dotted(param)
         for param in command.params
         if settings.get(_dotted(param)) is not None
-        and (isinstance(param.type, CorpusType) or _last(param) in _WRITTEN)
+        and (isinstance(param.type, CorpusType) or _option(param) in _WRITTEN)
     ]
 
 
@@ -158,14 +158,15 @@ def elsewhere(
         value = settings.get(_dotted(param))
         if _dotted(param) in written or isinstance(param.type, click.Choice):
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, str) or one in ("local", "none", param.default):
+        for named in value if isinstance(value, list) else [value]:
+            if not isinstance(named, str) or named in ("local", "none", param.default):
                 continue
-            path = (folder / Path(one).expanduser()).resolve()
+            path = (folder / Path(named).expanduser()).resolve()
             is_near = any(place.resolve() in (path, *path.parents) for place in near)
-            is_asked = "://" in one or (_last(param) in _MODELS and not path.exists())
+            is_address = "://" in named or "::" in named  # as fsspec chains them
+            is_asked = is_address or (_option(param) in _MODELS and not path.exists())
             if is_asked or (not is_near and _is_here(str(path))):
-                found.append(one)
+                found.append(named)
     return list(dict.fromkeys(found))
 
 
@@ -173,5 +174,5 @@ def _dotted(param: click.Parameter) -> str:
     return (param.name or "").replace("__", ".")
 
 
-def _last(param: click.Parameter) -> str:
-    return _dotted(param).rpartition(".")[2]
+def _option(param: click.Parameter) -> str:
+    return _dotted(param).rpartition(".")[2] if isinstance(param, click.Option) else ""

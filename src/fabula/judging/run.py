@@ -100,7 +100,7 @@ class Caller:
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
         kept = self._book.find(asked, self._model.name)
         verdict = None if kept is None else read_verdict(kept, item.scale, self._style)
-        if kept is None or verdict is None or verdict.missing_reason in _UNCLEAR:
+        if verdict is None or verdict.missing_reason in _UNCLEAR:
             async with self._places.take(prompt.prefix):
                 if self._error is not None:
                     raise self._error

@@ -23,7 +23,7 @@ from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
 
 READER = "6"
-"""The version of the parser, for signatures."""
+"""The version of the parser, and of the question about unclear answers, for signatures."""
 
 Style = Literal["reason-first", "verdict-first"]
 """Where the verdict is: after the reasons, or before them."""

@@ -161,7 +161,7 @@ def _agree(record: Record, places: list[str], *, yes: bool) -> None:
     """Ask about files elsewhere and servers, which a stranger's record may name."""
     if not places or yes:
         return
-    named = f"`fabula {record['command']}` reads or asks what is not beside the record"
+    named = f"`fabula {record['command']}` uses what does not lie beside the result"
     if not sys.stdin.isatty():
-        raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust it")
+        raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
     click.confirm("\n  ".join([f"{named}:", *places]) + "\nGo on?", abort=True, err=True)

@@ -35,7 +35,6 @@ from fabula.stats.prediction_powered import (
     stratified,
 )
 from fabula.stats.ranking import Comparisons, rank
-from fabula.stats.raters import dawid_skene
 from fabula.stats.reliability import (
     Confusion,
     bootstrap_interval,
@@ -335,21 +334,6 @@ def test_strengths_and_their_errors_by_pair() -> None:
     halves = [(one.high - one.low) / 2 for one in estimates if one.low is not None]
     reach = student_t.ppf(0.975, m - 1) * ((m - 1) / m) ** 0.5
     assert halves == pytest.approx(reach * np.array(of_r["cr3"]), rel=1e-5)
-
-
-def test_dawid_and_skene_of_yes_and_no_is_a_model_of_two_latent_classes() -> None:
-    """e1071's `lca`, after 3,000 steps of EM; ours ends at a gain below 1e-9."""
-    data, of_r = CASES["latent classes"]["data"], CASES["latent classes"]["result"]
-    votes = np.repeat(array(data["patterns"]), data["times"], axis=0)
-    found = dawid_skene(votes)
-    assert found.log_likelihood == pytest.approx(of_r["log_likelihood"], abs=1e-7)
-    assert found.shares[1] == pytest.approx(of_r["share"], abs=1e-4)
-    for rater, yes, yes_of_no in zip(found.raters, of_r["yes"], of_r["yes_of_no"], strict=True):
-        of_no, of_yes = rater.confusion
-        assert of_no is not None
-        assert of_yes is not None
-        assert (of_yes[1], of_no[1]) == pytest.approx((yes, yes_of_no), abs=1e-4)
-        assert rater.ability.value == pytest.approx((yes + 1 - yes_of_no) / 2, abs=1e-4)
 
 
 @kinds("kappa")

@@ -29,7 +29,6 @@ from fabula.stats.prediction_powered import (
     rogan_gladen,
 )
 from fabula.stats.ranking import Comparisons, rank
-from fabula.stats.raters import dawid_skene
 from fabula.stats.reliability import (
     bootstrap_interval,
     cohen_of_sums,
@@ -48,7 +47,6 @@ def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap_means, "__defaults__", (1000,))
     monkeypatch.setitem(bootstrap_interval.__kwdefaults__, "n_resamples", 1000)
     monkeypatch.setattr("fabula.stats.reliability.N_RESAMPLES", 1000)
-    monkeypatch.setattr("fabula.stats.raters._N_RESAMPLES", 200)
     monkeypatch.setattr("fabula.stats.association._N_RESAMPLES", 500)
     monkeypatch.setitem(permutation_f.__kwdefaults__, "n_permutations", 99)
 
@@ -180,17 +178,6 @@ def test_a_kappa_and_the_difference_of_two() -> None:
         n_held_apart += holds(apart, 0.6 - 0.8)
     check_coverage(n_held, n)
     check_coverage(n_held_apart, n)
-
-
-def test_abilities_by_dawid_and_skene() -> None:
-    rng = np.random.default_rng(8)
-    shares = 0.95, 0.85, 0.8, 0.7
-    n, n_held = 30, 0
-    for seed in range(n):
-        _, *ratings = agreeing(rng, 120, *shares)
-        fit = dawid_skene(np.array(ratings).T, seed=seed)
-        n_held += sum(holds(one.ability, p) for one, p in zip(fit.raters, shares, strict=True))
-    check_coverage(n_held, n * len(shares), 0.88)
 
 
 def compared(strengths: list[float], n_times: int, rng: np.random.Generator) -> Comparisons:

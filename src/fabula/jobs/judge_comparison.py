@@ -105,8 +105,6 @@ class JudgeComparison:
             "own_family": _ends(one.own_family, "difference"),
             "first_place": None if place is None else place.first_share,
             "turned": None if place is None else place.n_turned / place.n_pairs,
-            "ability": None if one.ability is None else _ends(one.ability.ability, "value"),
-            "confusion": None if one.ability is None else one.ability.confusion,
             "n_calls": cost and cost.n_calls,
             "n_input": cost and cost.n_input,
             "n_output": cost and cost.n_output,
@@ -225,15 +223,14 @@ def compare_runs(
     n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
-    panels, abilities = judge_panels(judges, seed=seed)
-    everybody = [*judges, *panels]
+    everybody = [*judges, *judge_panels(judges)]
     pairs = [
         pair_of(first, second, yardstick)
         for k, first in enumerate(everybody)
         for second in everybody[k + 1 :]
         if first.answers and second.answers
     ]
-    figures = [judge_figures(judge, yardstick, abilities.get(judge.rater)) for judge in everybody]
+    figures = [judge_figures(judge, yardstick) for judge in everybody]
     corrected = {
         name: row for name, mine in said.items() if (row := _corrected(mine, labels, rubric))
     }

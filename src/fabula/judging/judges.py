@@ -22,7 +22,6 @@ from fabula.judging.run import RETEST
 from fabula.measures.rater_agreement import Panel
 from fabula.packages import scipy
 from fabula.stats.association import association_within
-from fabula.stats.raters import RaterSkill, dawid_skene
 from fabula.stats.reliability import (
     Confusion,
     bootstrap_interval,
@@ -103,7 +102,6 @@ class JudgeFigures:
     """Fleiss's kappa among the wordings of the questions."""
     length: Estimate
     own_family: Estimate
-    ability: RaterSkill | None
     why_missing: Mapping[str, str]
 
     @property
@@ -176,48 +174,28 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
     )
 
 
-def judge_panels(
-    judges: Sequence[JudgeAnswers], *, seed: int = 0
-) -> tuple[list[JudgeAnswers], dict[str, RaterSkill]]:
-    """Panels of the judges, and each judge's ability by Dawid and Skene; experts are not used.
-
-    A panel says Yes if more than half of its judges do, or if Yes is more probable than No by Dawid
-    and Skene.
-    """
+def judge_panels(judges: Sequence[JudgeAnswers]) -> list[JudgeAnswers]:
+    """The panel of the judges, if there are enough: Yes if more than half of them say so."""
     judges = [judge for judge in judges if judge.answers]
     if len(judges) < MIN_JUDGES:
-        return [], {}
-    subjects = list(dict.fromkeys(subject for judge in judges for subject in judge.answers))
-    ratings = np.array([[j.answers.get(subject, np.nan) for j in judges] for subject in subjects])
-    documents = [document for document, _ in subjects]
-    fit = dawid_skene(ratings, documents, seed=seed)
-    yes = [float(np.nanmean(row)) for row in ratings]
-    panels = [_panel("majority of the judges", judges, dict(zip(subjects, yes, strict=True)))]
-    if fit.missing_reason is None:
-        at = fit.categories.index(1.0)
-        found = {s: p[at] for s, p in zip(subjects, fit.probabilities, strict=True) if p}
-        panels.append(_panel("Dawid-Skene panel", judges, found))
-    abilities = {j.rater: skill for j, skill in zip(judges, fit.raters, strict=True)}
-    return panels, abilities
-
-
-def _panel(
-    name: str, judges: Sequence[JudgeAnswers], share_yes: Mapping[Subject, float]
-) -> JudgeAnswers:
+        return []
+    subjects = dict.fromkeys(subject for judge in judges for subject in judge.answers)
+    share_yes = {
+        s: float(np.mean([j.answers[s] for j in judges if s in j.answers])) for s in subjects
+    }
     decided = {subject: float(p > 0.5) for subject, p in share_yes.items() if p != 0.5}
     n_split = len(share_yes) - len(decided)
-    return JudgeAnswers(
-        rater=name,
-        signature=f"panel|rule:{name.replace(' ', '-')}|judges:{len(judges)}",
+    panel = JudgeAnswers(
+        rater="majority of the judges",
+        signature=f"panel|rule:majority-of-the-judges|judges:{len(judges)}",
         answers=decided,
         missing={"the judges are split": n_split} if n_split else {},
         kind="panel",
     )
+    return [panel]
 
 
-def judge_figures(
-    judge: JudgeAnswers, yardstick: Yardstick, ability: RaterSkill | None = None
-) -> JudgeFigures:
+def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     """Measure a judge against the yardstick."""
     truth = yardstick.truth()
     why: dict[str, str] = {}
@@ -258,11 +236,6 @@ def judge_figures(
         one_way = "each question was asked in one wording"
         why["wordings"] = "all answers are the same" if judge.wordings else one_way
     length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, yardstick, why)
-    if ability is not None and ability.missing_reason:
-        why["ability"] = ability.missing_reason
-    elif ability is None:
-        few = f"fewer than {MIN_JUDGES} judges" if judge.answers else _no_answers(judge)
-        why["ability"] = "a panel has none" if judge.kind == "panel" else few
     return JudgeFigures(
         judge,
         kappa,
@@ -272,7 +245,6 @@ def judge_figures(
         wordings,
         length,
         own,
-        ability,
         why,
     )
 

@@ -44,8 +44,7 @@ def judge_comparison_tables(
         parts += [
             "",
             "faults: how much asking again and other wordings change (kappa), and how Yes depends "
-            "on length, on the judge's own family, and on being shown first; ability: balanced "
-            "accuracy by Dawid and Skene, without experts",
+            "on length, on the judge's own family, and on being shown first",
             "",
             _faults(judges),
         ]
@@ -183,7 +182,6 @@ def _faults(judges: Sequence[JudgeFigures]) -> Sheet:
         Column("length", "+.2f", with_interval=True),
         Column("own", "+.0%", with_interval=True, name="own_family"),
         Column("first", ".0%", name="first_place"),
-        Column("ability", ".2f", with_interval=True),
     ]
     rows: list[list[Cell]] = [
         [
@@ -193,7 +191,6 @@ def _faults(judges: Sequence[JudgeFigures]) -> Sheet:
             one.length,
             one.own_family,
             None if one.judge.place is None else one.judge.place.first_share,
-            None if one.ability is None else one.ability.ability,
         ]
         for one in judges
     ]

@@ -6,14 +6,14 @@
 # the packages below are installed. On Debian 12:
 #
 #     apt-get install --no-install-recommends r-base-core r-cran-jsonlite r-cran-boot r-cran-coin
-#         r-cran-exactranktests r-cran-metafor r-cran-survey r-cran-psych r-cran-vcd r-cran-e1071
+#         r-cran-exactranktests r-cran-metafor r-cran-survey r-cran-psych r-cran-vcd
 #         r-cran-proc r-cran-bradleyterry2 r-cran-clubsandwich
 #
 # Each case has a name, its data and what R makes of them. A value that R leaves undefined (NaN, NA)
 # is null. Values that R draws at random are of the seed 1.
 
 packages <- c("jsonlite", "boot", "coin", "exactRankTests", "metafor", "survey", "psych", "vcd",
-              "e1071", "pROC", "BradleyTerry2", "clubSandwich")
+              "pROC", "BradleyTerry2", "clubSandwich")
 for (name in packages) suppressPackageStartupMessages(suppressWarnings(requireNamespace(name)))
 options(warn = -1)
 RNGversion("4.0.0")
@@ -285,20 +285,6 @@ keep("bradley-terry", list(games = rows_of(games)),
      list(strengths = strengths - mean(strengths), place = unname(coefs["first"]),
           n_pairs = length(unique(pair)), cr3 = sqrt(diag(
             centring %*% as.matrix(covariance) %*% t(centring)))))
-
-# --- Raters without a known truth ------------------------------------------------------------------
-# Two latent classes: with binary answers and every rater on every subject, this is the model of
-# Dawid and Skene. The highest of five starts.
-patterns <- as.matrix(expand.grid(d = 0:1, c = 0:1, b = 0:1, a = 0:1)[, 4:1])
-times <- c(31, 6, 13, 3, 8, 2, 4, 3, 4, 3, 2, 5, 2, 9, 4, 21)
-votes <- unname(patterns[rep(1:16, times), ])
-set.seed(1)
-fits <- lapply(1:5, function(k) e1071::lca(votes, 2, niter = 3000))
-best <- fits[[which.max(sapply(fits, function(fit) fit$logl))]]
-yes <- which.max(rowMeans(best$p))
-keep("latent classes", list(patterns = rows_of(unname(patterns)), times = times),
-     list(log_likelihood = best$logl, share = best$classprob[[yes]], yes = row(best$p[yes, ]),
-          yes_of_no = row(best$p[3 - yes, ])))
 
 # --- Agreement -------------------------------------------------------------------------------------
 one <- c(1, 2, 3, 3, 2, 1, 4, 1, 2, 3, 4, 4, 2, 1, 3, 2)

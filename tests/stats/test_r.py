@@ -51,7 +51,6 @@ from fabula.stats.reliability import (
 )
 from fabula.stats.resample import percentile_interval
 from fabula.stats.vector_groups import group_vectors
-from fabula.studies.signs import Signs
 from fabula.types import Estimate
 
 FOLDER = Path(__file__).parents[1] / "golden" / "stats"
@@ -284,20 +283,6 @@ def test_p_of_a_phrase_by_text(case: str) -> None:
         assert p == pytest.approx(of_r["fisher"], rel=_EXACT)
     which = np.zeros(len(strata), np.int64)
     assert smallest_p(which, np.array(strata), 1) == pytest.approx([of_r["smallest"]], rel=_EXACT)
-
-
-def test_a_person_stands_out_where_fishers_test_says_so() -> None:
-    """`fisher.test`, one-sided, at 1 in 100."""
-    table = CASES["fisher one-sided"]["result"]
-    told = []
-    for n, hits, n_others, hits_others, p in zip(*table.values(), strict=True):
-        signs = Signs(
-            n_counted=n, n_noticed=hits, n_counted_by_others=n_others,
-            n_noticed_of_others=hits_others,
-        )  # fmt: skip
-        assert signs.stands_out == (p < 0.01), (n, hits, n_others, hits_others)
-        told.append(p < 0.01)
-    assert 5 < sum(told) < len(told) - 5
 
 
 def test_a_ratio_of_types_and_its_jackknife() -> None:

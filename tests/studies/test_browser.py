@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 from tests.barriers import axe, barriers, emulate
 from tests.study_browsing import (
     BRANCHES,
@@ -37,8 +36,6 @@ from tests.study_browsing import (
     tale,
     until,
 )
-
-from fabula.studies.people_tables import signs
 
 pytestmark = [
     pytest.mark.browser,
@@ -302,31 +299,6 @@ def test_the_organiser_invites_pauses_removes_and_exports(
     press(scripted, "Log out")
     scripted.get(f"{ttcw.url}/organise")
     assert all_of(scripted, "#password")
-
-
-def test_typing_pasting_and_leaving_are_counted_and_not_read(scripted: Any, ttcw: Served) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    begin(scripted, ttcw)
-    first, second, *_ = all_of(scripted, "form textarea")
-    first.send_keys("a key each")
-    first.send_keys(Keys.CONTROL, "ac")
-    second.send_keys(Keys.CONTROL, "v")
-    scripted.execute_script("dispatchEvent(new Event('blur'))")
-
-    def counted() -> dict[str, tuple[int, int, int]]:
-        with ttcw.store.reading() as connection:
-            rows = connection.execute(select(signs)).all()
-        newest = max((row.assignment_id for row in rows), default=0)
-        return {
-            row.item: (row.n_pastes, row.n_leaves, row.n_keys)
-            for row in rows
-            if row.assignment_id == newest
-        }
-
-    names = [one.get_attribute("name").partition(":")[2] for one in (first, second)]
-    until(scripted, lambda: names[1] in counted() and counted()[names[1]][1])
-    assert counted() == {names[0]: (0, 0, 10), names[1]: (1, 1, 0)}
 
 
 BEGINNINGS = "return [...document.querySelectorAll('.story p:first-of-type')].map(e => e.innerText)"

@@ -22,7 +22,6 @@ from fabula.studies import (
     organiser_people,
     participant_pages,
     screening_pages,
-    signs_pages,
 )
 from fabula.studies.assigning import Assignment, StudyChanged
 from fabula.studies.database import Store, StoreFailed, Trouble
@@ -155,7 +154,6 @@ def create_app(
     app.include_router(onboarding.router)
     app.include_router(screening_pages.router)
     app.include_router(participant_pages.router)
-    app.include_router(signs_pages.router)
     app.include_router(organiser.router)
     app.include_router(disagreement_pages.router)
     app.include_router(organiser_people.router)

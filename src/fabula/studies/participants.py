@@ -21,7 +21,7 @@ from fabula.studies.database import (
     participants,
     tokens,
 )
-from fabula.studies.people_tables import OF_PEOPLE, signs
+from fabula.studies.people_tables import OF_PEOPLE
 
 State = Literal[
     "invited",
@@ -254,7 +254,6 @@ def forget(connection: Connection, id_: int, who: str) -> int:
     ).scalar_one()
     connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
     connection.execute(delete(page_views).where(page_views.c.assignment_id.in_(mine)))
-    connection.execute(delete(signs).where(signs.c.assignment_id.in_(mine)))
     connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
     for table in OF_PEOPLE:

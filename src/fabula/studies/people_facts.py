@@ -10,9 +10,8 @@ from sqlalchemy import Connection, func, select
 from fabula.studies.checks import Checks, checks_of_all
 from fabula.studies.design import StudyDesign
 from fabula.studies.people_tables import about_answers, consents, quiz_tries, visits
-from fabula.studies.signs import Signs, signs_of_all
 
-_NESTED = ("about", "signs", "checks")
+_NESTED = ("about", "checks")
 
 
 @dataclass(slots=True)
@@ -33,28 +32,13 @@ class PersonFacts:
     """Attention items and repeated questions."""
     about: dict[str, str] = field(default_factory=dict)
     """Answers about themselves, by question."""
-    signs: Signs = field(default_factory=Signs)
-    """Signs that their texts were written elsewhere."""
 
     def row(self) -> dict[str, object]:
         """Return a cell for each fact, including each question about themselves."""
         own = {name: getattr(self, name) for name in self.__slots__ if name not in _NESTED}
-        signs = self.signs
-        counts = {
-            "n_texts": signs.n_texts,
-            "n_counted": signs.n_counted,
-            "why_not_counted": signs.reason,
-            "n_pastes": signs.n_pastes if signs.n_counted else None,
-            "n_leaves": signs.n_leaves if signs.n_counted else None,
-            "n_noticed": signs.n_noticed if signs.n_counted else None,
-            "rate_noticed": signs.rate,
-            "rate_noticed_of_others": signs.rate_of_others,
-            "stands_out": signs.stands_out if signs.n_counted else None,
-        }
         return (
             own
             | asdict(self.checks)
-            | counts
             | {f"about.{item}": value for item, value in self.about.items()}
         )
 
@@ -79,8 +63,6 @@ def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, Pe
         of(row.participant_id).n_tries = row.n
     for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
         of(row.participant_id).about[row.item] = row.value
-    for id_, signs in signs_of_all(connection, design).items():
-        of(id_).signs = signs
     for id_, checks in checks_of_all(connection, design).items():
         of(id_).checks = checks
     return found

@@ -78,20 +78,6 @@ visits = Table(
     Index("visits_by_address", "address", "at_ms"),
 )
 
-# Counts of what was done in a field since a page was loaded; numbers only.
-signs = Table(
-    "signs",
-    metadata,
-    Column("assignment_id", ID, ForeignKey("assignments.id"), primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("item", Text, primary_key=True),
-    Column("load", Text, primary_key=True),
-    Column("n_pastes", Integer, nullable=False),
-    Column("n_leaves", Integer, nullable=False),
-    Column("n_keys", Integer, nullable=False),
-    Column("saved_ms", BigInteger, nullable=False),
-)
-
 OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
 """Tables with a participant's data, which is deleted on request."""
 

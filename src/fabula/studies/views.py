@@ -26,7 +26,6 @@ STATIC = {
     "fabula.css": (_HERE.parent / "web" / "static" / "fabula.css", "text/css"),
     "study.css": (_HERE / "static" / "study.css", "text/css"),
     "organise.js": (_HERE / "static" / "organise.js", "text/javascript"),
-    "signs.js": (_HERE / "static" / "signs.js", "text/javascript"),
     "study.js": (_HERE / "static" / "study.js", "text/javascript"),
 }
 """Static files; no other file on disk can be requested."""

@@ -238,11 +238,6 @@ for (name in names(strata_of)) {
   keep(paste("phrase", name), list(strata = rows_of(rows)),
        list(p = found, smallest = exp(min(rowSums(ends))), fisher = fisher))
 }
-# Fisher's exact test, one-sided: pasted texts of one person among those of all.
-counts <- expand.grid(n = c(4, 10), hits = 2:4, n_others = c(20, 60), hits_others = c(1, 6))
-counts$p <- apply(counts, 1, function(k) fisher.test(
-  rbind(c(k[2], k[1] - k[2]), c(k[4], k[3] - k[4])), alternative = "greater")$p.value)
-keep("fisher one-sided", list(), as.list(counts))
 
 # --- Ratios of types to tokens ---------------------------------------------------------------------
 texts <- list(c(1, 2, 3, 1), c(2, 4, 5), c(1, 1, 6, 7, 2), c(8, 2, 3), c(9, 1, 4, 4), c(2, 2, 10),

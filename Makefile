@@ -111,7 +111,6 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/diversity.py
 	$(RUN)python bench/diversity_halves.py
 	$(RUN)python bench/diversity_models.py
-	$(RUN)python bench/telling.py
 	$(RUN)python bench/rows.py
 	$(RUN)python bench/blind_times.py
 	$(UV) sync --locked --quiet --inexact --group bench

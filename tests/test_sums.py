@@ -37,7 +37,6 @@ ALLOWED: dict[str, set[str]] = {
     "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
     "measures/quoting.py": {"sum(own)"},
-    "measures/telling.py": {"sum((counts[word] for word in part))"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"
     },

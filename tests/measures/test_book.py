@@ -13,7 +13,6 @@ import fabula as fb
 from fabula.cli.main import cli
 from fabula.measures.book import Book, BookInstrument, measure_book, pipelines
 from fabula.measures.cast import cast_of
-from fabula.measures.telling import telling_of
 from fabula.presentation.book_page import chapters_to_fold, folds_of
 from fabula.presentation.marked_text import cut_text
 from fabula.text import count_words
@@ -67,38 +66,6 @@ def test_the_slow_chapter_is_named_in_a_sentence(measured: Book) -> None:
     assert said.startswith("Chapter 4 is slower than the rest: ")
     assert not others
     assert max(one.pace or 0 for one in measured.chapters) < 1
-
-
-def test_a_chapter_is_told_by_the_words_that_nobody_says() -> None:
-    # By hand: 8 of 24 pronouns are of the first person, 5 of 25 verbs in the present.
-    words = ["i"] * 6 + ["my", "us"] + ["she"] * 10 + ["their"] * 6
-    words += ["is", "says", "has", "does", "are"] + ["was"] * 15 + ["said"] * 5
-    told = telling_of(words)
-    assert (told.first_person, told.present) == (8 / 24, 5 / 25)
-    assert (told.person, told.tense) == ("first", "past")
-    few = telling_of(["she"] * 19 + ["is"] * 19)
-    assert (few.person, few.tense) == (None, None)
-    assert telling_of(["she"] * 20 + ["is"] * 10 + ["was"] * 10).tense == "mixed"
-
-
-def test_a_chapter_in_another_person_and_tense_than_the_rest_is_named_first() -> None:
-    told = "She was late, and he had her coat. They said that it did not matter to them. "
-    other = "I am late, and she has my coat. We do not mind; it is mine, and he says so to me. "
-    speech = "“I am here, and my word is mine,” said he. "
-    bodies = [
-        (other if k == 3 else told) * 12 + (speech * 4 if k == 5 else "") for k in range(1, 7)
-    ]
-    text = "\n\n".join(f"CHAPTER {k}\n\n{body}" for k, body in enumerate(bodies, 1))
-    found = measure_book(Document("told", text), *pipelines())
-    assert found is not None
-    assert [one.person for one in found.chapters] == ["third"] * 2 + ["first"] + ["third"] * 3
-    assert found.findings[:2] == [
-        (3, "Chapter 3 is told in the first person, the rest in the third."),
-        (3, "Chapter 3 is told in the present tense, the rest in the past."),
-    ]
-    # By hand: 5 of the third's 7 pronouns are of the first person; those of speech do not count.
-    assert found.chapters[0].first_person == found.chapters[4].first_person == 0
-    assert found.chapters[2].first_person == pytest.approx(5 / 7)
 
 
 def test_what_stands_in_two_chapters_is_found_with_its_places(measured: Book) -> None:

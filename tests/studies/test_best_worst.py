@@ -21,7 +21,6 @@ from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.study_pairs import analyse_pairs
 from fabula.judging.pairwise import rank_stories
-from fabula.studies.adjudicating import disagreements
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.pairs import chosen_sets, pair_key, pairs_within, preferences, said_of
@@ -173,7 +172,6 @@ def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Runni
         mine = [name for name in names if name.startswith(group)]
         assert mine == sorted(mine, reverse=True)
     assert agreement_by_item(found, fours.design)["overall"].similarity == 1.0
-    assert disagreements(found, fours.design) == []
     with fours.store.reading() as connection:
         people = standings(connection, fours.design, found)
     assert any(one.agreement == 1.0 for one in people)
@@ -189,30 +187,6 @@ def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Runnin
     assert [one.missing_reason for one in of_item] == [None, None, None, "no_answer"]
     assert of_item[-1].document_id == of_item[-1].details["unit"]
     assert measured(fours) == []
-
-
-def test_where_people_differ_about_two_of_four_it_is_listed_and_can_be_decided(
-    fours: Running,
-) -> None:
-    for turn in (False, True):
-        reader = fours.reader()
-        page = reader.get("/page/pair")
-        said = answering(page)
-        if turn:
-            said = {
-                ("worst" if key.startswith("best") else "best") + key[key.index(":") :]: value
-                for key, value in said.items()
-            }
-        reader.post("/page/pair", data=hidden(page) | said | {"go": "finish"})
-    found = measured(fours)
-    units = {str(one.details["unit"]) for one in found}
-    differing = disagreements(found, fours.design)
-    if len(units) == 1:
-        assert len(differing) == 15
-    organiser = TestClient(fours.app)
-    organiser.post("/organise/login", data={"password": "secret"})
-    shown = organiser.get("/organise/disagreements")
-    assert shown.status_code == 200
 
 
 def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path) -> None:

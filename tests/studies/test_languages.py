@@ -30,7 +30,7 @@ from fabula.types import Item, Rubric
 
 FOLDER = Path(catalogues.__file__).parent
 TEMPLATES = FOLDER.parent / "templates"
-OF_ORGANISERS = {"disagreements", "invitations", "login", "organise", "people", "sure"}
+OF_ORGANISERS = {"invitations", "login", "organise", "people", "sure"}
 SHOWN = ("aria-label", "title", "placeholder", "alt")
 
 

@@ -200,3 +200,16 @@ def test_those_whom_the_platform_says_returned_are_removed_by_their_status(
         "p0002"
     ]
     assert run(running, "remove").exit_code == 2
+
+
+def test_what_people_write_shows_as_text_to_the_organiser(
+    running: Running, organiser: TestClient
+) -> None:
+    hostile = "</td></textarea><script>a()</script><img src=x onerror=b()> javascript:c()"
+    form = hidden(organiser.get("/organise")) | {"n": "1", "note": hostile}
+    organiser.post("/organise/invite", data=form)
+    page = organiser.get("/organise")
+    assert "&lt;script&gt;" in page.text
+    assert "<script>a" not in page.text
+    assert "<img" not in page.text
+    assert "unsafe" not in page.headers["content-security-policy"]

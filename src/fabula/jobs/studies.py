@@ -412,30 +412,22 @@ class ExportSettings(Settings):
         help="Write the time each person took over each page here, in the same format.",
         unit="FILE",
     )
-    adjudicated: Path | None = setting(
-        None,
-        help="Write the organiser's decisions where people disagree here, in the same format.",
-        unit="FILE",
-    )
 
     @property
     def files(self) -> list[Path | None]:
         """All output files; None for those not requested."""
-        return [self.out, self.people, self.times, self.adjudicated]
+        return [self.out, self.people, self.times]
 
 
 class Exported(NamedTuple):
-    """How many answers from how many people were written, and how many conflicts are resolved."""
+    """How many answers from how many people were written."""
 
     n: int
     n_people: int
-    n_adjudicated: int
 
 
 def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
     """Write all answers that count as measurements, each with the time it was saved (UTC)."""
-    from fabula.studies.adjudicating import adjudicated as decided_answers
-    from fabula.studies.adjudicating import read_resolutions
     from fabula.studies.export_files import (
         write_measurements,
         write_people,
@@ -448,19 +440,16 @@ def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
     from fabula.studies.times import page_times
 
     design, units = study.design, {one.key: one for one in study.units}
-    people, times, adjudicated = settings.people, settings.times, settings.adjudicated
+    people, times = settings.people, settings.times
     with study.store.reading() as connection:
         found = list(export(connection, design, units, unfinished=settings.unfinished))
         everybody = standings(connection, design, found) if people else []
         pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
         spent = page_times(connection, pages) if times else []
-        resolved = decided_answers(found, design, units, read_resolutions(connection))
     (write_wide if settings.wide else write_measurements)(found, settings.out, settings.format)
     if people is not None:
         write_people(everybody, people, settings.format)
     if times is not None:
         write_times(spent, times, settings.format)
-    if adjudicated is not None:
-        write_measurements(resolved, adjudicated, settings.format)
     given = [one for one in found if one.value is not None]
-    return Exported(len(given), len({one.rater for one in given}), len(resolved))
+    return Exported(len(given), len({one.rater for one in given}))

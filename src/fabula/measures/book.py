@@ -8,7 +8,7 @@ measure of how gripping a chapter is.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -21,7 +21,6 @@ import numpy as np
 from fabula.instruments import Figure
 from fabula.measures.cast import CAST_RULES, Person, cast_of
 from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
-from fabula.measures.telling import TELLING_RULES, Telling, telling_of
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
 from fabula.text.language import not_english
@@ -54,12 +53,6 @@ _PACED = {
     "dialogue": "{:.0%} of its words spoken (elsewhere {:.0%})",
 }
 """The components of pace, and how each is described."""
-_TOLD = {
-    "person": "{} is told in the {} person, the rest in the {}.",
-    "tense": "{} is told in the {} tense, the rest in the {}.",
-}
-_MOST_OTHERS = 0.2
-"""Above this share of chapters, a deviation is how the book is told."""
 
 Place = tuple[int, int]
 
@@ -83,14 +76,6 @@ class BookChapter:
     repeated: float | None
     """The share of its words in runs of six or more that also occur in another chapter."""
     pace: float | None = None
-    first_person: float | None = None
-    """First-person share of the personal pronouns outside speech."""
-    present: float | None = None
-    """Present-tense share of the tense-marked verbs outside speech (`measures/telling`)."""
-    person: str | None = None
-    """`first` or `third`; None if undetermined."""
-    tense: str | None = None
-    """`past`, `present` or `mixed`; None if undetermined."""
     characters: Mapping[str, int] = field(default_factory=dict)
     """How often each of the book's people is named in it."""
 
@@ -124,13 +109,11 @@ class Book:
 
     @property
     def findings(self) -> list[tuple[int, str]]:
-        """What stands out, each with its chapter number: chapters in another person or tense than
-        the rest, then those whose pace is furthest from the mean."""
+        """Chapters whose pace is far from the mean, the furthest first, each with its number."""
         known = [one for one in self.chapters if one.pace is not None]
         far = [one for one in known if abs(one.pace or 0.0) >= _FAR]
         far.sort(key=lambda one: -abs(one.pace or 0.0))
-        paced = [(one.number, _said(self, one)) for one in far]
-        return [*_told_otherwise(self), *paced]
+        return [(one.number, _said(self, one)) for one in far]
 
     def value(self, item: str) -> float | None:
         """A metric of the instrument; None if it is missing."""
@@ -191,21 +174,6 @@ def _label(book: Book, one: BookChapter) -> str:
     return f"{name} (words {before + 1:,} to {before + one.n_words:,})"
 
 
-def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
-    """Chapters in another person or tense than nearly all others: intended, or a slip."""
-    for name, form in _TOLD.items():
-        known = [one for one in book.chapters if getattr(one, name) not in (None, "mixed")]
-        counts = Counter[str](getattr(one, name) for one in known)
-        if len(known) < _MIN_COMPARED or len(counts) != 2:
-            continue
-        (usual, _), (other, n_others) = counts.most_common()
-        if n_others > _MOST_OTHERS * len(known):
-            continue
-        for one in known:
-            if getattr(one, name) == other:
-                yield one.number, form.format(_label(book, one), other, usual)
-
-
 def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
     """A text by chapter; None if it is short and has fewer than three chapters.
 
@@ -231,9 +199,6 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
         _row(document.text, one, first, last, spoken, flags, None if foreign else nlp, people)
         for one, (first, last) in zip(chapters, ranges, strict=True)
     ]
-    if not foreign:
-        told = (telling_of(_narrated(located, spoken, *place)) for place in ranges)
-        rows = [_with_telling(row, one) for row, one in zip(rows, told, strict=True)]
     return Book(
         unit,
         n_words,
@@ -285,22 +250,6 @@ def _row(
         dialogue=float(spoken[first:last].mean()) if n_words else None,
         repeated=float(flags[first:last].mean()) if n_words else None,
         characters=named,
-    )
-
-
-def _narrated(located: TextWords, spoken: Any, first: int, last: int) -> list[str]:
-    """The words from `first` to `last` outside speech."""
-    words = zip(located.words[first:last], spoken[first:last].tolist(), strict=True)
-    return [word for word, is_spoken in words if not is_spoken]
-
-
-def _with_telling(row: BookChapter, told: Telling) -> BookChapter:
-    return replace(
-        row,
-        first_person=told.first_person,
-        present=told.present,
-        person=told.person,
-        tense=told.tense,
     )
 
 
@@ -399,9 +348,7 @@ class BookInstrument:
         "negated) in standard deviations over the chapters. Runs of "
         f"{_RUN} or more words that occur in two chapters count as repetition across the book. "
         "People were counted by their names, whose forms were merged by rules; pronouns were not "
-        "counted. Speech was attributed to the person named beside it with a verb of saying. "
-        "The narrator's person and the tense of a chapter were determined from pronouns and plain "
-        "verbs outside quoted speech."
+        "counted. Speech was attributed to the person named beside it with a verb of saying."
     )
 
     @property
@@ -413,7 +360,6 @@ class BookInstrument:
             chapters=CHAPTER_RULES,
             names=CAST_RULES,
             talk=TALK_RULES,
-            told=TELLING_RULES,
             run=str(_RUN),
             speech=READER,
             **TextSettings().signature_parts(),

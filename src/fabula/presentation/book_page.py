@@ -22,7 +22,6 @@ _MAX_FINDINGS = 5
 _PANEL_WIDTH, _PANEL_HEIGHT = 320, 96
 _LEFT, _TOP, _BOTTOM = 34, 10, 78
 _CELL_HEIGHT, _NAME_WIDTH, _HEAT_WIDTH = 20, 140, 900
-_TOLD = {"first": "first person", "third": "third person"}
 _PANELS = (
     ("n_words", "Words", "{:,.0f}", "how long each chapter is"),
     ("sentence_words", "Words per sentence", "{:.1f}", "the mean"),
@@ -152,7 +151,6 @@ def book_view(
                 "title": visible(one["title"]),
                 "target": targets[one["number"]],
                 "n_scenes": one["n_scenes"],
-                "told": ", ".join(filter(None, (_TOLD.get(one["person"]), one["tense"]))),
                 "cells": [_shown(one[name], form) for name, _, form, _ in panels],
             }
             for one in chapters

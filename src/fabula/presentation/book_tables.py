@@ -54,8 +54,6 @@ def _chapters(document: Document, book: Book) -> Sheet:
         Column("speech", ".0%"),
         Column("pace", "+.1f"),
         Column("repeated", ".1%"),
-        Column("person"),
-        Column("tense"),
     ]
     rows = [_chapter(one, book) for one in book.chapters]
     return Sheet("chapters", columns, rows, about=("id", document.id))
@@ -72,8 +70,6 @@ def _chapter(one: BookChapter, book: Book) -> list[Cell]:
         none if one.dialogue is None else one.dialogue,
         none if one.pace is None else one.pace,
         none if one.repeated is None else one.repeated,
-        none if one.person is None else one.person,
-        none if one.tense is None else one.tense,
     ]
 
 

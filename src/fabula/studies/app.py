@@ -16,7 +16,6 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from fabula.studies import (
-    disagreement_pages,
     onboarding,
     organiser,
     organiser_people,
@@ -155,7 +154,6 @@ def create_app(
     app.include_router(screening_pages.router)
     app.include_router(participant_pages.router)
     app.include_router(organiser.router)
-    app.include_router(disagreement_pages.router)
     app.include_router(organiser_people.router)
 
     health = Health(store)

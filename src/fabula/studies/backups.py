@@ -30,7 +30,7 @@ from fabula.studies.database import (
 )
 from fabula.studies.design import StudyDesign
 from fabula.studies.frozen import check_same
-from fabula.studies.organiser_tables import TABLES
+from fabula.studies.people_tables import TABLES
 from fabula.studies.study_engine import open_file
 from fabula.studies.units import Unit
 

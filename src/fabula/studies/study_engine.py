@@ -14,7 +14,7 @@ from fabula.studies import sqlite_file
 from fabula.studies.database import Store, engine_of, metadata, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.frozen import check_same
-from fabula.studies.organiser_tables import TABLES
+from fabula.studies.people_tables import TABLES
 from fabula.studies.units import Unit
 
 _SCHEMA = "1"

@@ -114,7 +114,6 @@ def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: boo
     print_done(
         {"out": str(settings.out), **done._asdict()},
         f"{done.n:,} answers of {done.n_people:,} people",
-        *([f"{done.n_adjudicated:,} disagreements decided"] if done.n_adjudicated else []),
         f"written: {', '.join(str(path) for path in settings.files if path)}",
         as_json=as_json,
     )

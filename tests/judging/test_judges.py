@@ -105,9 +105,10 @@ def test_a_difference_is_of_what_both_answered_and_paired() -> None:
     pair, turned = pair_of(a, b, yardstick), pair_of(b, a, yardstick)
     both = [(d, k) for d in range(3, 16) for k in range(14)]
     table = np.array([[good(d, k), bad(d, k), TRUTH(d, k)] for d, k in both], np.float64)
-    kappas = [cohen_kappa(table[:, k], table[:, 2]) or 0 for k in (0, 1)]
+    items = [k for _, k in both]
+    kappas = [cohen_kappa(table[:, k], table[:, 2], items) or 0 for k in (0, 1)]
     assert pair.difference.value == pytest.approx(kappas[0] - kappas[1])
-    assert pair.agreement.value == pytest.approx(cohen_kappa(table[:, 0], table[:, 1]))
+    assert pair.agreement.value == pytest.approx(cohen_kappa(table[:, 0], table[:, 1], items))
     assert (pair.difference.n, pair.difference.n_units) == (13 * 14, 13)
     low, high = pair.difference.low, pair.difference.high
     assert low is not None
@@ -116,10 +117,10 @@ def test_a_difference_is_of_what_both_answered_and_paired() -> None:
     assert (turned.difference.low, turned.difference.high) == pytest.approx((-high, -low))
 
 
-def test_a_judge_beside_itself_differs_by_nothing_in_every_resample() -> None:
+def test_a_judge_beside_itself_differs_by_nothing() -> None:
     says = mostly(TRUTH, 1, 0.3)
     pair = pair_of(answers("a", says), answers("b", says), Yardstick(experts(TRUTH)))
-    assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, 0, 0)
+    assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, None, None)
     assert pair.agreement.value == 1
 
 
@@ -160,7 +161,8 @@ def test_retest_is_the_agreement_with_oneself() -> None:
     figures = judge_figures(judge_answers("m", [*first, *second], TTCW), Yardstick())
     said = np.array([[TRUTH(d, k), mostly(TRUTH, 3, 0.2)(d, k)] for d in range(12)
                      for k in range(14)], np.float64)  # fmt: skip
-    assert figures.retest.value == pytest.approx(cohen_kappa(said[:, 0], said[:, 1]))
+    items = list(range(14)) * 12
+    assert figures.retest.value == pytest.approx(cohen_kappa(said[:, 0], said[:, 1], items))
     assert (figures.retest.n, figures.retest.n_units) == (12 * 14, 12)
 
 
@@ -211,7 +213,7 @@ def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path) -> None:
     labels = write_labels(tmp_path / "labels.csv", TRUTH)
     entries = json.loads(compare(*runs, "--labels", labels, "--json"))
     assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
-    assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"] * 2
+    assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"]
     for one in entries:
         assert one["low"] < one["kappa"] < one["high"]
         assert one["baseline"] == 1
@@ -281,7 +283,7 @@ def essay_run(folder: Path, rater: str, marks: dict[str, float]) -> Path:
 
 
 def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path: Path) -> None:
-    said = {"near": style_marks(5, 1), "far": style_marks(6, 3)}
+    said = {"near": style_marks(5, 1), "far": style_marks(6, 4)}
     people = {"Ann": style_marks(1, 1), "Ben": style_marks(2, 1)}
     runs = [essay_run(tmp_path / name, name, marks) for name, marks in said.items()]
     labels = tmp_path / "labels.csv"
@@ -415,9 +417,9 @@ def test_the_released_judges_of_ttcw_beside_the_experts(shared_data: Path, tmp_p
     people = people_agreement(panel, {story for story, _ in panel.subjects})["all"].one_with_rest
     # Three experts on 48 stories; GPT-4 wrote 12 of the 36 by models.
     assert by_rater["gpt4"]["baseline"] == pytest.approx(people)
-    assert by_rater["gpt4"]["kappa"] == pytest.approx(0.07, abs=5e-3)
+    assert by_rater["gpt4"]["kappa"] == pytest.approx(0.022, abs=5e-4)
     assert by_rater["gpt4"]["n"] == 672
-    assert by_rater["claude3-opus"]["kappa"] == pytest.approx(0.13, abs=5e-3)
+    assert by_rater["claude3-opus"]["kappa"] == pytest.approx(0.117, abs=5e-4)
     assert by_rater["gemini-pro"]["missing"] == {"blocked": 50}
     for one in entries:
         assert one["kappa"] < one["baseline"]

@@ -15,7 +15,6 @@ from fabula.measures.group_comparison import compare_scores
 from fabula.presentation.originality_tables import comparison_tables
 from fabula.presentation.sheet import render
 from fabula.text.sketch import sketch_of
-from fabula.types import Signature
 
 SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
 
@@ -165,36 +164,3 @@ def test_what_is_no_score_is_named(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": ')
     with pytest.raises(InputError, match=r"d\.jsonl, line 1"):
         compare_scores([tmp_path / "d.jsonl"], by="model")
-
-
-def test_an_interval_that_is_no_bootstrap_says_so_in_the_signature(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond a limit (100,000 texts, here 30) it is of the mean's normal distribution."""
-    monkeypatch.setattr("fabula.stats.resample._MANY", 30)
-    few = [row(5.0 + k % 7, m="few", c=f"a{k}") for k in range(30)]
-    many = [row(5.0 + k % 9, m="many", c=f"b{k}") for k in range(31)]
-    small = compare_scores([write(tmp_path / "s.jsonl", few)], by="m")
-    both = compare_scores([write(tmp_path / "t.jsonl", few + many)], by="m")
-    assert both.signature == f"{small.signature}|interval:normal"
-    differ = Signature.parse(both.signature).differences(Signature.parse(small.signature))
-    assert differ == ["interval: normal | absent"]
-    ours, theirs = both.groups
-    assert ours.index == small.groups[0].index
-    assert (ours.index.method, ours.index.signature) == (
-        "mean, percentile bootstrap", small.signature
-    )  # fmt: skip
-    normal = "interval of the normal distribution of the mean"
-    for estimate in theirs.index, *theirs.uniqueness.values():
-        assert (estimate.method, estimate.signature) == (f"mean, {normal}", both.signature)
-    difference = both.pairs[0].difference.percent
-    assert difference.method == f"percentage difference of means, {normal}"
-    assert difference.signature == both.signature
-    # As by the formula: 1.96 standard errors, with the deviation over n.
-    values = np.array([5.0 + k % 9 for k in range(31)])
-    width = 1.959964 * values.std() / np.sqrt(31)
-    ends = (values.mean() - width, values.mean() + width)
-    assert (theirs.index.low, theirs.index.high) == pytest.approx(ends, abs=0.03)
-    clusters = compare_scores([tmp_path / "t.jsonl"], by="m", cluster="c")
-    assert clusters.signature == f"{small.signature}|cluster:c|interval:normal"
-    assert normal in clusters.pairs[0].difference.percent.method

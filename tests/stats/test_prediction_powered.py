@@ -70,7 +70,8 @@ def test_means_and_intervals_are_those_of_a_second_package(
     # It shares the variance of predictions out among all documents, so widths differ by O(1/n).
     assert found.high is not None
     assert found.low is not None
-    assert found.high - found.low == pytest.approx(ends[1] - ends[0], rel=0.005)
+    # Ours is widened a little for the skewness of labels.
+    assert ends[1] - ends[0] < (found.high - found.low) * 1.005 < 1.06 * (ends[1] - ends[0])
 
 
 @pytest.mark.parametrize(("seed", "n", "m", "values", "ends"), GOLDEN)
@@ -200,7 +201,7 @@ def test_more_labels_make_the_interval_as_narrow_as_is_asked() -> None:
     assert found.low is not None
     assert found.high is not None
     width = found.high - found.low
-    assert n_labels_for(found, width * 1.0001) == 24
+    assert n_labels_for(found, width * 1.0001) in (23, 24)
     wanted = n_labels_for(found, width * 0.7)
     assert wanted is not None
     assert 24 * 1.5 < wanted < 24 * 3

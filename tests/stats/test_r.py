@@ -4,8 +4,8 @@
 with the versions of R and the packages, so that R need not be installed to compare with them.
 
 R writes 15 digits, so what both compute in closed form agrees to 1e-9 of its size (a sum of
-rounding errors), and a fit or a root to its own tolerance, which the test names. Resampling draws
-at random on both sides; `_NEAR` says how close two simulated quantiles then are.
+rounding errors), and a fit or a root to its own tolerance, which the test names. Both draw
+permutations at random; `simulated` says how close two such p-values then are.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from scipy.stats import t as student_t
 from fabula.measures.detector import Labelled, calibrate
 from fabula.stats.association import association_within
 from fabula.stats.clustered import compare_clusters, permutation_f
-from fabula.stats.compare import compare_means, holm, kruskal_wallis, mean_estimate
-from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
+from fabula.stats.compare import compare_means, holm, kruskal_wallis
+from fabula.stats.effects import Tokens, ratio_estimate
 from fabula.stats.keyness import exact_p, smallest_p
 from fabula.stats.permutation import N_PERMUTATIONS, compare_pairs
 from fabula.stats.prediction_powered import (
@@ -37,10 +37,7 @@ from fabula.stats.prediction_powered import (
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.reliability import (
     Confusion,
-    bootstrap_interval,
     cohen_kappa,
-    cohen_of_sums,
-    cohen_sums,
     concordance_of_sums,
     fleiss_kappa,
     icc_agreement,
@@ -49,9 +46,7 @@ from fabula.stats.reliability import (
     pearson_sums,
     spearman,
 )
-from fabula.stats.resample import percentile_interval
 from fabula.stats.vector_groups import group_vectors
-from fabula.types import Estimate
 
 FOLDER = Path(__file__).parents[1] / "golden" / "stats"
 KEPT = json.loads((FOLDER / "values.json").read_text("utf-8"))
@@ -59,12 +54,6 @@ CASES: dict[str, Any] = KEPT["cases"]
 SCRIPT = shutil.which("Rscript")
 
 _EXACT = 1e-9
-_NEAR = 0.2
-"""Of the resamples' standard deviation. At 10,000 draws the 2.5th percentile of a normal variable
-has a standard error of sqrt(0.025 * 0.975 / 10,000) / 0.0584, or 0.027 deviations; two programs
-then differ by more than 0.15 once in 16,000 times, and by somewhat more in a long tail."""
-_NEAR_2000 = 0.35
-"""The same for 2,000 draws on one side."""
 
 
 def kinds(start: str) -> pytest.MarkDecorator:
@@ -78,11 +67,6 @@ def array(values: Any) -> NDArray[np.float64]:
     return np.array(values, np.float64)
 
 
-def assert_simulated(found: Estimate, drawn: dict[str, Any], near: float = _NEAR) -> None:
-    assert found.value == pytest.approx(drawn["value"], rel=_EXACT)
-    assert (found.low, found.high) == pytest.approx(drawn["ends"], abs=near * drawn["sd"], rel=0)
-
-
 def simulated(p: float, n_draws: float = np.inf) -> Any:
     """A p-value of 10,000 permutations beside one that is exact, or of `n_draws`."""
     spread = (p * (1 - p) * (1 / N_PERMUTATIONS + 1 / n_draws)) ** 0.5
@@ -93,7 +77,7 @@ def simulated(p: float, n_draws: float = np.inf) -> Any:
 def test_mann_and_whitney(case: str) -> None:
     """`wilcox.test`, exact where SciPy is, and with its correction for continuity elsewhere."""
     data, of_r = CASES[case]["data"], CASES[case]["result"]
-    found = compare_means(data["a"], data["b"], seed=0, signature="")
+    found = compare_means(data["a"], data["b"], signature="")
     assert found.u == of_r["u"]
     # R divides 0 by 0 where all values are equal, and has no p.
     expected = 1.0 if case.endswith("all equal") else of_r["p"]
@@ -117,95 +101,28 @@ def test_corrections_for_several_tests(case: str) -> None:
     assert array(found) == pytest.approx(array(expected), rel=_EXACT, nan_ok=True)
 
 
-def test_the_interval_of_a_mean_and_of_a_percentage() -> None:
-    """The package boot: percentiles of the mean, and by group of the percentage."""
-    case = CASES["bootstrap mean"]
-    found = mean_estimate(case["data"]["a"], seed=3, signature="")
-    assert_simulated(found, case["result"])
-    case = CASES["bootstrap percentage"]
-    difference = compare_means(case["data"]["a"], case["data"]["b"], seed=3, signature="")
-    assert_simulated(difference.percent, case["result"])
-
-
-def test_the_interval_of_very_many_values_is_that_of_the_normal_distribution() -> None:
-    case = CASES["normal mean"]
-    values = np.arange(1, case["data"]["n"] + 1) * 7919 % 1009 / 100
-    found = mean_estimate(values, seed=3, signature="")
-    assert found.value == pytest.approx(case["result"]["mean"], rel=_EXACT)
-    # Drawn from the normal distribution, so up to the error of a simulated quantile.
-    error = values.std() / len(values) ** 0.5
-    assert (found.low, found.high) == pytest.approx(case["result"]["ends"], abs=_NEAR * error)
-
-
-def test_percentiles_are_interpolated_as_by_quantile() -> None:
-    case = CASES["quantiles"]
-    found = percentile_interval(array(case["data"]["x"]), 10)
-    assert found == pytest.approx(case["result"]["ends"], rel=_EXACT)
-
-
-def test_the_interval_of_a_paired_percentage_draws_clusters_for_both() -> None:
-    """The package boot, on rows of two."""
-    case = CASES["bootstrap paired percentage"]
-    groups = [{f"{k:02}": [x] for k, x in enumerate(case["data"][name])} for name in "ab"]
-    found = compare_clusters(*groups, seed=3, signature="").percent
-    assert_simulated(found, case["result"])
-
-
-def test_cohens_d_and_its_interval() -> None:
-    """t of `t.test` times sqrt(2 / n); the package boot on rows of two."""
+def test_cohens_d() -> None:
+    """t of `t.test` times sqrt(2 / n)."""
     data = CASES["d by t"]["data"]
     columns = {"m": {"a": array(data["a"]), "b": array(data["b"])}}
     found = compare_pairs(columns, {}, n_permutations=100)[0].d
     assert found is not None
     assert found.value == pytest.approx(CASES["d by t"]["result"]["d"], rel=_EXACT)
-    assert_simulated(found, CASES["bootstrap d"]["result"], _NEAR_2000)
-
-
-def test_the_interval_of_a_systems_mean() -> None:
-    case = CASES["bootstrap mean"]
-    found = mean_estimates({"m": {"a": array(case["data"]["a"])}})["m", "a"]
-    assert_simulated(found, case["result"], _NEAR_2000)
-
-
-@kinds("permutation independent")
-def test_f_and_p_of_independent_values(case: str) -> None:
-    """F of `aov`; p of the package coin, exact for two groups, of 100,000 permutations for three.
-
-    Whether or not each value is its own cluster, the permutations are the same.
-    """
-    names = iter(range(100))
-    groups = [{f"{next(names):03}": [x] for x in g} for g in CASES[case]["data"]["groups"]]
-    found = permutation_f(groups, seed=3)
-    of_r = CASES[case]["result"]
-    assert found.statistic == pytest.approx(of_r["f"], rel=_EXACT)
-    assert found.p == simulated(of_r["p"], np.inf if len(groups) == 2 else 1e5)
 
 
 @kinds("permutation paired")
 def test_f_and_p_within_clusters(case: str) -> None:
-    """F of `aov` on values less their cluster's mean; p of coin's test stratified by cluster."""
+    """F of `aov` on values less their cluster's mean, whose degrees of freedom lack those of the
+    clusters' means; p of coin's test stratified by cluster, of two groups."""
     columns = zip(*CASES[case]["data"]["table"], strict=True)
     groups = [{f"{k:02}": [x] for k, x in enumerate(column)} for column in columns]
     found = permutation_f(groups, seed=3)
     of_r = CASES[case]["result"]
-    assert found.statistic == pytest.approx(of_r["f"], rel=_EXACT)
-    assert found.p == simulated(of_r["p"], np.inf if len(groups) == 2 else 1e5)
+    expected = of_r["f"] * (len(groups) - 1) / len(groups)
+    assert found.statistic == pytest.approx(expected, rel=_EXACT)
     if len(groups) == 2:
+        assert found.p == simulated(of_r["p"])
         assert compare_clusters(*groups, seed=3, signature="").p == simulated(of_r["p"])
-
-
-def test_f_and_p_of_several_values_in_a_cluster() -> None:
-    """boot's permutations within clusters, 4,000, of the F of a regression on cell means.
-
-    coin's statistic is the difference of sums, which orders permutations otherwise: F is also
-    larger where the cells of a group are alike.
-    """
-    case = CASES["several in a cluster"]
-    rows = dict(enumerate(case["data"]["table"]))
-    groups = [{f"{k:02}": [row[g], row[g + 2]] for k, row in rows.items()} for g in (0, 1)]
-    found = permutation_f(groups, seed=3)
-    assert found.statistic == pytest.approx(case["result"]["f"], rel=_EXACT)
-    assert found.p == simulated(case["result"]["p"], 4000)
 
 
 @kinds("sign flips")
@@ -226,17 +143,15 @@ def test_p_of_two_samples() -> None:
     assert found.p == simulated(case["result"]["p"])
 
 
-def test_an_association_within_strata_and_its_interval() -> None:
-    """`lm` with a constant for each stratum, `cor` of its residuals; boot over clusters."""
+def test_an_association_within_strata() -> None:
+    """`lm` with a constant for each stratum, `cor` of its residuals."""
     data, of_r = CASES["association"]["data"], CASES["association"]["result"]
     for kind in ("slope", "correlation"):
         found = association_within(
             array(data["x"]), array(data["y"]), data["strata"], data["clusters"],
-            kind=kind, seed=3, method="", signature="",
+            kind=kind, method="", signature="",
         )  # fmt: skip
         assert found.value == pytest.approx(of_r[kind], rel=_EXACT)
-        # Both draw few times: 2,000 here, 4,000 in R.
-        assert_simulated(found, of_r[f"{kind}_drawn"], _NEAR_2000)
 
 
 def test_the_difference_of_mantel_and_haenszel() -> None:
@@ -250,7 +165,7 @@ def test_the_difference_of_mantel_and_haenszel() -> None:
             x += [float(group)] * n_all
             strata += [k] * n_all
     found = association_within(
-        np.array(x), np.array(y), strata, range(len(x)), kind="slope", seed=0, method="",
+        np.array(x), np.array(y), strata, range(len(x)), kind="slope", method="",
         signature="",
     )  # fmt: skip
     expected = CASES["mantel-haenszel difference"]["result"]["slope"]
@@ -344,17 +259,6 @@ def test_phi() -> None:
     assert found == pytest.approx(CASES["phi"]["result"]["phi"], rel=_EXACT)
 
 
-def test_the_interval_of_a_kappa_draws_whole_stories() -> None:
-    """The package boot over stories of two texts each."""
-    data, of_r = CASES["stories kappa"]["data"], CASES["stories kappa"]["result"]
-    a, b = array(data["a"]), array(data["b"])
-    found = bootstrap_interval(
-        cohen_kappa(a, b), cohen_sums(a, b), cohen_of_sums, data["stories"], seed=3, method="",
-        signature="",
-    )  # fmt: skip
-    assert_simulated(found, of_r, _NEAR_2000)
-
-
 @kinds("alpha")
 def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str) -> None:
     """No package of Debian has them; here they are of R's `var` within subjects and over all.
@@ -385,7 +289,14 @@ def test_means_of_labels_alone() -> None:
         found = corrected_mean(labels, np.zeros(len(labels)), nothing)
         assert found is not None
         assert found.value == pytest.approx(of_r.get("value", labels[0]), rel=_EXACT)
-        assert (found.low, found.high) == pytest.approx(of_r["ends"], rel=_EXACT, abs=1e-12)
+        low, high = of_r["ends"]
+        if case == "student":
+            # Widened on the side of the longer tail.
+            assert found.low == pytest.approx(low, rel=_EXACT)
+            assert found.high is not None
+            assert high < found.high < high + 0.1 * (high - low)
+        else:
+            assert (found.low, found.high) == pytest.approx((low, high), rel=_EXACT, abs=1e-12)
 
 
 def test_predictions_at_full_weight() -> None:

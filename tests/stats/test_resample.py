@@ -8,6 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import brentq
+from scipy.stats import norm, ttest_ind, ttest_rel
+from scipy.stats import t as student_t
+from statsmodels.stats.proportion import proportion_confint
 
 from fabula.measures.categories import label_accuracy
 from fabula.measures.detector import Labelled, calibrate
@@ -20,8 +27,14 @@ from fabula.rubrics.load import load_rubric
 from fabula.stats.compare import compare_means, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_difference, ratio_estimate
 from fabula.stats.permutation import compare_pairs
-from fabula.stats.reliability import bootstrap_interval
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.reliability import cohen_estimate, pooled_estimate
+from fabula.stats.resample import (
+    MIN_UNITS,
+    auroc_interval,
+    mean_interval,
+    ratio_interval,
+    share_interval,
+)
 from fabula.store import dump_json
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.feedback_scores import score_answers
@@ -51,13 +64,10 @@ def of_panel(n: int) -> Estimate:
     return panel_agreement(panel_of(verdicts, "x"), load_rubric("ttcw"), "dimension")[-1].kappa
 
 
-def of_bootstrap(n: int) -> Estimate:
+def of_pool(n: int) -> Estimate:
     """Three measurements of each story: stories are the units."""
-    sums = np.column_stack([np.ones(3 * n), values(3 * n)])
-    return bootstrap_interval(
-        5.0, sums, lambda s: s[..., 1] / s[..., 0], [k // 3 for k in range(3 * n)],
-        seed=0, method="", signature="",
-    )  # fmt: skip
+    groups = [k // 3 for k in range(3 * n)]
+    return pooled_estimate(values(3 * n), np.ones(3 * n), groups, method="", signature="")
 
 
 def of_feedback(n: int) -> Estimate:
@@ -106,14 +116,14 @@ def pair_of(n: int) -> tuple[Estimate, Estimate]:
 
 
 MAKERS: dict[str, Callable[[int], Estimate]] = {
-    "mean": lambda n: mean_estimate(values(n), seed=0, signature=""),
+    "mean": lambda n: mean_estimate(values(n), signature=""),
     "difference, A small": lambda n: (
-        compare_means(values(n).tolist(), values(30).tolist(), seed=0, signature="").percent
+        compare_means(values(n).tolist(), values(30).tolist(), signature="").percent
     ),
     "difference, B small": lambda n: (
-        compare_means(values(30).tolist(), values(n).tolist(), seed=0, signature="").percent
+        compare_means(values(30).tolist(), values(n).tolist(), signature="").percent
     ),
-    "bootstrap over stories": of_bootstrap,
+    "mean over stories": of_pool,
     "experts' kappa": of_panel,
     "mean over passages": lambda n: mean_estimates({"m": {"a": values(n)}})["m", "a"],
     "difference of systems": lambda n: pair_of(n)[0],
@@ -141,30 +151,14 @@ def test_nine_independent_units_have_no_interval_and_ten_have_one(name: str) -> 
         assert (nine.n_units, ten.n_units) == (MIN_UNITS - 1, MIN_UNITS)
 
 
-def test_units_without_a_part_in_the_statistic_do_not_count() -> None:
-    # Twelve stories, of which three have nothing that was measured.
-    sums = np.column_stack([np.ones(12), values(12)])
-    sums[:3] = 0
-    found = bootstrap_interval(
-        5.0, sums, lambda s: s[..., 1] / s[..., 0], range(12), seed=0, method="", signature=""
-    )
-    assert (found.n_units, found.low) == (9, None)
-
-
-def test_resamples_without_a_value_are_left_out_until_half_lack_one() -> None:
-    resamples = np.arange(100.0)
-    assert percentile_interval(resamples, 10) == pytest.approx((2.475, 96.525))
-    resamples[50:] = np.nan
-    assert percentile_interval(resamples, 10) == (None, None)
-    resamples[50] = 50
-    assert percentile_interval(resamples, 10) == pytest.approx((1.25, 48.75))
-    assert percentile_interval(np.empty(0), 10) == (None, None)
-
-
 def test_no_module_makes_intervals_of_its_own() -> None:
     """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
     `groups` describes a distribution."""
-    allowed = {"stats/resample.py", "stats/prediction_powered.py", "measures/groups.py"}
+    allowed = {
+        "stats/resample.py", "stats/prediction_powered.py", "measures/groups.py",
+        "stats/planning.py",  # widths of simulated studies
+        "stats/reliability.py",  # a grid of values
+    }  # fmt: skip
     takes = {
         str(file.relative_to(SOURCE))
         for file in SOURCE.rglob("*.py")
@@ -198,6 +192,86 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path) -> None:
     assert "no interval from fewer than 10 texts" in shown
     many = Estimate(1.0, 0.5, 1.5, 12, "", "", 12)
     assert interval_shown(many, ".1f") == "0.5 to 1.5"
-    # Nothing to explain where there is no value, or where enough units have none all the same.
     assert interval_notes([many, Estimate(None, None, None, 0, "", "", 0)], "texts") == []
-    assert interval_shown(Estimate(0.3, None, None, 40, "", "", 40), ".1f") == "-"
+    without = Estimate(0.3, None, None, 40, "", "", 40)
+    assert interval_shown(without, ".1f") == "-"
+    (note,) = interval_notes([many, without], "texts")
+    assert "nothing varies" in note
+
+
+@given(hnp.arrays(np.float64, st.integers(10, 30), elements=st.integers(-9, 9).map(float)))
+def test_a_mean_has_the_wider_of_student_s_ends_and_hall_s(x: np.ndarray) -> None:
+    """Hall's by a search for the mean whose transformed t is that of the table."""
+    if np.ptp(x) == 0:
+        assert mean_interval(x) == (None, None)
+        return
+    n, middle, error = len(x), x.mean(), x.std(ddof=1) / len(x) ** 0.5
+    skew = n * ((x - middle) ** 3).sum() / (n - 1) / (n - 2) / x.std(ddof=1) ** 3 / n**0.5
+    t = student_t.ppf(0.975, n - 1)
+    found = mean_interval(x)
+    for end, side in zip(found, (t, -t), strict=True):
+
+        def beside(theta: float, side: float = side) -> float:
+            w = (middle - theta) / error
+            return float(w + skew * w**2 / 3 + skew**2 * w**3 / 27 + skew / 6 - side)
+
+        hall = brentq(beside, middle - 1e4 * error, middle + 1e4 * error)
+        student = middle - side * error
+        assert end == pytest.approx(min(hall, student) if side > 0 else max(hall, student))
+
+
+@pytest.mark.parametrize("n", [10, 25])
+def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int) -> None:
+    """Fieller's by SciPy's tests of a - r b: the paired one, and Welch's."""
+    rng = np.random.default_rng(n)
+    a, b = rng.gamma(4, 2, n), rng.gamma(4, 1, n)
+    own, other = (a - a.mean()) / n, (b - b.mean()) / n
+    nothing = np.zeros(n)
+    paired = ratio_interval(a.mean(), b.mean(), (own, other))
+    apart = ratio_interval(a.mean(), b.mean(), (own, nothing), (nothing, other))
+    for end in paired:
+        assert ttest_rel(a, end * b).pvalue == pytest.approx(0.05)
+    for end in apart:
+        # The degrees of freedom are those at the ratio itself.
+        assert ttest_ind(a, end * b, equal_var=False).pvalue == pytest.approx(0.05, abs=0.005)
+    near_zero = b - b.mean() + 0.1
+    assert ratio_interval(a.mean(), 0.1, (own, (near_zero - 0.1) / n)) == (None, None)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 3, 12])
+def test_a_share_of_single_answers_has_wilson_s_interval(hits: int) -> None:
+    parts = np.array([1.0] * hits + [0.0] * (12 - hits))
+    expected = proportion_confint(hits, 12, method="wilson")
+    assert share_interval(parts, np.ones(12)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_answers_that_are_alike_within_their_story_count_as_one() -> None:
+    alone = share_interval(np.array([1.0] * 4 + [0.0] * 8), np.ones(12))
+    alike = share_interval(np.array([5.0] * 4 + [0.0] * 8), np.full(12, 5.0))
+    assert None not in (*alone, *alike)
+    # Student's quantile of 12 stories, in place of the normal one.
+    assert alike[0] < alone[0] < alone[1] < alike[1]
+    assert alike == pytest.approx(alone, abs=0.05)
+    nobody = share_interval(np.zeros(12), np.full(12, 5.0))
+    assert nobody[0] == 0
+    assert 0.2 < nobody[1] < 0.35
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 0.9, 0.99, 1.0])
+def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float) -> None:
+    """Newcombe 2006, method 5, on a grid."""
+    m, n = 12, 20
+    grid = np.linspace(0, 1, 200_001)
+    more = (m + n) / 2 - 1
+    variance = grid * (1 - grid) * (1 + more * ((1 - grid) / (2 - grid) + grid / (1 + grid)))
+    kept = grid[(value - grid) ** 2 <= norm.ppf(0.975) ** 2 * variance / (m * n)]
+    assert auroc_interval(value, m, n) == pytest.approx((kept[0], kept[-1]), abs=1e-5)
+
+
+def test_rare_answers_and_perfect_agreement_do_not_make_certain() -> None:
+    """One Yes of both in 30 texts: kappa is 1 of what was seen, and hardly known."""
+    rare = np.array([1.0] + [0.0] * 29)
+    found = cohen_estimate(rare, rare, range(30), seed=0, method="", signature="")
+    assert found.value == found.high == 1
+    assert found.low is not None
+    assert found.low < 0.5

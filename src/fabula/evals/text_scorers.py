@@ -28,7 +28,7 @@ from fabula.evals.failing import in_a_sentence
 from fabula.instruments import find_instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain
-from fabula.stats.reliability import bootstrap_interval
+from fabula.stats.reliability import pooled_estimate
 from fabula.text.refusals import is_refusal
 from fabula.types import Document, Measurement
 
@@ -68,15 +68,8 @@ def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
     if not known:
         return {}
     values = np.array([value for _, value in known], np.float64)
-    mean = math.fsum(values) / len(values)
-    interval = bootstrap_interval(
-        mean,
-        np.column_stack([np.ones(len(values)), values]),
-        lambda sums: np.asarray(sums[..., 1] / sums[..., 0]),
-        [id_ for id_, _ in known],
-        seed=0,
-        method="mean, percentile bootstrap over samples",
-        signature="",
+    interval = pooled_estimate(
+        values, np.ones(len(values)), [id_ for id_, _ in known], method="mean", signature=""
     )
     ends = (
         {}
@@ -86,7 +79,7 @@ def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
             f"{name} high": interval.high,
         }
     )
-    return {name: mean} | ends
+    return {name: math.fsum(values) / len(values)} | ends
 
 
 @scorer(metrics=[figures()])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -24,12 +24,12 @@ from fabula.packages import scipy
 from fabula.stats.association import association_within
 from fabula.stats.reliability import (
     Confusion,
-    bootstrap_interval,
-    cohen_kappa,
+    by_stratum,
+    cohen_estimate,
     cohen_of_sums,
-    fleiss_kappa,
-    fleiss_of_sums,
-    fleiss_sums,
+    cohen_sums,
+    difference_interval,
+    fleiss_estimate,
 )
 from fabula.types import Estimate, Measurement, Rubric
 
@@ -271,13 +271,13 @@ def _why_no_kappa(judge: JudgeAnswers, yardstick: Yardstick, n_common: int) -> s
 def _kappa(
     a: Floats, b: Floats, subjects: Sequence[Subject], seed: int, signature: str, method: str
 ) -> Estimate:
-    return bootstrap_interval(
-        cohen_kappa(a, b),
-        _cells(a, b),
-        cohen_of_sums,
+    return cohen_estimate(
+        a,
+        b,
         [document for document, _ in subjects],
+        [item for _, item in subjects],
         seed=seed,
-        method=f"{method}, percentile bootstrap over documents",
+        method=method,
         signature=signature,
     )
 
@@ -287,22 +287,14 @@ def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
     ratings = np.full((len(judge.wordings), n_wordings), np.nan)
     for row, said in zip(ratings, judge.wordings.values(), strict=True):
         row[: len(said)] = [np.nan if value is None else value for value in said]
-    return bootstrap_interval(
-        fleiss_kappa(ratings) if len(ratings) else None,
-        fleiss_sums(ratings),
-        fleiss_of_sums,
+    return fleiss_estimate(
+        ratings,
         [document for document, _ in judge.wordings],
+        [item for _, item in judge.wordings],
         seed=seed,
+        method="Fleiss kappa of the wordings of questions",
         signature=judge.signature,
-        method="Fleiss kappa of the wordings of questions, percentile bootstrap over documents",
     )
-
-
-def _cells(a: Floats, b: Floats) -> Floats:
-    """The cell of each subject in the table of two raters' Yes and No: shape (n, 4)."""
-    cells = np.zeros((len(a), 4))
-    cells[np.arange(len(a)), (2 * a + b).astype(int)] = 1
-    return cells
 
 
 def _strata(subjects: Sequence[Subject], truth: Mapping[Subject, float]) -> list[object]:
@@ -335,10 +327,8 @@ def _length(
         _strata(subjects, truth),
         [document for document, _ in subjects],
         kind="correlation",
-        seed=yardstick.seed,
         signature=judge.signature,
-        method=f"rank correlation of Yes with words, {_given(truth)}, "
-        f"percentile bootstrap over documents",
+        method=f"rank correlation of Yes with words, {_given(truth)}, jackknife over documents",
     )
     if found.value is None:
         known = "answers or lengths never differ" if subjects else "the texts were not given"
@@ -361,10 +351,9 @@ def _own_family(
         _strata(subjects, truth),
         [document for document, _ in subjects],
         kind="slope",
-        seed=yardstick.seed,
         signature=judge.signature,
         method=f"difference in the share of Yes, own family and others, {_given(truth)}, "
-        f"percentile bootstrap over documents",
+        "jackknife over documents",
         n_units=min(sides[True], sides[False]),
     )
     if found.value is None:
@@ -392,20 +381,14 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])
     a, b = (np.array([judge.answers[s] for s in judged]) for judge in (first, second))
-    kappas = cohen_kappa(a, is_so), cohen_kappa(b, is_so)
-    value = None if None in kappas else kappas[0] - kappas[1]  # type: ignore[operator]
-    difference = bootstrap_interval(
-        value,
-        np.concatenate([_cells(a, is_so), _cells(b, is_so)], axis=1),
-        partial(_difference, n_cells=4),
-        [document for document, _ in judged],
-        seed=yardstick.seed,
-        method="difference of kappas with the experts' majority, paired percentile bootstrap over "
-        "documents",
+    documents, items = [s[0] for s in judged], [s[1] for s in judged]
+    sums = [by_stratum(cohen_sums(said, is_so), items) for said in (a, b)]
+    difference = difference_interval(
+        (sums[0][0], documents),
+        (sums[1][0], documents),
+        partial(cohen_of_sums, n_strata=sums[0][1]),
+        method="difference of kappas with the experts' majority",
         signature=f"{signature}|experts:{yardstick.source}",
     )
+    difference = replace(difference, n=len(judged))
     return JudgePair(first.rater, second.rater, difference, agreement)
-
-
-def _difference(sums: Floats, n_cells: int) -> Floats:
-    return cohen_of_sums(sums[..., :n_cells]) - cohen_of_sums(sums[..., n_cells:])

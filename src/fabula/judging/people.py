@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.rater_agreement import Panel, Ratings
 from fabula.stats.reliability import (
+    by_stratum,
     cohen_kappa,
     cohen_of_sums,
     cohen_sums,
@@ -35,7 +37,8 @@ class PeopleAgreement:
     fleiss_mean: float | None = None
     """The mean of the items' kappas; None for a single item."""
     judge_less: Estimate | None = None
-    """A judge's kappa with the majority minus `one_with_rest`; documents are resampled for both."""
+    """The judge's kappa minus people's, where both answer to the same references: the judge takes
+    each person's place before the majority of the others (Calderon, Reichart and Dror 2025)."""
 
 
 def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
@@ -46,7 +49,7 @@ def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
 
 
 def people_agreement(
-    panel: Panel, documents: Collection[str], judge: Ratings | None = None, *, seed: int = 0
+    panel: Panel, documents: Collection[str], judge: Ratings | None = None
 ) -> dict[str, PeopleAgreement]:
     """By item, and `all`, over the documents; with a judge's verdicts on them if given."""
     here = panel_on(panel, documents)
@@ -57,40 +60,39 @@ def people_agreement(
             here,
             [k for k, (_, name) in enumerate(here.subjects) if name == item],
             judge,
-            seed,
         )
         for item in items
     }
     kappas = [one.fleiss for one in found.values() if one.fleiss is not None]
-    everything = _agreement("all", here, range(len(here.subjects)), judge, seed)
+    everything = _agreement("all", here, range(len(here.subjects)), judge)
     mean = float(np.mean(kappas)) if kappas else None
     return found | {"all": replace(everything, fleiss_mean=mean)}
 
 
 def _agreement(
-    item: str, panel: Panel, places: Iterable[int], judge: Ratings | None, seed: int
+    item: str, panel: Panel, places: Iterable[int], judge: Ratings | None
 ) -> PeopleAgreement:
     rows = list(places)
-    ratings = panel.ratings[rows]
+    ratings, items = panel.ratings[rows], [panel.subjects[k][1] for k in rows]
     one, rest, subjects = _one_with_rest(ratings)
     documents = [panel.subjects[k][0] for k in rows]
+    among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
     found = PeopleAgreement(
         item=item,
         n_documents=len(set(documents)),
-        one_with_rest=cohen_kappa(one, rest),
-        fleiss=fleiss_kappa(ratings),
+        one_with_rest=cohen_kappa(one, rest, strata),
+        fleiss=fleiss_kappa(ratings, items),
     )
     if judge is None:
         return found
-    truth = panel.majority()
-    mine = np.array([judge.get(panel.subjects[k], np.nan) for k in rows])
-    theirs = np.array([truth.get(panel.subjects[k], np.nan) for k in rows])
+    mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
+    theirs = np.where(np.isnan(mine), np.nan, one)
+    by_item, n_items = by_stratum(cohen_sums(mine, rest), strata)
     difference = difference_interval(
-        (cohen_sums(mine, theirs), documents),
-        (cohen_sums(one, rest), [documents[k] for k in subjects]),
-        cohen_of_sums,
-        seed=seed,
-        method="difference of Cohen kappas, percentile bootstrap over stories",
+        (by_item, among),
+        (by_stratum(cohen_sums(theirs, rest), strata)[0], among),
+        partial(cohen_of_sums, n_strata=n_items),
+        method="difference of Cohen kappas with the majorities of the others",
         signature=f"experts:{panel.source}",
     )
     return replace(found, judge_less=difference)

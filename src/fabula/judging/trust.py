@@ -94,9 +94,11 @@ class Trust:
     """Cohen's kappa of one person with the majority of the others, on the same documents."""
     people_fleiss: float | None = None
     people_fleiss_mean: float | None = None
-    """Over all items: the mean of their Fleiss kappas, whereas `people_fleiss` pools them."""
+    """Over all items: the mean of their Fleiss kappas; `people_fleiss` weights them by what chance
+    leaves to agree on."""
     less: float | None = None
-    """The kappa minus that of one person (`people`), and the bounds of its interval."""
+    """The judge in each person's place, before the majority of the others, minus that person's own
+    kappa there; and the bounds of its interval."""
     less_low: float | None = None
     less_high: float | None = None
     effort: str = ""
@@ -149,6 +151,8 @@ class Trust:
         """How the interval compares with chance, where kappa is 0."""
         if self.kappa is None:
             return "Agreement is undefined here."
+        if self.always.startswith(("always", "says")):
+            return "It says the same of every text, so it tells none from another."
         if self.low is None or self.high is None:
             return "There are too few documents to distinguish it from chance."
         if self.low > 0:
@@ -179,8 +183,8 @@ class Trust:
         where = f"{self.n_documents} documents" if self.n_documents else "documents"
         fleiss = []
         if self.people_fleiss is not None:
-            pooled = "" if self.people_fleiss_mean is None else " pooled"
-            fleiss.append(f"Fleiss {self.people_fleiss:.2f}{pooled}")
+            within = "" if self.people_fleiss_mean is None else " within items"
+            fleiss.append(f"Fleiss {self.people_fleiss:.2f}{within}")
         if self.people_fleiss_mean is not None:
             fleiss.append(f"{self.people_fleiss_mean:.2f} as the mean of the items")
         others = f" ({', '.join(fleiss)})" if fleiss else ""
@@ -230,6 +234,8 @@ def trust_of(
         )
         for row in (*agreement.rows, agreement.overall)
     ]
+    if all(trust.always.startswith("always") for trust in trusts[:-1]):
+        trusts[-1] = replace(trusts[-1], always="says the same of every story")
     return [_beside(trust, (people or {}).get(trust.item)) for trust in trusts]
 
 

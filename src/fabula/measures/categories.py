@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.stats.reliability import bootstrap_interval
+from fabula.stats.reliability import pooled_estimate
 from fabula.store import read_rows
 from fabula.types import Estimate
 
@@ -57,16 +56,15 @@ def category_shares(
             {}
             if story_of is None
             else {
-                name: bootstrap_interval(
-                    share,
-                    np.array([(1, labels[one] == name) for one in given], np.float64),
-                    _share_of_sums,
+                name: pooled_estimate(
+                    np.array([labels[one] == name for one in given], np.float64),
+                    np.ones(n),
                     [story_of(one) for one in given],
-                    seed=seed,
-                    method="share of labels, percentile bootstrap over stories",
+                    method="share of labels over stories",
                     signature=signature,
+                    is_share=True,
                 )
-                for name, share in shares.items()
+                for name in shares
             }
         )
         found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
@@ -112,17 +110,11 @@ def label_accuracy(
     """
     both = [document for document in gold if labels.get(document) is not None]
     right = np.array([labels[document] in gold[document] for document in both], np.float64)
-    return bootstrap_interval(
-        float(right.mean()) if both else None,
-        np.column_stack([np.ones(len(both)), right]),
-        _share_of_sums,
+    return pooled_estimate(
+        right,
+        np.ones(len(both)),
         [story_of(document) for document in both],
-        seed=seed,
-        method="share of labels among the gold ones, percentile bootstrap over stories",
+        method="share of labels among the gold ones, over stories",
         signature=signature,
+        is_share=True,
     )
-
-
-def _share_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares: NDArray[np.float64] = sums[..., 1] / sums[..., 0]
-    return shares

@@ -23,7 +23,7 @@ from fabula.measures.kind import Kind
 from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.resample import MIN_UNITS, auroc_interval
 from fabula.types import Estimate
 
 INSTRUMENTS: Mapping[str, str] = {
@@ -36,7 +36,6 @@ INSTRUMENTS: Mapping[str, str] = {
 
 Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 
-_N_RESAMPLES = 2_000
 _N_FOLDS = 5
 _N_BINS = 10
 _MIN_GROUPS = MIN_UNITS
@@ -132,8 +131,7 @@ def calibrate(
 ) -> Calibration:
     """Evaluate a score on these texts.
 
-    The interval of the AUROC is by bootstrap over clusters. Raises `InputError` if there are no
-    human texts or no machine texts.
+    Raises `InputError` if there are no human texts or no machine texts.
     """
     n_human, n_machine = int(texts.is_human.sum()), int((~texts.is_human).sum())
     if not n_human or not n_machine:
@@ -143,7 +141,7 @@ def calibrate(
     distinct, groups = np.unique(texts.clusters, return_inverse=True)
     n_groups = len(distinct)
     value = auroc(texts.scores, texts.is_human)
-    low, high = _auroc_interval(texts, groups, n_groups, seed)
+    low, high = _auroc_interval(value, texts, groups)
     outcome: Outcome = "separates"
     if low is None or high is None:
         outcome = "too few"
@@ -152,7 +150,7 @@ def calibrate(
     elif high < 0.5:
         outcome = "reversed"
     slope, intercept = _fit(texts.scores, texts.is_human)
-    how = f"AUROC, percentile bootstrap over {n_groups} clusters"
+    how = f"AUROC, score interval over {n_groups} clusters"
     own = signature
     if collected is not None and collected.cluster is not None:
         own = f"{signature}|cluster:{collected.cluster}"
@@ -179,45 +177,43 @@ def calibrate(
 
 def auroc(scores: NDArray[np.float64], is_human: NDArray[np.bool_]) -> float:
     """The share of pairs in which the human text scores higher, ties counting half."""
-    weights = is_human.astype(np.float64)[None], (~is_human).astype(np.float64)[None]
-    return float(_weighted_auroc(scores, *weights)[0])
+    return float(_shares_below(scores[is_human], scores[~is_human]).mean())
 
 
-def _weighted_auroc(
-    scores: NDArray[np.float64], human: NDArray[np.float64], machine: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """AUROC of weighted texts; weights are float64 (n_resamples, n), NaN where a class is empty."""
-    order = np.argsort(scores, kind="stable")
-    _, starts = np.unique(scores[order], return_index=True)
-    people = np.add.reduceat(human[:, order], starts, axis=1)
-    machines = np.add.reduceat(machine[:, order], starts, axis=1)
-    below = np.cumsum(machines, axis=1) - machines / 2
-    pairs = people.sum(axis=1) * machines.sum(axis=1)
-    total = (people * below).sum(axis=1)
-    result: NDArray[np.float64] = np.divide(
-        total, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
-    )
-    return result
+def _shares_below(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each value the share of the others that are below it, ties counting half: shape (n,)."""
+    others = np.sort(others)
+    below = np.searchsorted(others, values, "left") + np.searchsorted(others, values, "right")
+    return below / (2 * len(others))
 
 
 def _auroc_interval(
-    texts: Labelled, groups: NDArray[np.int64], n_groups: int, seed: int
+    value: float, texts: Labelled, groups: NDArray[np.int64]
 ) -> tuple[float | None, float | None]:
-    """The 95 % interval by resampling clusters; none with fewer than ten."""
-    with_human, with_machine = (len(set(groups[m])) for m in (texts.is_human, ~texts.is_human))
-    if min(with_human, with_machine) < _MIN_GROUPS:
+    """The 95 % interval, as of so many independent texts as the clusters are worth.
+
+    Texts of a cluster are worth less by as much as they increase DeLong's variance; if the groups
+    are perfectly separated, a cluster counts once. None with fewer than ten clusters of either.
+    """
+    sides = groups[texts.is_human], groups[~texts.is_human]
+    n_clusters = [len(set(side)) for side in sides]
+    if min(n_clusters) < _MIN_GROUPS:
         return None, None
-    rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(_N_RESAMPLES // 100):
-        drawn = rng.integers(n_groups, size=(100, n_groups))
-        counts = np.stack([np.bincount(row, minlength=n_groups) for row in drawn])
-        weights = counts[:, groups].astype(np.float64)
-        found.append(
-            _weighted_auroc(texts.scores, weights * texts.is_human, weights * ~texts.is_human)
-        )
-    values = np.concatenate(found)
-    return percentile_interval(values, min(with_human, with_machine))
+    n_human, n_machine = map(len, sides)
+    people, machines = texts.scores[texts.is_human], texts.scores[~texts.is_human]
+    added = np.empty(len(groups))
+    added[texts.is_human] = (_shares_below(people, machines) - value) / n_human
+    added[~texts.is_human] = (1 - _shares_below(machines, people) - value) / n_machine
+    alone = sum(
+        n / (n - 1) * float((added[mask] ** 2).sum())
+        for mask, n in ((texts.is_human, n_human), (~texts.is_human, n_machine))
+    )
+    if not alone > 0:
+        return auroc_interval(value, *n_clusters)
+    by_cluster = np.bincount(groups, added)
+    n = len(by_cluster)
+    worth = max(1.0, n / (n - 1) * float((by_cluster**2).sum()) / alone)
+    return auroc_interval(value, n_human / worth, n_machine / worth)
 
 
 def find_threshold(texts: Labelled, target: float) -> Threshold:

@@ -9,7 +9,7 @@ on the same documents: as one more person, with each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from fabula.stats.reliability import (
     alpha_interval,
-    bootstrap_interval,
+    cohen_estimate,
     cohen_of_sums,
     cohen_sums,
     concordance_of_sums,
     difference_interval,
     icc_interval,
-    pearson_of_sums,
+    pearson_estimate,
     pearson_sums,
 )
 from fabula.types import Estimate, Item, Measurement, Rubric
@@ -36,7 +36,7 @@ _METHODS = {
     "ordinal": "kappa with quadratic weights",
     "nominal": "Cohen kappa",
 }
-_OVER = "over pairs of raters, percentile bootstrap over documents"
+_OVER = "over pairs of raters and documents"
 _SAME = "all answers are the same"
 _ALONE = "no document has answers from two people"
 
@@ -168,7 +168,6 @@ def _two_judges(
         sides[0],
         sides[1],
         of_sums,
-        seed=seed,
         method=f"difference of the kappas of two judges with people, {_OVER}",
         signature=signature,
     )
@@ -293,20 +292,14 @@ def _why_no_icc(table: Values, level: str) -> str | None:
 def _kappa(
     a: Values, b: Values, names: Sequence[str], item: Item, signature: str, seed: int
 ) -> Estimate:
-    sums_of, of_sums = _statistic(item)
-    sums = sums_of(a, b)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(of_sums(sums.sum(axis=0)))
-    return bootstrap_interval(
-        value if np.isfinite(value) else None,
-        sums,
-        of_sums,
-        names,
-        seed=seed,
-        method=f"{_METHODS[item.scale.level or 'nominal']} {_OVER}",
-        signature=signature,
-        n=len(set(names)),
-    )
+    method = f"{_METHODS[item.scale.level or 'nominal']} {_OVER}"
+    if item.scale.level == "nominal":
+        found = cohen_estimate(a, b, names, seed=seed, method=method, signature=signature)
+    else:
+        found = pearson_estimate(
+            a, b, names, seed=seed, method=method, signature=signature, of_sums=concordance_of_sums
+        )
+    return replace(found, n=len(set(names)))
 
 
 def _with_people(
@@ -333,9 +326,6 @@ def _judge(
     sums_of, of_sums = _statistic(item)
     means = np.array([np.mean(list(said[name].values())) for name in both])
     own = np.array([given[name] for name in both])
-    sums = pearson_sums(own, means)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r = float(pearson_of_sums(sums.sum(axis=0)))
     has_order = item.scale.level != "nominal"
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
@@ -343,17 +333,15 @@ def _judge(
         (sums_of(mine, theirs), names),
         (sums_of(a, b), among),
         of_sums,
-        seed=seed,
         method=f"difference of kappas, {_OVER}",
         signature=signature,
     )
-    correlation = bootstrap_interval(
-        r if has_order and np.isfinite(r) else None,
-        sums,
-        pearson_of_sums,
+    correlation = pearson_estimate(
+        own,
+        means if has_order else np.full(len(means), np.nan),
         both,
         seed=seed,
-        method="Pearson with people's means, percentile bootstrap over documents",
+        method="Pearson with people's means over documents",
         signature=signature,
     )
     alone = _SAME if among else _ALONE

@@ -18,12 +18,6 @@ from fabula.errors import InputError
 from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
-from fabula.stats.resample import (
-    bootstrap_means,
-    interval_method,
-    percentile_interval,
-    with_interval,
-)
 from fabula.store import read_rows
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
@@ -172,7 +166,7 @@ def compare_rows(
         field=by,
         groups=tuple(groups),
         pairs=_pairs(groups, baseline, seed, signature),
-        signature=with_interval(signature, max(len(group.values) for group in groups)),
+        signature=signature,
         omnibus=omnibus(groups, seed=seed),
         cluster=cluster,
         n_joined=n_joined,
@@ -337,7 +331,7 @@ def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
     """How group A differs from B: cluster by cluster if their values are of clusters."""
     if a.clusters is not None and b.clusters is not None:
         return compare_clusters(a.clusters, b.clusters, seed=seed, signature=signature)
-    return compare_means(a.values, b.values, seed=seed, signature=signature)
+    return compare_means(a.values, b.values, signature=signature)
 
 
 def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
@@ -370,7 +364,7 @@ def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signa
         values = index[~np.isnan(index)].tolist()
     return Group(
         name=name,
-        index=mean_estimate(values, seed=seed, signature=signature),
+        index=mean_estimate(values, signature=signature),
         values=tuple(values),
         missing=table.missing.get(name, {}),
         uniqueness=_curve(curves, [int(level) for level in table.levels], seed, signature),
@@ -400,20 +394,8 @@ def _curve(
 ) -> dict[int, Estimate]:
     """Mean uniqueness at each L, over the texts that have a value at every L."""
     table = curves[~np.isnan(curves).any(axis=1)]
-    if not len(table):
-        return {level: mean_estimate([], seed=seed, signature=signature) for level in levels}
-    means = bootstrap_means(table, np.random.default_rng(seed))
-    n = len(table)
     return {
-        level: Estimate(
-            float(table[:, k].mean()),
-            *percentile_interval(means[:, k], n),
-            n,
-            f"mean, {interval_method(n)}",
-            with_interval(signature, n),
-            n,
-        )
-        for k, level in enumerate(levels)
+        level: mean_estimate(table[:, k], signature=signature) for k, level in enumerate(levels)
     }
 
 

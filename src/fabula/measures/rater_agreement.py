@@ -22,17 +22,11 @@ from fabula.measures.labels import read_labels
 from fabula.stats.reliability import (
     Confusion,
     alpha_interval,
-    bootstrap_interval,
-    cohen_kappa,
-    cohen_of_sums,
-    cohen_sums,
+    cohen_estimate,
     describe_raters,
-    fleiss_kappa,
-    fleiss_of_sums,
-    fleiss_sums,
+    fleiss_estimate,
     pearson,
-    pearson_of_sums,
-    pearson_sums,
+    pearson_estimate,
     percent_agreement,
     pooled_pairs,
     spearman,
@@ -174,28 +168,28 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
     groups = _groups(panel.subjects, rubric, by, panel.authors)
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
-        sums, n_raters = fleiss_sums(ratings), describe_raters(ratings)
-        stories = [panel.subjects[place][0] for place in places]
-        why = (
-            "all answers are the same" if sums.any() else "no document has answers from two people"
+        n_raters = describe_raters(ratings)
+        stories, items = (
+            zip(*(panel.subjects[k] for k in places), strict=True) if places else ((), ())
         )
-        kappa = bootstrap_interval(
-            fleiss_kappa(ratings),
-            sums,
-            fleiss_of_sums,
+        kappa = fleiss_estimate(
+            ratings,
             stories,
+            items,
             seed=seed,
-            method=f"Fleiss kappa of {n_raters} raters, percentile bootstrap over stories",
-            n=int(sums[:, 0].sum()),
+            method=f"Fleiss kappa of {n_raters} raters",
             signature=f"experts:{panel.source}|raters:{n_raters}"
             f"|rubric:{rubric.id}-{rubric.version}",
         )
+        why = "all answers are the same" if kappa.n else "no document has answers from two people"
         share = float(np.nanmean(ratings)) if ratings.size else None
         rows.append(
             PanelRow(
                 name,
                 kappa,
-                alpha_interval(ratings, stories, seed=seed, signature=kappa.signature),
+                alpha_interval(
+                    ratings, stories, seed=seed, signature=kappa.signature, strata=items
+                ),
                 percent_agreement(ratings),
                 share,
                 None if kappa.value is not None else why,
@@ -233,14 +227,13 @@ def judge_agreement(
     authors = {**panel.authors, **_authors(measurements)}
     for name, places in [*_groups(subjects, rubric, by, authors).items(), *everything.items()]:
         a, b = said[places], is_so[places]
-        kappa = bootstrap_interval(
-            cohen_kappa(a, b),
-            cohen_sums(a, b),
-            cohen_of_sums,
+        kappa = cohen_estimate(
+            a,
+            b,
             [subjects[place][0] for place in places],
+            [subjects[place][1] for place in places],
             seed=seed,
-            method="Cohen kappa with the majority, percentile bootstrap over stories",
-            n=int((~np.isnan(a)).sum()),
+            method="Cohen kappa with the majority",
             signature=signature,
         )
         counts = Confusion.of(a, b)
@@ -255,13 +248,12 @@ def judge_agreement(
             )
         )
     mine, theirs, stories = _story_scores(judge, panel, rubric)
-    correlation = bootstrap_interval(
-        pearson(mine, theirs),
-        pearson_sums(mine, theirs),
-        pearson_of_sums,
+    correlation = pearson_estimate(
+        mine,
+        theirs,
         stories,
         seed=seed,
-        method="Pearson of tests passed with the experts' mean, percentile bootstrap over stories",
+        method="Pearson of tests passed with the experts' mean",
         signature=signature,
     )
     return JudgeAgreement(

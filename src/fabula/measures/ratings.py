@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.stats.reliability import (
-    bootstrap_interval,
     krippendorff_alpha,
-    pearson,
-    pearson_of_sums,
-    pearson_sums,
+    pearson_estimate,
+    pooled_estimate,
 )
 from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
@@ -139,13 +137,11 @@ def group_estimates(
                 members.setdefault(group, {}).setdefault(item, []).append(document)
     return {
         group: {
-            item: bootstrap_interval(
-                math.fsum(means[item][one] for one in those) / len(those),
-                np.array([(1, means[item][one]) for one in those], np.float64),
-                _mean_of_sums,
+            item: pooled_estimate(
+                np.array([means[item][one] for one in those], np.float64),
+                np.ones(len(those)),
                 [story_of(one) for one in those],
-                seed=seed,
-                method="mean over documents, percentile bootstrap over stories",
+                method="mean over documents, by story",
                 signature=signature,
             )
             for item, those in by_item.items()
@@ -200,23 +196,12 @@ def rater_agreement(
     b = np.array([theirs[document] for document in both], np.float64)
     stories = [story_of(document) for document in both]
     near = 1 - np.abs(a - b) / span
-    similarity = bootstrap_interval(
-        float(near.mean()) if both else None,
-        np.column_stack([np.ones(len(both)), near]),
-        _mean_of_sums,
-        stories,
-        seed=seed,
-        method="mean of 1 - |a - b|, percentile bootstrap over stories",
+    similarity = pooled_estimate(
+        near, np.ones(len(both)), stories, method="mean of 1 - |a - b| over stories",
         signature=signature,
-    )
-    correlation = bootstrap_interval(
-        pearson(a, b),
-        pearson_sums(a, b),
-        pearson_of_sums,
-        stories,
-        seed=seed,
-        method="Pearson, percentile bootstrap over stories",
-        signature=signature,
+    )  # fmt: skip
+    correlation = pearson_estimate(
+        a, b, stories, seed=seed, method="Pearson over stories", signature=signature
     )
     return RaterAgreement(len(both), similarity, correlation)
 

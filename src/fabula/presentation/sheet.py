@@ -234,9 +234,20 @@ def _is_of_few(estimate: Estimate) -> bool:
 
 def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
     """Why some of these have no interval, for below a table; `units` names what they are over."""
-    if not any(_is_of_few(estimate) for estimate in estimates):
-        return []
-    return [f"- (n ...): no interval from fewer than {MIN_UNITS} {units}"]
+    estimates = list(estimates)
+    notes = []
+    if any(_is_of_few(estimate) for estimate in estimates):
+        notes.append(f"- (n ...): no interval from fewer than {MIN_UNITS} {units}")
+    if any(
+        one.value is not None and one.low is None and not _is_of_few(one)
+        for one in estimates
+        if one.n_units is not None
+    ):
+        notes.append(
+            "-: no interval where nothing varies, or an answer is too rare to tell how far others "
+            "would differ"
+        )
+    return notes
 
 
 def terminal_width() -> int:

@@ -102,13 +102,11 @@ def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]
                 values[name].append(value)
         signature = review.signatures.get(number.part, "")
         found = [
-            (a, b, compare_means(values[a], values[b], seed=seed, signature=signature))
+            (a, b, compare_means(values[a], values[b], signature=signature))
             for a, b in combinations(groups, 2)
         ]
         corrected = holm([difference.p for _, _, difference in found])
-        means = {
-            group: mean_estimate(values[group], seed=seed, signature=signature) for group in groups
-        }
+        means = {group: mean_estimate(values[group], signature=signature) for group in groups}
         pairs = tuple(Pair(*one, p) for one, p in zip(found, corrected, strict=True))
         tests.append(GroupTest(number, means, missing, pairs))
     return tests

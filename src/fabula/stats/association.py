@@ -13,13 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.resample import percentile_interval
+from fabula.stats.resample import MIN_UNITS, NONE, jackknife_interval
 from fabula.types import Estimate
 
 Floats = NDArray[np.float64]
 Association = Literal["correlation", "slope"]
-
-_N_RESAMPLES = 2000
 
 
 def association_within(
@@ -29,7 +27,6 @@ def association_within(
     clusters: Sequence[object],
     *,
     kind: Association,
-    seed: int,
     method: str,
     signature: str,
     n_units: int | None = None,
@@ -47,12 +44,14 @@ def association_within(
     n_units = n_clusters if n_units is None else n_units
     if not np.isfinite(value):
         return Estimate(None, None, None, len(x), method, signature, n_units)
-    drawn = np.random.default_rng(seed).multinomial(
-        n_clusters, np.full(n_clusters, 1 / n_clusters), size=_N_RESAMPLES
-    )
-    flat = sums.reshape(n_clusters, -1)
-    resampled = _of_sums((drawn @ flat).reshape(len(drawn), *sums.shape[1:]), kind)
-    ends = percentile_interval(resampled, n_units)
+    shape = sums.shape[1:]
+    ends = NONE
+    if n_units >= MIN_UNITS:
+        ends = jackknife_interval(
+            sums.reshape(n_clusters, -1),
+            lambda flat: _of_sums(flat.reshape(*flat.shape[:-1], *shape), kind),
+            on_z=kind == "correlation",
+        )
     return Estimate(value, *ends, len(x), method, signature, n_units)
 
 

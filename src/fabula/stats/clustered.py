@@ -11,10 +11,13 @@ alike,
 
 Both are done at once (a permutation in blocks: Good 2005, chapter 6), and p is (b + 1) / (m + 1),
 with b of m random permutations at least as extreme as the observed values (Phipson and Smyth 2010).
-The statistic is the F of the one-way analysis of variance over cells, after subtracting each
-block's own mean, which no permutation changes. F concerns means, like the percentage beside it; a
-rank test would compare a mean of many values with single ones, which for skewed values differ
-even if their means agree. If each value is its own cluster, this F is the usual one.
+The statistic is the variation between the groups' means over what their own spread, and what they
+share of it, would make it (the ANOVA-type statistic of Brunner, Dette and Munk 1997). With complete
+shared clusters it is the F of repeated measures, with groups of equal size the F of the one-way
+analysis of variance, and with two groups the square of the paired or of Welch's t: groups of
+unequal spread, such as people and models, are not told apart for their spread. It concerns means,
+like the percentage beside it. The p of three groups and more is that of the Wald statistic, whose
+permutations also hold their level where spreads are unequal (Pauly, Brunner and Konietschke 2015).
 """
 
 from __future__ import annotations
@@ -27,15 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.compare import Difference
+from fabula.stats.compare import Difference, percent_interval
 from fabula.stats.permutation import N_PERMUTATIONS
-from fabula.stats.resample import (
-    MIN_UNITS,
-    bootstrap_means,
-    interval_method,
-    percentile_interval,
-    with_interval,
-)
+from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
 Clustered = Mapping[str, Sequence[float]]
@@ -43,7 +40,7 @@ Clustered = Mapping[str, Sequence[float]]
 
 _BLOCK = 1 << 22
 _SLACK = 1e-9
-"""Shares that differ by less than this are equal up to rounding."""
+"""Ratios that differ by less than this share of them are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +66,8 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
     """Compare the means of two groups, cluster by cluster.
 
     Uses the clusters that both have, if these are at least half of those of the smaller group, and
-    all clusters otherwise. The interval is by bootstrap: shared clusters are drawn for both at
-    once, others for their own group. p is from `permutation_f`. With fewer than ten clusters there
-    is neither.
+    all clusters otherwise. Interval and p (from `permutation_f`) are over clusters; with fewer than
+    ten there is neither.
     """
     shared = a.keys() & b.keys()
     is_paired = bool(shared) and 2 * len(shared) >= min(len(a), len(b))
@@ -79,9 +75,7 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
         a, b = ({name: group[name] for name in shared} for group in (a, b))
     n_units = min(len(a), len(b))
     over = "shared clusters" if is_paired else "clusters of each group"
-    most = max(len(a), len(b))
-    method = f"percentage difference of means, {interval_method(most, over)}"
-    signature = with_interval(signature, most)
+    method = f"percentage difference of means over {over}, Fieller"
     if not n_units:
         none = Estimate(None, None, None, 0, method, signature, 0)
         return Difference(none, None, None, None)
@@ -92,30 +86,15 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
     p: float | None = None
     if n_units >= MIN_UNITS:
         p = permutation_f([a, b], seed=seed).p
-        means_a, means_b = _resampled_means(first, second, seed)
-        if means_b.all():
-            ends = percentile_interval(100 * (means_a - means_b) / means_b, n_units)
+        names = sorted(first.keys() | second.keys())
+        added = [
+            np.array([(own[name] - mean) / len(own) if name in own else 0.0 for name in names])
+            for own, mean in ((first, mean_a), (second, mean_b))
+        ]
+        ends = percent_interval(mean_a, mean_b, (added[0], added[1]))
     n = n_units if is_paired else len(a.keys() | b.keys())
     percent = Estimate(value, *ends, n, method, signature, n_units)
     return Difference(percent, None, _superiority(first, second, is_paired), p)
-
-
-def _resampled_means(
-    a: Mapping[str, float], b: Mapping[str, float], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The means of both groups in each resample of the clusters."""
-    shared = sorted(a.keys() & b.keys())
-    sums = [np.zeros(1), np.zeros(1)]
-    if shared:
-        table = np.array([[a[name], b[name]] for name in shared], np.float64)
-        both = bootstrap_means(table, np.random.default_rng(seed)) * len(shared)
-        sums = [both[:, 0], both[:, 1]]
-    for k, (own, other) in enumerate(((a, b), (b, a))):
-        alone = np.array([value for name, value in own.items() if name not in other], np.float64)
-        if len(alone):
-            drawn = bootstrap_means(alone, np.random.default_rng([seed, k]))
-            sums[k] = sums[k] + drawn * len(alone)
-    return sums[0] / len(a), sums[1] / len(b)
 
 
 def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool) -> float:
@@ -141,7 +120,12 @@ def permutation_f(
         raise ValueError("needs at least two groups, each with a cluster")
     design = _Design(groups)
     n_clusters = len({name for group in groups for name in group})
-    seen = design.shares(design.values[None])[0]
+    f = float(design.ratios(design.values[None])[0])
+    # With two groups both are the same.
+    statistic = design.ratios
+    if len(groups) > 2 and n_clusters > 2 * len(groups) and math.isfinite(f):
+        statistic = design.wald
+    seen = float(statistic(design.values[None])[0])
     p: float | None = None
     if n_clusters >= MIN_UNITS:
         rng = np.random.default_rng([seed, 4])
@@ -149,11 +133,11 @@ def permutation_f(
         n_extreme = 0
         for start in range(0, n_permutations, step):
             drawn = design.permuted(min(step, n_permutations - start), rng)
-            n_extreme += int(np.count_nonzero(design.shares(drawn) >= seen - _SLACK))
+            n_extreme += int(np.count_nonzero(statistic(drawn) >= seen * (1 - _SLACK)))
         p = (n_extreme + 1) / (n_permutations + 1)
-    n_between, n_within = len(groups) - 1, design.n_cells - len(groups)
-    f = None if seen >= 1 - _SLACK else float(seen / n_between * max(0, n_within) / (1 - seen))
-    return Omnibus("permutation F", f, p, len(groups), n_clusters, True)
+    return Omnibus(
+        "permutation F", f if math.isfinite(f) else None, p, len(groups), n_clusters, True
+    )
 
 
 class _Design:
@@ -165,12 +149,15 @@ class _Design:
 
     def __init__(self, groups: Sequence[Clustered]) -> None:
         n_holders = Counter(name for group in groups for name in group)
-        shared = {name: k for k, name in enumerate(sorted(n_holders), 1) if n_holders[name] > 1}
+        several = sorted(name for name, n in n_holders.items() if n > 1)
+        shared = {name: k for k, name in enumerate(several, 1)}
         values: list[float] = []
         blocks: list[int] = []
         n_values: list[int] = []
+        owners: list[int] = []
         for group in groups:
             for name, mean in cell_means(group).items():
+                owners.append(shared.get(name, 0))
                 own = group[name] if name in shared else [mean]
                 values += own
                 blocks += [shared.get(name, 0)] * len(own)
@@ -179,9 +166,11 @@ class _Design:
         raw = np.array(values, np.float64)
         self._scale = float(np.abs(raw).max())
         self.values = raw - (np.bincount(block, raw) / np.bincount(block))[block]
-        self.n_cells = len(n_values)
         self._cell_sizes = np.array(n_values)
         self._group_sizes = np.array([len(group) for group in groups])
+        self._owners = np.array(owners)
+        self._holders = np.repeat(np.arange(len(groups)), self._group_sizes)
+        self._n_shared = len(shared)
         self._by_block = np.argsort(block, kind="stable")
         self._blocks = block[self._by_block]
 
@@ -192,19 +181,46 @@ class _Design:
         dealt[:, self._by_block] = self.values[self._by_block][np.argsort(keys, axis=1)]
         return dealt
 
-    def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of the cells' variation that lies between groups, which increases with F.
+    def means(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The groups' means, (n, n_groups), and their covariances, (n, n_groups, n_groups).
 
-        values: float64 (n, n_values). Returns float64 (n,); 0 if there is no variation.
+        values: float64 (n, n_values).
         """
+        sizes, k = self._group_sizes, len(self._group_sizes)
         cells = np.add.reduceat(values, _starts(self._cell_sizes), axis=1) / self._cell_sizes
-        means = np.add.reduceat(cells, _starts(self._group_sizes), axis=1) / self._group_sizes
-        centre = cells.mean(axis=1, keepdims=True)
-        between = (self._group_sizes * (means - centre) ** 2).sum(axis=1)
-        total = ((cells - centre) ** 2).sum(axis=1)
-        found: NDArray[np.float64] = np.divide(
-            between, total, out=np.zeros(len(values)), where=total > (_SLACK * self._scale) ** 2
+        means = np.add.reduceat(cells, _starts(sizes), axis=1) / sizes
+        # What each cell adds to its group's mean.
+        added = (cells - means[:, self._holders]) / sizes[self._holders]
+        covariances = np.zeros((len(values), k, k))
+        if self._n_shared > 1:
+            both = np.zeros((len(values), self._n_shared, k))
+            is_shared = self._owners > 0
+            both[:, self._owners[is_shared] - 1, self._holders[is_shared]] = added[:, is_shared]
+            covariances = both.swapaxes(1, 2) @ both * (self._n_shared / (self._n_shared - 1))
+        squares = np.add.reduceat(added**2, _starts(sizes), axis=1)
+        covariances[:, range(k), range(k)] = squares * sizes / np.maximum(sizes - 1, 1)
+        return means, covariances
+
+    def ratios(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """F: (n,); 0 if there is no variation, infinite if there is none within groups."""
+        means, covariances = self.means(values)
+        k = means.shape[1]
+        between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        expected = np.trace(covariances, axis1=1, axis2=2) - covariances.sum(axis=(1, 2)) / k
+        least = (_SLACK * self._scale) ** 2
+        found: NDArray[np.float64] = np.where(
+            between > least, between / np.where(expected > least, expected, np.nan), 0.0
         )
+        return np.nan_to_num(found, nan=np.inf)
+
+    def wald(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The Wald statistic of the groups' differences: (n,)."""
+        means, covariances = self.means(values)
+        k = means.shape[1]
+        contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
+        apart = means @ contrasts.T
+        inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
+        found: NDArray[np.float64] = np.einsum("ni,nij,nj->n", apart, inverse, apart)
         return found
 
 

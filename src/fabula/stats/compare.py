@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import (
-    bootstrap_means,
-    interval_method,
-    percentile_interval,
-    with_interval,
-)
+from fabula.stats.resample import mean_interval, ratio_interval
 from fabula.types import Estimate
 
 
@@ -35,33 +30,30 @@ class Difference:
     p: float | None
 
 
-def mean_estimate(
-    values: Sequence[float] | NDArray[np.float64], *, seed: int, signature: str
-) -> Estimate:
-    """The mean of independent values with its 95 % bootstrap interval (percentile).
-
-    For more than 100,000 values the interval is that of the mean's normal distribution, which the
-    method and the signature say.
-    """
+def mean_estimate(values: Sequence[float] | NDArray[np.float64], *, signature: str) -> Estimate:
+    """The mean of independent values with its 95 % interval."""
     data = np.asarray(values, np.float64)
-    n, method = len(data), f"mean, {interval_method(len(data))}"
-    signature = with_interval(signature, n)
+    n, method = len(data), "mean, t corrected for skewness"
     if n == 0:
         return Estimate(None, None, None, 0, method, signature, 0)
-    ends = percentile_interval(bootstrap_means(data, np.random.default_rng(seed)), n)
-    return Estimate(float(data.mean()), *ends, n, method, signature, n)
+    return Estimate(float(data.mean()), *mean_interval(data), n, method, signature, n)
 
 
-def compare_means(
-    a: Sequence[float], b: Sequence[float], *, seed: int, signature: str
-) -> Difference:
+def percent_interval(
+    mean_a: float, mean_b: float, *samples: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> tuple[float | None, float | None]:
+    """Of 100 * (A - B) / B; samples as for `ratio_interval`."""
+    ends = ratio_interval(mean_a, mean_b, *samples)
+    low, high = (None if end is None else 100 * (end - 1) for end in ends)
+    return low, high
+
+
+def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> Difference:
     """Compare two independent groups of values; `n_units` is that of the smaller."""
     mannwhitneyu = scipy("stats").mannwhitneyu
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, n_units = len(first) + len(second), min(len(first), len(second))
-    most = max(len(first), len(second))
-    method = f"percentage difference of means, {interval_method(most)}"
-    signature = with_interval(signature, most)
+    method = "percentage difference of means, Fieller"
     if n_units == 0:
         return Difference(Estimate(None, None, None, n, method, signature, 0), None, None, None)
     if first.min() == second.max() and second.min() == first.max():
@@ -69,22 +61,20 @@ def compare_means(
         u, p = len(first) * len(second) / 2, 1.0
     else:
         u, p = mannwhitneyu(first, second, alternative="two-sided", method="auto")
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    if second.mean() != 0:
-        value = float(100 * (first.mean() - second.mean()) / second.mean())
-        # Each group has its own stream, so that the order of groups does not matter.
-        means_a = bootstrap_means(first, np.random.default_rng([seed, 0]))
-        means_b = bootstrap_means(second, np.random.default_rng([seed, 1]))
-        if means_b.all():
-            low, high = percentile_interval(100 * (means_a - means_b) / means_b, n_units)
+    mean_a, mean_b = float(first.mean()), float(second.mean())
+    own, other = (first - mean_a) / len(first), (second - mean_b) / len(second)
+    ends = percent_interval(
+        mean_a, mean_b, (own, np.zeros(len(own))), (np.zeros(len(other)), other)
+    )
     return Difference(
-        percent=Estimate(value, low, high, n, method, signature, n_units),
+        percent=Estimate(
+            100 * (mean_a - mean_b) / mean_b if mean_b else None,
+            *ends, n, method, signature, n_units,
+        ),
         u=float(u),
         superiority=float(u) / (len(first) * len(second)),
         p=float(p),
-    )
+    )  # fmt: skip
 
 
 def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:

@@ -1,13 +1,12 @@
 """Effect sizes between systems, with intervals.
 
 All systems continue the same passages, so a difference is over the passages that both have, and
-resampling draws the same passages for both: these are intervals of paired differences. Passages of
-one chapter are correlated, the more so where they overlap, so whole clusters of them are drawn.
+these are intervals of paired differences. Passages of one chapter are correlated, the more so where
+they overlap, so clusters of them are the units.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.resample import MIN_UNITS, Floats, influence_interval
 from fabula.types import Estimate
 
-_N_RESAMPLES = 2_000
 _N_GROUPS = 50
-# If one resample in a hundred has no value, there are too few items for an interval.
-_MIN_KNOWN = 0.99
+_HOW = "t corrected for skewness over clusters of passages"
 
 Means = Mapping[str, Mapping[str, NDArray[np.float64]]]
 """By metric and system: float64, shape (n_items,), NaN if an item has no value. Item k belongs to
@@ -65,118 +62,73 @@ def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float6
     return quotient
 
 
-@functools.lru_cache(maxsize=1)
-def _resampled_weights(n_clusters: int, seed: int) -> NDArray[np.float64]:
-    """How often each resample draws each cluster: float64, shape (n_resamples, n_clusters)."""
-    rng = np.random.default_rng([seed, 2])
-    weights = np.empty((_N_RESAMPLES, n_clusters))
-    for row in weights:
-        row[:] = np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
-    return weights
+class Effects:
+    """Means of systems, and their differences, with intervals over clusters of passages.
 
-
-class Bootstrap:
-    """Means and deviations of each system over clusters of passages drawn with replacement.
-
-    All systems are resampled by the same clusters, since they continue the same passages.
     clusters: int64, shape (n_items,); by default each item is its own cluster.
     """
 
-    def __init__(self, means: Means, seed: int, clusters: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, means: Means, clusters: NDArray[np.int64] | None = None) -> None:
         self._means = means
         n_items = max((len(v) for metric in means.values() for v in metric.values()), default=0)
         own = np.arange(n_items) if clusters is None else clusters
-        self._clusters, self._n_clusters = number_clusters(own)
-        self._weights = _resampled_weights(self._n_clusters, seed)
-        self._known: dict[
-            tuple[str, str, bytes], tuple[NDArray[np.float64], NDArray[np.float64]]
-        ] = {}
+        self._clusters, _ = number_clusters(own)
 
     def mean(self, metric: str, system: str, signature: str) -> Estimate:
         """The mean of a system's values, with its 95 % interval."""
         column = self._means[metric][system]
         kept = ~np.isnan(column)
-        n, n_units = int(kept.sum()), self._n_units(kept)
-        how = "mean, percentile bootstrap over clusters of passages"
+        values = column[kept]
+        n, how = len(values), f"mean, {_HOW}"
         if not n:
             return Estimate(None, None, None, 0, how, signature, 0)
-        means = self._resampled(metric, system, kept)[0]
-        ends = percentile_interval(means, n_units, min_known=_MIN_KNOWN)
-        return Estimate(float(column[kept].mean()), *ends, n, how, signature, n_units)
+        value = float(values.mean())
+        added = self._by_cluster(values - value, kept) / n
+        return Estimate(value, *influence_interval(value, added), n, how, signature, len(added))
 
     def effect(self, metric: str, a: str, b: str, signature: str) -> tuple[Estimate, Estimate]:
         """The mean difference over the passages that both have, and their Cohen's d, each with its
         95 % interval."""
         values = [self._means[metric][system] for system in (a, b)]
         kept = ~(np.isnan(values[0]) | np.isnan(values[1]))
-        n, n_units = int(kept.sum()), self._n_units(kept)
-        how = "percentile bootstrap over clusters of passages"
-        nothing = Estimate(None, None, None, n, how, signature, n_units)
-        if not n:
-            return nothing, nothing
         first, second = (column[kept] for column in values)
-        value = float((first - second).mean())
-        (mean_a, var_a), (mean_b, var_b) = (self._resampled(metric, s, kept) for s in (a, b))
-        differences = mean_a - mean_b
-        ends = percentile_interval(differences, n_units, min_known=_MIN_KNOWN)
-        what = f"mean paired difference, {how}"
-        difference = Estimate(value, *ends, n, what, signature, n_units)
-        pooled = float(_pooled(np.array([first.var()]), np.array([second.var()]), n)[0])
-        if not pooled > 0:
-            return difference, nothing
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ds = differences / _pooled(var_a, var_b, n)
-        ends = percentile_interval(ds, n_units, min_known=_MIN_KNOWN)
-        return difference, Estimate(
-            value / pooled, *ends, n, f"Cohen's d, {how}", signature, n_units
+        n, n_units = len(first), number_clusters(self._clusters[: len(kept)][kept])[1]
+        if not n:
+            nothing = Estimate(None, None, None, 0, _HOW, signature, 0)
+            return nothing, nothing
+        apart = first - second
+        value = float(apart.mean())
+        added = self._by_cluster(apart - value, kept) / n
+        difference = Estimate(
+            value,
+            *influence_interval(value, added),
+            n,
+            f"mean paired difference, {_HOW}",
+            signature,
+            n_units,
         )
+        variances = (first - first.mean()) ** 2 + (second - second.mean()) ** 2
+        pooled = float((variances.sum() / max(1, 2 * n - 2)) ** 0.5)
+        if not pooled > 0:
+            return difference, Estimate(None, None, None, n, _HOW, signature, n_units)
+        d = value / pooled
+        of_pooled = self._by_cluster(variances - variances.mean(), kept) / max(1, 2 * n - 2)
+        ends = influence_interval(d, added / pooled - d * of_pooled / (2 * pooled**2))
+        return difference, Estimate(d, *ends, n, f"Cohen's d, {_HOW}", signature, n_units)
 
-    def _n_units(self, kept: NDArray[np.bool_]) -> int:
-        return number_clusters(self._clusters[: len(kept)][kept])[1]
-
-    def _resampled(
-        self, metric: str, system: str, kept: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of these items in each resample, float64, shape (n_resamples,)."""
-        key = metric, system, kept.tobytes()
-        if key not in self._known:
-            column = self._means[metric][system][kept]
-            clusters = self._clusters[: len(kept)][kept]
-            centre = float(column.mean())
-            centred = column - centre
-            columns = np.stack(
-                [
-                    np.bincount(clusters, part, minlength=self._n_clusters)
-                    for part in (np.ones(len(column)), centred, centred**2)
-                ],
-                axis=1,
-            )
-            n, total, squares = (self._weights @ columns).T
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean = total / n
-                variance = squares / n - mean**2
-            self._known[key] = mean + centre, np.maximum(variance, 0)
-        return self._known[key]
-
-
-def _pooled(var_a: NDArray[np.float64], var_b: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """The pooled standard deviation of two groups of n, from their variances over n."""
-    deviation: NDArray[np.float64] = np.sqrt(n * (var_a + var_b) / max(1, 2 * n - 2))
-    return deviation
+    def _by_cluster(self, values: NDArray[np.float64], kept: NDArray[np.bool_]) -> Floats:
+        numbers, n = number_clusters(self._clusters[: len(kept)][kept])
+        return np.bincount(numbers, values, minlength=n).astype(np.float64)
 
 
 def mean_estimates(
-    means: Means,
-    *,
-    clusters: NDArray[np.int64] | None = None,
-    seed: int = 0,
-    signature: str = "",
+    means: Means, *, clusters: NDArray[np.int64] | None = None, signature: str = ""
 ) -> dict[tuple[str, str], Estimate]:
     """The mean of each metric and system with its 95 % interval; arguments as for
     `permutation.compare_pairs`."""
-    bootstrap = Bootstrap(means, seed, clusters)
+    effects = Effects(means, clusters)
     return {
-        (metric, system): bootstrap.mean(metric, system, signature)
+        (metric, system): effects.mean(metric, system, signature)
         for metric, columns in means.items()
         for system in columns
     }

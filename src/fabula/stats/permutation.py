@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
 from fabula.stats.compare import holm
-from fabula.stats.effects import Bootstrap, Means, Tokens, number_clusters, ratio_difference
+from fabula.stats.effects import Effects, Means, Tokens, number_clusters, ratio_difference
 from fabula.types import Estimate
 
 N_PERMUTATIONS = 10_000
@@ -75,7 +75,7 @@ def compare_pairs(
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
     pairs = list(combinations(systems, 2))
-    bootstrap = Bootstrap(means, seed, clusters)
+    effects = Effects(means, clusters)
     found: dict[tuple[str, str, str], _P] = {}
     for a, b in pairs:
         # Sorted, so that the order of the systems does not change the draws.
@@ -89,7 +89,7 @@ def compare_pairs(
         corrected = _correct(ps, controls)
         for a, b in pairs:
             if metric in means:
-                difference, d = bootstrap.effect(metric, a, b, signature)
+                difference, d = effects.effect(metric, a, b, signature)
             else:
                 both = ratios[metric][a], ratios[metric][b]
                 difference, d = ratio_difference(*both, signature, clusters=clusters), None

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fabula.packages import scipy
 from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.resample import MIN_UNITS
 
 Floats = NDArray[np.float64]
 
@@ -114,8 +114,11 @@ def _size(
 
 
 def _width(values: Floats) -> float | None:
-    low, high = percentile_interval(values, MIN_UNITS)
-    return None if low is None or high is None else high - low
+    known = values[np.isfinite(values)]
+    if 2 * len(known) <= len(values):
+        return None
+    low, high = np.percentile(known, [2.5, 97.5])
+    return float(high - low)
 
 
 def _missed(n_stories: int) -> float:

@@ -6,6 +6,9 @@ undefined are handled uniformly here: an undefined value is None, never 0 and ne
 - One rater, or one subject with a single rating: None.
 - Constant ratings (everybody gives the same answer to everything): chance agreement is as high, so
   kappa and alpha are 0 / 0 and are None; percentage agreement is 100.
+- Over several items (strata), each item has the chance of its own base rate: what is reached
+  beyond chance is summed over items, and so is what could be reached. Who knows only how often each
+  item is passed then agrees as by chance. An item whose answers never vary adds to neither sum.
 - Correlation with a constant is None.
 - Precision without a positive verdict, recall without a positive truth, balanced accuracy with
   one class only, phi with a constant side: None.
@@ -15,38 +18,91 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import percentile_interval
+from fabula.stats.resample import (
+    NONE,
+    agreement_interval,
+    by_unit,
+    influence_interval,
+    jackknife_interval,
+    share_interval,
+)
 from fabula.types import Estimate
 
-N_RESAMPLES = 2000
+MIN_CHANCE = 15
+"""Several items have no interval if so few answers would differ by chance: Yes (or No) is too
+rare. `bench/intervals.py` shows what intervals would be without this rule."""
+_MAX_PRIOR = 256
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Sums = NDArray[np.float64]
 
 
-def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
+def by_stratum(sums: Sums, strata: Sequence[object] | None) -> tuple[Sums, int]:
+    """Each row moved to the columns of its stratum, and the number of strata.
+
+    sums: float64, shape (n_subjects, m); returns shape (n_subjects, n_strata * m). Without strata
+    the sums are returned as they are.
+    """
+    if strata is None:
+        return sums, 1
+    places = {stratum: k for k, stratum in enumerate(dict.fromkeys(strata))}
+    n, m = sums.shape
+    blocks = np.zeros((n, max(1, len(places)), m))
+    blocks[np.arange(n), [places[stratum] for stratum in strata]] = sums
+    return blocks.reshape(n, blocks.shape[1] * m), blocks.shape[1]
+
+
+def _strata_of(sums: Sums, n_strata: int) -> Sums:
+    """Shape (..., n_strata * m) to (..., n_strata, m)."""
+    return sums.reshape(*sums.shape[:-1], n_strata, -1)
+
+
+def _beyond_chance(n: Sums, observed: Sums, by_chance: Sums) -> tuple[Sums, Sums]:
+    """What is reached beyond chance, and could be: shape (..., n_strata) three times to (...)."""
+    counts = (n > 0) & (by_chance < 1)
+    gained = np.where(counts, n * (observed - by_chance), 0.0).sum(axis=-1)
+    possible = np.where(counts, n * (1 - by_chance), 0.0).sum(axis=-1)
+    return gained, possible
+
+
+def _kappas(gained: Sums, possible: Sums) -> NDArray[np.float64]:
+    kappas: NDArray[np.float64] = gained / np.where(possible > 0, possible, np.nan)
+    return kappas
+
+
+def fleiss_kappa(
+    ratings: NDArray[np.float64], strata: Sequence[object] | None = None
+) -> float | None:
     """Fleiss 1971, for varying numbers of raters per subject (Gwet 2014, section 2.6).
 
     ratings: float64, shape (n_subjects, n_raters), NaN if missing. Agreement is the mean over
     subjects of the share of pairs of ratings that are equal; chance agreement is the sum of squares
     of the mean category shares of subjects. So each subject counts once, however many raters it
     has; one with a single rating has no pair and is ignored. If all have the same number of raters,
-    this is Fleiss's formula.
+    this is Fleiss's formula. strata: the item of each subject, if there are several.
     """
+    sums, n_strata = by_stratum(fleiss_sums(ratings), strata)
     with np.errstate(divide="ignore", invalid="ignore"):
-        kappa = float(fleiss_of_sums(fleiss_sums(ratings).sum(axis=0)))
+        kappa = float(fleiss_of_sums(sums.sum(axis=0), n_strata))
     return kappa if np.isfinite(kappa) else None
 
 
-def cohen_kappa(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """Cohen 1960, unweighted, over the subjects that both rated. a, b: float64, shape (n,)."""
+def cohen_kappa(
+    a: NDArray[np.float64], b: NDArray[np.float64], strata: Sequence[object] | None = None
+) -> float | None:
+    """Cohen 1960, unweighted, over the subjects that both rated. a, b: float64, shape (n,).
+
+    strata: the item of each subject, if there are several.
+    """
+    sums, n_strata = by_stratum(cohen_sums(a, b), strata)
     with np.errstate(divide="ignore", invalid="ignore"):
-        kappa = float(cohen_of_sums(cohen_sums(a, b).sum(axis=0)))
+        kappa = float(cohen_of_sums(sums.sum(axis=0), n_strata))
     return kappa if np.isfinite(kappa) else None
 
 
@@ -111,22 +167,26 @@ def alpha_interval(
     *,
     seed: int,
     signature: str,
+    strata: Sequence[object] | None = None,
 ) -> Estimate:
-    """Krippendorff's alpha, with its interval by bootstrap over groups (stories).
+    """Krippendorff's alpha, with its interval over groups (stories).
 
-    ratings as in `krippendorff_alpha`; `groups` says what each subject belongs to.
+    ratings as in `krippendorff_alpha`; `groups` says what each subject belongs to. strata: the item
+    of each subject, if there are several, for nominal ratings: disagreement, and disagreement by
+    chance, are then summed over items.
     """
+    values = np.unique(ratings[~np.isnan(ratings)])
     sums, of_sums = _alpha_parts(ratings, level)
-    return bootstrap_interval(
-        krippendorff_alpha(ratings, level),
-        sums,
-        of_sums,
-        groups,
-        seed=seed,
-        signature=signature,
-        method=f"Krippendorff's alpha ({level}), percentile bootstrap over documents",
-        n=int((sums[:, -1] > 0).sum()),
-    )
+    prior = _alpha_parts(_could_be(values, _n_raters(ratings)), level)[0]
+    method, n = f"Krippendorff's alpha ({level})", int(sums.any(axis=1).sum())
+    if level == "nominal":
+        return _kappa_estimate(
+            sums, strata, _nominal_parts, prior, groups, seed, method, signature, n
+        )
+    return _agreement(
+        krippendorff_alpha(ratings, level), sums, of_sums, groups, prior, 1.0, seed, method,
+        signature, n,
+    )  # fmt: skip
 
 
 def _alpha_parts(
@@ -162,8 +222,15 @@ def _interval(sums: Sums) -> NDArray[np.float64]:
 
 
 def _nominal(sums: Sums) -> NDArray[np.float64]:
+    return _kappas(*_nominal_parts(sums, 1))
+
+
+def _nominal_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
+    """As for kappas: disagreement by chance minus that within subjects, and that by chance."""
+    sums = _strata_of(sums, n_strata)
     n = sums[..., -1]
-    return _alphas(sums[..., 0], (n**2 - (sums[..., 1:-1] ** 2).sum(axis=-1)) / (n - 1))
+    by_chance = (n**2 - (sums[..., 1:-1] ** 2).sum(axis=-1)) / np.maximum(n - 1, 1)
+    return (by_chance - sums[..., 0]).sum(axis=-1), by_chance.sum(axis=-1)
 
 
 def _ordinal(sums: Sums) -> NDArray[np.float64]:
@@ -308,12 +375,16 @@ def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
     return counted
 
 
-def fleiss_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Kappas from summed rows, shape (..., m) to (...); NaN if undefined."""
+def fleiss_of_sums(sums: Sums, n_strata: int = 1) -> NDArray[np.float64]:
+    """Kappas from summed rows, shape (..., n_strata * m) to (...); NaN if undefined."""
+    return _kappas(*_fleiss_parts(sums, n_strata))
+
+
+def _fleiss_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
+    sums = _strata_of(sums, n_strata)
     n = sums[..., 0]
     by_chance = ((sums[..., 2:] / n[..., None]) ** 2).sum(axis=-1)
-    kappas: NDArray[np.float64] = (sums[..., 1] / n - by_chance) / (1 - by_chance)
-    return kappas
+    return _beyond_chance(n, sums[..., 1] / n, by_chance)
 
 
 def describe_raters(ratings: NDArray[np.float64]) -> str:
@@ -331,16 +402,19 @@ def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
     return flat
 
 
-def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Kappas from summed cells, shape (..., k * k) to (...); NaN if undefined."""
+def cohen_of_sums(sums: Sums, n_strata: int = 1) -> NDArray[np.float64]:
+    """Kappas from summed cells, shape (..., n_strata * k * k) to (...); NaN if undefined."""
+    return _kappas(*_cohen_parts(sums, n_strata))
+
+
+def _cohen_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
+    sums = _strata_of(sums, n_strata)
     k = round(sums.shape[-1] ** 0.5)
     table = sums.reshape(*sums.shape[:-1], k, k)
     n = table.sum(axis=(-2, -1))
     observed = np.trace(table, axis1=-2, axis2=-1) / n
     rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
-    by_chance = (rows * columns).sum(axis=-1)
-    kappas: NDArray[np.float64] = (observed - by_chance) / (1 - by_chance)
-    return kappas
+    return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
 
 def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
@@ -403,20 +477,20 @@ def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
 def icc_interval(
     ratings: NDArray[np.float64], groups: Sequence[object], *, seed: int, signature: str
 ) -> Estimate:
-    """ICC(2,1) with its interval by bootstrap over groups (stories); ratings as above."""
+    """ICC(2,1) with its interval over groups (stories); ratings as above."""
     value = icc_agreement(ratings)
     # If there is no value, its parts are not used.
-    x = np.zeros(ratings.shape) if value is None else ratings - ratings.mean()
-    sums = np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
-    return bootstrap_interval(
-        value,
-        sums,
-        _icc_of_sums,
-        groups,
-        seed=seed,
-        signature=signature,
-        method="ICC(2,1), percentile bootstrap over documents",
+    middle = 0.0 if value is None else float(ratings.mean())
+    given = np.zeros(ratings.shape) if value is None else ratings
+    could = _could_be(np.unique(given), max(1, ratings.shape[1]), in_order=True)
+    sums, prior = _icc_sums(given - middle), _icc_sums(could - middle)
+    return _agreement(
+        value, sums, _icc_of_sums, groups, prior, 1.0, seed, "ICC(2,1)", signature, len(groups)
     )
+
+
+def _icc_sums(x: NDArray[np.float64]) -> Sums:
+    return np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
 
 
 def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
@@ -434,65 +508,216 @@ def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
     return found
 
 
-def difference_interval(
-    a: tuple[Sums, Sequence[object]],
-    b: tuple[Sums, Sequence[object]],
+def _n_raters(ratings: NDArray[np.float64]) -> int:
+    """How many ratings a subject with several has, typically."""
+    counts = (~np.isnan(ratings)).sum(axis=1)
+    return int(np.median(counts[counts > 1])) if (counts > 1).any() else 2
+
+
+def _could_be(
+    values: NDArray[np.float64], n_raters: int, *, in_order: bool = False
+) -> NDArray[np.float64]:
+    """What raters could say of a subject: all ways in which they give these values, or some."""
+    if len(values) == 0:
+        return np.zeros((1, n_raters))
+    if len(values) > 20:
+        values = np.quantile(values, np.linspace(0, 1, 20))
+    if len(values) ** n_raters > 20_000:
+        drawn = np.random.default_rng(0).integers(len(values), size=(_MAX_PRIOR, n_raters))
+        return np.asarray(values[drawn], np.float64)
+    said: list[float] = values.tolist()
+    every = (
+        product(said, repeat=n_raters)
+        if in_order
+        else combinations_with_replacement(said, n_raters)
+    )
+    rows = list(every)
+    step = -(-len(rows) // _MAX_PRIOR)
+    return np.array(rows[::step], np.float64)
+
+
+def _agreement(
+    value: float | None,
+    sums: Sums,
     of_sums: Callable[[Sums], NDArray[np.float64]],
+    groups: Sequence[object],
+    prior: Sums,
+    n_prior: float,
+    seed: int,
+    method: str,
+    signature: str,
+    n: int,
+) -> Estimate:
+    """An agreement on one item; a unit of the prior is as large as a group is on average."""
+    units = by_unit(sums, groups)
+    size = len(sums[sums.any(axis=1)]) / max(1, len(units))
+    ends = NONE
+    if value is not None:
+        ends = agreement_interval(units, of_sums, prior * size, seed=seed, n_prior=n_prior)
+    method = f"{method}, posterior of weighted units"
+    return Estimate(value, *ends, n, method, signature, len(units))
+
+
+def _kappa_estimate(
+    sums: Sums,
+    strata: Sequence[object] | None,
+    parts: Callable[[Sums, int], tuple[Sums, Sums]],
+    prior: Sums,
+    groups: Sequence[object],
+    seed: int,
+    method: str,
+    signature: str,
+    n: int,
+) -> Estimate:
+    """An agreement on one item, or over several; `parts`: what `_beyond_chance` makes of sums."""
+    sums, n_strata = by_stratum(sums, strata)
+
+    def of_sums(sums: Sums) -> NDArray[np.float64]:
+        return _kappas(*parts(sums, n_strata))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = sums.sum(axis=0)
+        found, possible = float(of_sums(total)), float(parts(total, n_strata)[1])
+    value = found if np.isfinite(found) else None
+    if n_strata == 1:
+        return _agreement(value, sums, of_sums, groups, prior, 2.0, seed, method, signature, n)
+    units, method = by_unit(sums, groups), f"{method} within items, jackknife"
+    ends = NONE
+    if value is not None and possible >= MIN_CHANCE:
+        ends = jackknife_interval(units, of_sums)
+        if ends == NONE:
+            # No unit makes a difference, as with perfect agreement; others might.
+            every = np.tile(prior, (1, n_strata))
+            ends = agreement_interval(units, of_sums, every, seed=seed, n_prior=1.0)
+    return Estimate(value, *ends, n, method, signature, len(units))
+
+
+def cohen_estimate(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    groups: Sequence[object],
+    strata: Sequence[object] | None = None,
     *,
     seed: int,
     method: str,
     signature: str,
 ) -> Estimate:
-    """The difference of two statistics of the same groups (stories), with its 95 % interval.
+    """Cohen's kappa with its interval over groups (stories); `n` counts the subjects of both.
 
-    a, b: the sums of subjects, as for `bootstrap_interval`, and their groups. The same groups are
-    drawn for both, since a story that is hard for one is hard for the other.
+    a, b and `strata` as for `cohen_kappa`.
     """
-    places = {group: k for k, group in enumerate(dict.fromkeys([*a[1], *b[1]]))}
-    tables = []
-    for sums, groups in (a, b):
-        table = np.zeros((len(places), sums.shape[1]))
-        np.add.at(table, [places[group] for group in groups], sums)
-        tables.append(table)
-    n_units = int((tables[0].any(axis=1) & tables[1].any(axis=1)).sum())
-    draws = np.random.default_rng(seed).integers(len(places), size=(N_RESAMPLES, len(places)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = [float(of_sums(table.sum(axis=0))) for table in tables]
-        resampled = [of_sums(table[draws].sum(axis=1)) for table in tables]
-    if not all(map(np.isfinite, values)):
-        return Estimate(None, None, None, n_units, method, signature, n_units)
-    low, high = percentile_interval(resampled[0] - resampled[1], n_units)
-    return Estimate(values[0] - values[1], low, high, n_units, method, signature, n_units)
+    sums, n = cohen_sums(a, b), int((~np.isnan(a) & ~np.isnan(b)).sum())
+    prior = np.eye(sums.shape[1])
+    return _kappa_estimate(sums, strata, _cohen_parts, prior, groups, seed, method, signature, n)
 
 
-def bootstrap_interval(
-    value: float | None,
-    sums: Sums,
-    of_sums: Callable[[Sums], NDArray[np.float64]],
+def fleiss_estimate(
+    ratings: NDArray[np.float64],
+    groups: Sequence[object],
+    strata: Sequence[object] | None = None,
+    *,
+    seed: int,
+    method: str,
+    signature: str,
+) -> Estimate:
+    """Fleiss's kappa with its interval over groups (stories); `n` counts subjects with a pair.
+
+    ratings and `strata` as for `fleiss_kappa`.
+    """
+    sums = fleiss_sums(ratings)
+    values = np.unique(ratings[~np.isnan(ratings)])
+    prior = fleiss_sums(_could_be(values, _n_raters(ratings)))
+    return _kappa_estimate(
+        sums, strata, _fleiss_parts, prior, groups, seed, method, signature,
+        int(sums[:, 0].sum()),
+    )  # fmt: skip
+
+
+def pearson_estimate(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
     groups: Sequence[object],
     *,
     seed: int,
     method: str,
     signature: str,
-    n: int | None = None,
-    n_resamples: int = N_RESAMPLES,
+    of_sums: Callable[[Sums], NDArray[np.float64]] = pearson_of_sums,
 ) -> Estimate:
-    """A statistic of subjects with its 95 % percentile interval, resampling whole groups.
+    """Pearson's r with its interval over groups (stories), or another statistic of its sums."""
+    both = ~(np.isnan(a) | np.isnan(b))
+    sums = pearson_sums(a, b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(of_sums(sums.sum(axis=0)))
+    prior = np.zeros((1, 6))
+    if both.any():
+        values = [np.unique(x[both]) for x in (a, b)]
+        values = [np.quantile(x, np.linspace(0, 1, 16)) if len(x) > 16 else x for x in values]
+        pairs = np.array(list(product(*values)))
+        middle = float(np.concatenate([a[both], b[both]]).mean())
+        x, y = (pairs - middle).T
+        prior = np.column_stack([np.ones(len(pairs)), x, y, x * x, y * y, x * y])
+    known = value if np.isfinite(value) else None
+    n_prior = 2.0 if of_sums is pearson_of_sums else 1.0
+    return _agreement(
+        known, sums, of_sums, groups, prior, n_prior, seed, method, signature, int(both.sum())
+    )
 
-    sums: float64, shape (n_subjects, m), whose total `of_sums` turns into the statistic, so a
-    resample costs only a few additions. `groups` says what each subject belongs to (its story), so
-    that correlated ratings stay together; a group whose sums are all 0 does not affect the
-    statistic and does not count as a unit. `n` is how many subjects count, if not all of them.
+
+def pooled_estimate(
+    parts: NDArray[np.float64],
+    wholes: NDArray[np.float64],
+    groups: Sequence[object],
+    *,
+    method: str,
+    signature: str,
+    n: int | None = None,
+    is_share: bool = False,
+) -> Estimate:
+    """The sum of `parts` over that of `wholes`, float64, shape (n,), with its interval over groups.
+
+    is_share: whether each part counts some of its whole, so that 0 and 1 are the ends.
     """
-    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    by_group = np.zeros((len(places), sums.shape[1]))
-    np.add.at(by_group, [places[group] for group in groups], sums)
-    n_units = int(by_group.any(axis=1).sum())
-    ends: tuple[float | None, float | None] = (None, None)
-    if value is not None:
-        rng = np.random.default_rng(seed)
-        draws = rng.integers(len(places), size=(n_resamples, len(places)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            resampled = of_sums(by_group[draws].sum(axis=1))
-        ends = percentile_interval(resampled, n_units)
-    return Estimate(value, *ends, len(groups) if n is None else n, method, signature, n_units)
+    units = by_unit(np.column_stack([wholes, parts]), groups)
+    n = len(parts) if n is None else n
+    whole = float(units[:, 0].sum())
+    method = f"{method}, {'Wilson' if is_share else 't corrected for skewness'}"
+    if not whole:
+        return Estimate(None, None, None, n, method, signature, len(units))
+    value = float(parts.sum()) / whole
+    if is_share:
+        ends = share_interval(units[:, 1], units[:, 0])
+    else:
+        ends = influence_interval(value, (units[:, 1] - value * units[:, 0]) / whole)
+    return Estimate(value, *ends, n, method, signature, len(units))
+
+
+def difference_interval(
+    a: tuple[Sums, Sequence[object]],
+    b: tuple[Sums, Sequence[object]],
+    of_sums: Callable[[Sums], NDArray[np.float64]],
+    *,
+    method: str,
+    signature: str,
+) -> Estimate:
+    """The difference of two statistics of the same groups (stories), with its 95 % interval.
+
+    a, b: the sums of subjects, and their groups. A group is left out of both at once (the
+    jackknife), since a story that is hard for one is hard for the other.
+    """
+    n_a = a[0].shape[1]
+    sums = np.zeros((len(a[0]) + len(b[0]), n_a + b[0].shape[1]))
+    sums[: len(a[0]), :n_a], sums[len(a[0]) :, n_a:] = a[0], b[0]
+    units = by_unit(sums, [*a[1], *b[1]])
+
+    def apart(sums: Sums) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = of_sums(sums[..., :n_a]) - of_sums(sums[..., n_a:])
+        return found
+
+    n_units = int((units[:, :n_a].any(axis=1) & units[:, n_a:].any(axis=1)).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(apart(units.sum(axis=0)))
+    method = f"{method}, jackknife"
+    if not np.isfinite(value):
+        return Estimate(None, None, None, n_units, method, signature, n_units)
+    ends = jackknife_interval(units, apart, on_z=False)
+    return Estimate(value, *ends, n_units, method, signature, n_units)

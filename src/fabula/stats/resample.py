@@ -1,76 +1,231 @@
-"""Intervals by resampling, and when there are none.
+"""95 % intervals, and when there are none.
 
-A bootstrap of few units is unreliable: with two it can only give one, the other, or their mean, and
-its 95 % intervals cover the truth far less often than that. So one rule applies everywhere, in one
-function: no interval from fewer than `MIN_UNITS` independent units.
+An interval is over independent units (texts, stories, prompts), and none is given from fewer than
+`MIN_UNITS`. `bench/intervals.py` measures how often each kind holds the truth; docs/reliability.md
+has its table.
+
+- A mean, or what is a sum over units to first order: Student's t, on either side widened to what
+  Hall's transformation of skewed samples gives (1992, "On the removal of skewness by
+  transformation"). That alone is too narrow for symmetric values with long tails, as t is for
+  skewed ones.
+- A ratio of means: Fieller's (1954).
+- A share: Wilson's (1927), with the number of independent answers that its variance amounts to.
+- Agreement (between -1 and 1, on the scale of Fisher's z). On one item: the posterior of Dirichlet
+  weights of the units and of a prior worth one or two units, spread evenly over what raters could
+  have said, so that rare answers which nobody gave are not taken for impossible. Over several
+  items: the jackknife over units, its bias removed.
+- An AUROC: Newcombe's score interval (2006, method 5), which also says something of perfect
+  separation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
+
 MIN_UNITS = 10
 """Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""
+N_DRAWS = 4000
+_MANY = 2000
+"""With more units the prior makes no difference, and the jackknife is faster."""
+_MIN_KNOWN = 0.5
+_LEAST = 1e-12
 
-N_RESAMPLES = 10_000
-_BLOCK = 1 << 22
-_MANY = 100_000
-"""Number of rows whose mean is normal to within 0.002 times the skewness in probability: by Berry
-and Esseen the error is below 0.48 times the third absolute moment, over the root of the number."""
+Floats = NDArray[np.float64]
+OfSums = Callable[[Floats], Floats]
+Ends = tuple[float | None, float | None]
+NONE: Ends = None, None
 
 
-def bootstrap_means(
-    values: NDArray[np.float64], rng: np.random.Generator, n_resamples: int = N_RESAMPLES
-) -> NDArray[np.float64]:
-    """Means of samples drawn with replacement, each as large as `values`.
+def by_unit(sums: Floats, groups: Sequence[object]) -> Floats:
+    """Rows added up within each unit: shape (n_units, m), without units that are all 0."""
+    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+    table = np.zeros((len(places), sums.shape[1]))
+    np.add.at(table, [places[group] for group in groups], sums)
+    return table[table.any(axis=1)]
 
-    values: float64, shape (n,) or (n, k), resampled by rows. Returns shape (n_resamples,) or
-    (n_resamples, k). Rows are drawn in blocks, so that memory stays bounded.
 
-    For more than 100,000 rows the means are drawn from their normal distribution by the central
-    limit theorem: drawing the rows themselves would take hours.
-    """
+def mean_interval(values: Floats) -> Ends:
+    """Of the mean of independent values, shape (n,). None if nothing varies."""
     n = len(values)
-    if n > _MANY:
-        table = values.reshape(n, -1)
-        spread = np.cov(table, rowvar=False, bias=True).reshape(table.shape[1], -1) / n
-        drawn = rng.multivariate_normal(table.mean(axis=0), spread, n_resamples, method="eigh")
-        return drawn.reshape(n_resamples, *values.shape[1:])
-    means = np.empty((n_resamples, *values.shape[1:]))
-    step = max(1, _BLOCK // max(1, values.size))
-    for start in range(0, n_resamples, step):
-        stop = min(start + step, n_resamples)
-        means[start:stop] = values[rng.integers(n, size=(stop - start, n))].mean(axis=1)
-    return means
+    return influence_interval(float(values.mean()), (values - values.mean()) / n) if n else NONE
 
 
-def interval_method(n: int, over: str = "") -> str:
-    """How `bootstrap_means` of this many rows makes an interval, for an estimate's method."""
-    if n > _MANY:
-        return "interval of the normal distribution of the mean"
-    return f"percentile bootstrap{over and f' over {over}'}"
+def influence_interval(value: float, *samples: Floats, least: int = MIN_UNITS) -> Ends:
+    """Of a statistic that is a sum over units to first order.
 
-
-def with_interval(signature: str, n: int) -> str:
-    """The signature of an interval from this many rows, the most of any mean in it.
-
-    The normal distribution is not the bootstrap, so it is named; the bootstrap is the rule.
+    samples: float64, shape (n_units,), for each independent sample what each of its units adds to
+    the statistic, beside its expected value. Degrees of freedom are Satterthwaite's. None if a
+    sample has fewer than `least` units, or nothing varies.
     """
-    return f"{signature}|interval:normal" if n > _MANY else signature
+    if min(map(len, samples)) < least:
+        return NONE
+    variance = third = freedom = 0.0
+    for parts in samples:
+        n = len(parts)
+        own = n / (n - 1) * float((parts**2).sum())
+        variance += own
+        third += n**2 / ((n - 1) * (n - 2)) * float((parts**3).sum())
+        freedom += own**2 / (n - 1)
+    scale = max(abs(value), max(float(np.abs(parts).max()) for parts in samples))
+    if not variance > (_LEAST * scale) ** 2:
+        return NONE
+    error = float(variance**0.5)
+    t = float(scipy("stats").t.ppf(0.975, variance**2 / freedom))
+    skew = third / error**3
+
+    def undone(x: float) -> float:
+        """The value of Student's t that the transformation takes to `x`."""
+        if abs(skew) < 1e-9:
+            return x
+        root = float(np.cbrt(1 + skew * (x - skew / 6)))
+        return (root - 1) * 3 / skew
+
+    return value - max(t, undone(t)) * error, value + max(t, -undone(-t)) * error
 
 
-def percentile_interval(
-    resamples: NDArray[np.float64], n_units: int, *, min_known: float = 0.5
-) -> tuple[float | None, float | None]:
-    """The central 95 % of resampled statistics, float64, shape (n_resamples,).
+def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
+    """Of a / b, two means over the same or other units (Fieller 1954).
 
-    n_units: how many of the independent units resampled affect the statistic; with fewer than
-    `MIN_UNITS` there is no interval. Resamples without a value (NaN, infinite) are left out; there
-    is no interval either if at most `min_known` of them remain.
+    samples: for each independent sample what its units add to a and to b, beside their expected
+    values, float64, shape (n_units,) twice. None also if b cannot be told from 0.
     """
-    known = resamples[np.isfinite(resamples)]
-    if n_units < MIN_UNITS or len(known) <= min_known * len(resamples):
-        return None, None
-    low, high = np.percentile(known, [2.5, 97.5])
-    return float(low), float(high)
+    if b == 0 or min(len(one) for one, _ in samples) < MIN_UNITS:
+        return NONE
+
+    def shared(first: int, second: int) -> float:
+        return sum(
+            len(one[0]) / (len(one[0]) - 1) * float((one[first] * one[second]).sum())
+            for one in samples
+        )
+
+    beside = [one - a / b * other for one, other in samples]
+    own = [len(one) / (len(one) - 1) * float((one**2).sum()) for one in beside]
+    least = (_LEAST * max(abs(a), abs(b))) ** 2
+    if not sum(own) > least:
+        return NONE
+    freedom = sum(own) ** 2 / sum(x**2 / (len(y) - 1) for x, y in zip(own, beside, strict=True))
+    t2 = float(scipy("stats").t.ppf(0.975, freedom)) ** 2
+    # The ratios r at which t of a - r * b does not reach its quantile, between two roots.
+    square, linear = b**2 - t2 * shared(1, 1), a * b - t2 * shared(0, 1)
+    rest = linear**2 - square * (a**2 - t2 * shared(0, 0))
+    if square <= 0 or rest < 0:
+        return NONE
+    return (linear - rest**0.5) / square, (linear + rest**0.5) / square
+
+
+def share_interval(parts: Floats, wholes: Floats) -> Ends:
+    """Of a share over units: shape (n_units,) twice, how many of each unit's answers count.
+
+    If the units are answers themselves this is Wilson's interval. If nothing varies, a unit counts
+    as one answer.
+    """
+    n_units, n = len(wholes), float(wholes.sum())
+    if n_units < MIN_UNITS:
+        return NONE
+    share = float(parts.sum()) / n
+    beside = (parts - share * wholes) / n
+    variance = n_units / (n_units - 1) * float((beside**2).sum())
+    is_single = bool((wholes == 1).all())
+    n_known = share * (1 - share) / variance if variance > 0 else float(n_units)
+    n_known = n if is_single else min(n, n_known)
+    stats = scipy("stats")
+    z = float(stats.norm.ppf(0.975) if is_single else stats.t.ppf(0.975, n_units - 1))
+    middle = (share + z**2 / (2 * n_known)) / (1 + z**2 / n_known)
+    reach = share * (1 - share) / n_known + z**2 / (4 * n_known**2)
+    reach = z * reach**0.5 / (1 + z**2 / n_known)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def auroc_interval(value: float, n_a: float, n_b: float) -> Ends:
+    """Newcombe 2006, method 5: the values that are not rejected by their own standard error.
+
+    value: the probability that one of A is above one of B. n_a, n_b: how many independent texts
+    there are of each, which may be fractions.
+    """
+    z2 = float(scipy("stats").norm.ppf(0.975)) ** 2
+    more = (n_a + n_b) / 2 - 1
+
+    def is_beside(theta: float) -> float:
+        spread = 1 + more * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+        return (value - theta) ** 2 - z2 * theta * (1 - theta) * spread / (n_a * n_b)
+
+    root = scipy("optimize").brentq
+    low = 0.0 if value <= 0 else float(root(is_beside, 1e-12, value)) if value < 1 else None
+    if low is None:
+        low = float(root(is_beside, 1e-12, 1 - 1e-12))
+    high = 1.0 if value >= 1 else float(root(is_beside, max(value, 1e-12), 1 - 1e-12))
+    return low, high
+
+
+def agreement_interval(
+    units: Floats,
+    of_sums: OfSums,
+    prior: Floats,
+    *,
+    seed: int,
+    n_prior: float = 2.0,
+) -> Ends:
+    """Of an agreement on one item, between -1 and 1.
+
+    units: the sums of each unit, shape (n_units, m), which `of_sums` turns into the agreement.
+    prior: the same of what a unit could be, each with the same weight, together worth `n_prior`
+    units. Resamples without a value are left out; None if at most half have one.
+    """
+    n = len(units)
+    if n < MIN_UNITS:
+        return NONE
+    if n > _MANY:
+        return jackknife_interval(units, of_sums)
+    rng = np.random.default_rng(seed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weighted = rng.standard_exponential((N_DRAWS, n)) @ units
+        weighted += rng.standard_gamma(n_prior / len(prior), (N_DRAWS, len(prior))) @ prior
+        drawn = of_sums(weighted)
+    known = _on_z(drawn[np.isfinite(drawn)])
+    if len(known) <= _MIN_KNOWN * N_DRAWS:
+        return NONE
+    with np.errstate(divide="ignore", invalid="ignore"):
+        every = float(of_sums(units.sum(axis=0)[None])[0])
+    low, middle, high = np.percentile(known, [2.5, 50, 97.5])
+    stats = scipy("stats")
+    wider = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975))
+    return (
+        min(every, float(np.tanh(middle + wider * (low - middle)))),
+        max(every, float(np.tanh(middle + wider * (high - middle)))),
+    )
+
+
+def jackknife_interval(units: Floats, of_sums: OfSums, *, on_z: bool = True) -> Ends:
+    """Of a statistic of sums over units, its bias removed; on the scale of Fisher's z, or its own.
+
+    units as above. None with too few units, if it is undefined without one of them, or if no unit
+    makes a difference.
+    """
+    n = len(units)
+    if n < MIN_UNITS:
+        return NONE
+    total = units.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        every, left = of_sums(total[None])[0], of_sums(total - units)
+    if not (np.isfinite(every) and np.isfinite(left).all()):
+        return NONE
+    if on_z:
+        every, left = _on_z(every), _on_z(left)
+    pseudo = n * every - (n - 1) * left
+    error = float(pseudo.std(ddof=1)) / n**0.5
+    if not error > _LEAST:
+        return NONE
+    reach = float(scipy("stats").t.ppf(0.975, n - 1)) * error
+    low, high = float(pseudo.mean()) - reach, float(pseudo.mean()) + reach
+    return (float(np.tanh(low)), float(np.tanh(high))) if on_z else (low, high)
+
+
+def _on_z(values: Floats) -> Floats:
+    edge = 1 - 1e-6
+    z: Floats = np.arctanh(np.clip(values, -edge, edge))
+    return z

@@ -23,10 +23,6 @@ keep <- function(name, data, result) cases[[name]] <<- list(data = data, result 
 # A vector that is a list in the file even where it has one element.
 row <- function(...) I(c(...))
 rows_of <- function(table) lapply(seq_len(nrow(table)), function(k) row(table[k, ]))
-percentiles <- function(replicates) {
-  unname(quantile(replicates[is.finite(replicates)], c(0.025, 0.975)))
-}
-
 # Numbers without ties, with many, skewed ones, and a constant.
 distinct_a <- c(3.1, 4.7, 2.2, 5.9, 6.3, 4.1, 7.8, 5.2)
 distinct_b <- c(2.9, 1.4, 3.6, 4.4, 0.8)
@@ -76,61 +72,13 @@ for (name in names(ps)) {
             bonferroni = row(p.adjust(ps[[name]], "bonferroni"))))
 }
 
-# --- Bootstrap -------------------------------------------------------------------------------------
-# Ends of percentile intervals by the package boot, and the spread of the resamples. They are drawn
-# at random, so two programs agree up to the error of a simulated quantile.
-n_resamples <- 10000
-resampled <- function(found, k = 1) {
-  draws <- found$t[is.finite(found$t[, k]), k]
-  list(value = found$t0[k], ends = percentiles(draws), sd = sd(draws))
-}
-set.seed(1)
-keep("bootstrap mean", list(a = row(skewed_a)),
-     resampled(boot::boot(skewed_a, function(x, i) mean(x[i]), n_resamples)))
-keep("bootstrap percentage", list(a = row(skewed_a), b = row(skewed_b)),
-     resampled(boot::boot(
-       c(skewed_a, skewed_b),
-       function(x, i) {
-         second <- mean(x[i][-seq_along(skewed_a)])
-         100 * (mean(x[i][seq_along(skewed_a)]) - second) / second
-       },
-       n_resamples, strata = rep(1:2, c(length(skewed_a), length(skewed_b))))))
+# --- Cohen's d -------------------------------------------------------------------------------------
 pairs_b <- c(skewed_b, 0.6, 0.2, 1.9)
-keep("bootstrap paired percentage", list(a = row(skewed_a), b = row(pairs_b)),
-     resampled(boot::boot(
-       cbind(skewed_a, pairs_b),
-       function(x, i) 100 * (mean(x[i, 1]) - mean(x[i, 2])) / mean(x[i, 2]), n_resamples)))
-# Cohen's d of two systems on the same items: drawn together, pooled as for independent groups.
-cohens_d <- function(a, b) (mean(a) - mean(b)) / sqrt((var(a) + var(b)) / 2)
-keep("bootstrap d", list(a = row(skewed_a), b = row(pairs_b)),
-     resampled(boot::boot(cbind(skewed_a, pairs_b),
-                          function(x, i) cohens_d(x[i, 1], x[i, 2]), n_resamples)))
 student <- t.test(skewed_a, pairs_b, var.equal = TRUE)
 keep("d by t", list(a = row(skewed_a), b = row(pairs_b)),
      list(d = unname(student$statistic) * sqrt(2 / length(skewed_a))))
-# The mean of 120,000 numbers, whose interval is that of the normal distribution.
-long <- (as.numeric(1:120000) * 7919) %% 1009 / 100
-keep("normal mean", list(n = length(long)),
-     list(mean = mean(long),
-          ends = mean(long) + qnorm(c(0.025, 0.975)) * sd(long) / sqrt(length(long))))
-keep("quantiles", list(x = row(skewed_a)), list(ends = percentiles(skewed_a)))
 
 # --- Permutations ----------------------------------------------------------------------------------
-independent <- function(name, ...) {
-  groups <- list(...)
-  values <- unlist(groups)
-  group <- factor(rep(seq_along(groups), lengths(groups)))
-  f <- summary(aov(values ~ group))[[1]][["F value"]][1]
-  how <- if (length(groups) == 2) coin::exact() else coin::approximate(nresample = 100000)
-  found <- coin::oneway_test(values ~ group, distribution = how)
-  keep(paste("permutation independent", name), list(groups = lapply(groups, row)),
-       list(f = f, p = as.numeric(coin::pvalue(found))))
-}
-set.seed(1)
-independent("distinct", distinct_a, distinct_b)
-independent("ties", tied_a[1:9], tied_b[1:6])
-independent("three", distinct_a, distinct_b + 1, tied_b[1:5])
-
 # A row a cluster, a column a group. F is that of values less the mean of their cluster.
 paired <- function(name, table) {
   values <- c(table)
@@ -156,22 +104,6 @@ keep("sign flips of clusters", list(a = row(two[, 1]), b = row(two[, 2]), cluste
 found <- coin::oneway_test(c(two) ~ factor(rep(1:2, each = 12)), distribution = coin::exact())
 keep("two samples", list(a = row(two[, 1]), b = row(two[, 2])),
      list(p = as.numeric(coin::pvalue(found))))
-# Two values of each group in each cluster, which move within it. F is of the means of cells.
-four <- cbind(two, two[12:1, ] * 0.5 + 1)
-values <- c(four)
-four_group <- rep(c(1, 2, 1, 2), each = 12)
-four_cluster <- rep(1:12, 4)
-cell <- paste(four_group, four_cluster)
-of_groups <- cbind(1, tapply(four_group, cell, mean))
-f_of_cells <- function(values, i) {
-  cells <- rowsum(values[i] - ave(values, four_cluster), cell)[, 1] / 2
-  left <- sum(.lm.fit(of_groups, cells)$residuals^2)
-  (sum((cells - mean(cells))^2) - left) / (left / (length(cells) - 2))
-}
-set.seed(1)
-found <- boot::boot(values, f_of_cells, 4000, sim = "permutation", strata = four_cluster)
-keep("several in a cluster", list(table = rows_of(four)),
-     list(f = found$t0, p = (sum(found$t >= found$t0 * (1 - 1e-9)) + 1) / 4001))
 
 # --- Association within strata ---------------------------------------------------------------------
 x <- c(1, 4, 2, 6, 3, 5, 2, 8, 7, 3, 9, 4, 6, 1, 5, 7, 2, 3)
@@ -183,18 +115,9 @@ of_strata <- function(x, y, stratum) {
   inner_y <- resid(lm(y ~ factor(stratum)))
   c(slope = unname(coef(lm(y ~ x + factor(stratum)))["x"]), correlation = cor(inner_x, inner_y))
 }
-set.seed(1)
-centred <- function(v, by) v - ave(v, by)
-drawn <- boot::boot(split(seq_along(x), cluster), function(rows, i) {
-  own <- unlist(rows[i])
-  inner_x <- centred(x[own], stratum[own])
-  inner_y <- centred(y[own], stratum[own])
-  c(sum(inner_x * inner_y) / sum(inner_x^2), cor(inner_x, inner_y))
-}, 4000)
 of_all <- of_strata(x, y, stratum)
 keep("association", list(x = row(x), y = row(y), strata = row(stratum), clusters = row(cluster)),
-     list(slope = unname(of_all["slope"]), correlation = unname(of_all["correlation"]),
-          slope_drawn = resampled(drawn, 1), correlation_drawn = resampled(drawn, 2)))
+     list(slope = unname(of_all["slope"]), correlation = unname(of_all["correlation"])))
 # Yes of two groups in three strata: the difference of Mantel and Haenszel.
 tables <- data.frame(ai = c(8, 5, 3), n1i = c(12, 9, 10), ci = c(4, 6, 1), n2i = c(11, 14, 5))
 found <- metafor::rma.mh(ai = ai, n1i = n1i, ci = ci, n2i = n2i, measure = "RD", data = tables,
@@ -301,18 +224,6 @@ kappas("alike", c(1, 2, 1, 2, 1), c(1, 2, 1, 2, 1))
 kappas("constant", c(1, 1, 1), c(1, 1, 1))
 keep("phi", list(a = row(as.numeric(one > 2)), b = row(as.numeric(other > 2))),
      list(phi = psych::phi(table(one > 2, other > 2), digits = 15)))
-# Kappa, alpha and its bootstrap by stories: two texts of each.
-stories <- rep(1:16, each = 2)
-both <- cbind(c(rbind(one, other)), c(rbind(other, rev(other))))
-kappa_of <- function(rows) {
-  table <- table(factor(both[rows, 1], 1:4), factor(both[rows, 2], 1:4)) / length(rows)
-  chance <- sum(rowSums(table) * colSums(table))
-  (sum(diag(table)) - chance) / (1 - chance)
-}
-set.seed(1)
-keep("stories kappa", list(a = row(both[, 1]), b = row(both[, 2]), stories = row(stories)),
-     resampled(boot::boot(split(seq_along(stories), stories),
-                          function(rows, i) kappa_of(unlist(rows[i])), 4000)))
 
 ratings <- rbind(c(1, 2, 3, NA), c(2, 2, 2, 3), c(4, 3, NA, 4), c(1, NA, NA, NA), c(3, 3, 2, 3),
                  c(5, 4, 5, NA), c(1, 1, NA, 2), c(NA, 4, 4, 4), c(2, 1, 3, 2), c(3, NA, 3, NA))

@@ -325,7 +325,7 @@ def _cells(
     seed: int,
     signature: str,
 ) -> Iterator[tuple[tuple[str, str], Cell]]:
-    estimates = mean_estimates(means, clusters=clusters, seed=seed, signature=signature)
+    estimates = mean_estimates(means, clusters=clusters, signature=signature)
     for system, rows in aligned.items():
         given = [row for row in rows if row is not None]
         for metric in means:

@@ -22,7 +22,6 @@ of fewer than three words has no trigrams and is left out of those means.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -31,7 +30,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.stats.reliability import pooled_estimate
 from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
@@ -147,17 +146,16 @@ def _score_by(
         of = np.flatnonzero(groups == k)
         stories = np.unique(answers.stories[of], return_inverse=True)[1]
         n_stories = int(stories.max()) + 1
-        weights = _weights(n_stories, seed)
         values = {
-            name: _ratio(column[of], ~np.isnan(column[of]), stories, weights, signature)
+            name: _ratio(name, column[of], ~np.isnan(column[of]), stories, signature)
             for name, column in columns.items()
         }
         perfect = answers.is_perfect[of]
         values["perfect_precision"] = _ratio(
+            "perfect_precision",
             (perfect & answers.is_original[of]).astype(np.float64),
             perfect,
             stories,
-            weights,
             signature,
         )
         yield Subset(
@@ -168,34 +166,24 @@ def _score_by(
         )
 
 
-@functools.lru_cache(maxsize=8)
-def _weights(n_stories: int, seed: int) -> NDArray[np.float64]:
-    """How often each resample contains each story: float64 (n_resamples, n_stories)."""
-    if n_stories < MIN_UNITS:
-        return np.empty((0, n_stories))
-    rng = np.random.default_rng([seed, n_stories])
-    draws = rng.multinomial(n_stories, np.full(n_stories, 1 / n_stories), size=_N_RESAMPLES)
-    return draws.astype(np.float64)
+_SHARES = {"perfect", "perfect_precision_chance", "perfect_precision", "one_sentence"}
+"""Measures that count answers."""
 
 
 def _ratio(
+    name: str,
     values: NDArray[np.float64],
     counts: NDArray[np.bool_],
     stories: NDArray[np.int64],
-    weights: NDArray[np.float64],
     signature: str,
 ) -> Estimate:
     """The sum of the selected values divided by their number, with its interval over stories."""
-    how = "pooled ratio, percentile bootstrap over stories"
-    n = int(counts.sum())
-    if not n:
-        return Estimate(None, None, None, 0, how, signature, 0)
-    n_stories = weights.shape[1]
-    sums = np.bincount(stories, np.where(counts, values, 0.0), minlength=n_stories)
-    numbers = np.bincount(stories, counts, minlength=n_stories)
-    value = float(sums.sum() / numbers.sum())
-    n_units = int((numbers > 0).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        resampled = (weights @ sums) / (weights @ numbers)
-    ends = percentile_interval(resampled, n_units)
-    return Estimate(value, *ends, n, how, signature, n_units)
+    return pooled_estimate(
+        np.where(counts, values, 0.0),
+        counts.astype(np.float64),
+        stories.tolist(),
+        method="pooled ratio over stories",
+        signature=signature,
+        n=int(counts.sum()),
+        is_share=name in _SHARES,
+    )

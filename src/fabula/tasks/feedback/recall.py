@@ -30,14 +30,14 @@ from fabula.stats.clustered import permutation_f
 from fabula.stats.compare import holm
 from fabula.stats.reliability import (
     Confusion,
-    bootstrap_interval,
     cohen_kappa,
     difference_interval,
+    pooled_estimate,
 )
 from fabula.tasks.feedback.fault_matches import Answer, Findings
 from fabula.types import Estimate
 
-_METHOD = "pooled ratio, percentile bootstrap over stories"
+_METHOD = "pooled ratio over stories"
 Counts = Sequence[tuple[float, float]]
 """For each answer, what it adds to the numerator and to the denominator."""
 
@@ -127,18 +127,11 @@ def _alarm(one: Answer) -> tuple[float, float]:
 
 def _ratio(counts: Counts, stories: Sequence[str], seed: int, signature: str) -> Estimate:
     """The sum of the numerators over that of the denominators, with its interval over stories."""
-    sums = np.array(counts, np.float64).reshape(-1, 2)
-    part, whole = sums.sum(axis=0)
-    return bootstrap_interval(
-        float(part / whole) if whole else None,
-        sums,
-        _of_sums,
-        stories,
-        seed=seed,
-        method=_METHOD,
-        signature=signature,
-        n=int((sums[:, 1] > 0).sum()),
-    )
+    parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
+    return pooled_estimate(
+        parts, wholes, stories, method=_METHOD, signature=signature, n=int((wholes > 0).sum()),
+        is_share=True,
+    )  # fmt: skip
 
 
 def _of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -186,8 +179,7 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
                 (first, stories),
                 (second, stories),
                 _of_sums,
-                seed=seed,
-                method=f"difference of {measure}, percentile bootstrap over stories",
+                method=f"difference of {measure} over stories",
                 signature=findings.signature,
             )
             clustered: list[dict[str, list[float]]] = [{}, {}]

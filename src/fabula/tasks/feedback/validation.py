@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fabula.stats.reliability import bootstrap_interval, pearson, pearson_of_sums, pearson_sums
+from fabula.stats.reliability import pearson_estimate
 from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.feedback_scores import cell_repetition
 from fabula.types import Estimate
@@ -52,13 +52,12 @@ def validate(
         both = [id_ for id_ in said if id_ in mine and id_ in stories]
         a = np.array([mine[id_] for id_ in both], np.float64)
         b = np.array([said[id_] for id_ in both], np.float64)
-        found[item] = bootstrap_interval(
-            pearson(a, b),
-            pearson_sums(a, b),
-            pearson_of_sums,
+        found[item] = pearson_estimate(
+            a,
+            b,
             [stories[id_] for id_ in both],
             seed=seed,
-            method="Pearson with people's means, percentile bootstrap over stories",
+            method="Pearson with people's means over stories",
             signature=signature,
         )
     return found

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from fabula.errors import InputError
+from fabula.provenance import check_recorded
 from fabula.store import RowWriter, read_rows
 from fabula.types import Signature
 
@@ -276,6 +277,8 @@ def kept_rows(
         with RowWriter(share.beside(path)) as file:
             yield KeptRows(kind, file, restart=restart)
         return
+    if not restart:
+        check_recorded(path)
     shared: list[Row] = []
     for other in sorted(path.parent.glob(f"{glob.escape(path.name)}.*-of-*")):
         rows = [] if restart else read_rows(other)

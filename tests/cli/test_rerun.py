@@ -303,3 +303,23 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
     assert said["numbers"][0].startswith("plots.jsonl, row 1: ")
     assert "writer-1" in said["causes"][0]
     assert "writer-2" in said["causes"][0]
+
+
+def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path) -> None:
+    """Every index of a finished file changed from 8 to 3: resumed, compared and recorded anew."""
+    original = scored.read_bytes()
+    again = (
+        "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
+    )  # fmt: skip
+    assert run(*again).exit_code == 0
+    rows = [json.loads(line) | {"creativity_index": 3.0} for line in original.splitlines()]
+    scored.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for words in (again, ("compare", "out/s.jsonl", "--by", "id")):
+        refused = run(*words)
+        assert isinstance(refused.exception, InputError), words
+        assert "was changed after it was made" in str(refused.exception)
+    scored.write_bytes(original + b'{"id": "later"}\n')
+    assert "was changed" not in str(run("compare", "out/s.jsonl", "--by", "id").exception)
+    scored.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    record_path(scored).unlink()
+    assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0

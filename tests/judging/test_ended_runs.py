@@ -184,6 +184,11 @@ def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> Non
         assert 0 < n < 42
         assert n * 0.00015 <= 0.008
         assert _n_lines(tmp_path / "run" / "answers.jsonl") == n
+        # What is paid is paid: run again, it makes no further call.
+        for _ in range(2):
+            with pytest.raises(ModelError, match="`max_cost`"):
+                run_session(run)
+        assert len(server.requests) == n
         _, spent = run_session(replace(run, max_cost=1.0))
     assert len(server.requests) == 42
     assert spent[0].cost == pytest.approx((42 - n) * 0.00015)

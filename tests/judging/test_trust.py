@@ -17,6 +17,7 @@ from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_i
 from fabula.judging.measurements import own_story
 from fabula.judging.people import panel_on, people_agreement
 from fabula.judging.session import Session, run_session
+from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.rater_agreement import (
     Panel,
@@ -30,6 +31,7 @@ from fabula.models.base import Answer
 from fabula.models.cost import known_price
 from fabula.models.model_spec import ModelOptions
 from fabula.models.verdicts import Verdict
+from fabula.presentation.judging_page import write_judging_page
 from fabula.presentation.judging_tables import calibration_tables
 from fabula.presentation.sheet import render
 from fabula.rubrics.load import load_rubric
@@ -172,6 +174,39 @@ def test_an_expert_as_the_judge_is_no_worse_than_experts(shared_data: Path) -> N
         assert less.low < 0 < less.high
 
 
+def test_two_models_behind_a_server_that_reports_one_name_are_two() -> None:
+    one, other = (identity(f"http://localhost:1/v1#{name}", "m") for name in "ab")
+    assert one.rpartition("@")[2] != other.rpartition("@")[2]
+    assert identity("http://localhost:1/v1#m", "m") == "http://localhost:1/v1#m@m"
+    assert identity("http://localhost:1/v1", "m") == "http://localhost:1/v1@m"
+
+
+def test_some_items_have_their_trust_and_a_score_of_their_own(tmp_path: Path) -> None:
+    """A run of `--items`: it was not "never checked", and no score is missing."""
+    asked = [item.id for item in TTCW.items[:4]]
+    signature = str(PLAN.signature("local/m@1"))
+    rows = [
+        replace(measured("s", item, float(k < 3)), signature=signature)
+        for k, item in enumerate(asked)
+    ]
+    parts = dict(Signature.parse(rows[0].signature).parts)
+    book = TrustBook(tmp_path / "t.jsonl")
+    book.add(
+        Trust(parts["model"], TTCW.key, parts["style"], parts["prompt"], item, 0.2, 0.1, 0.3, 36, 0,
+              0.5, "x")
+        for item in asked
+    )  # fmt: skip
+    documents = [Document("s", "A text.")]
+    (summary,) = summarise(rows, documents, TTCW, book)
+    assert summary.scores == {"s": 3.0}
+    assert summary.unchecked == "checked against experts on 4 of 4 items, not over all"
+    path = tmp_path / "page.html"
+    write_judging_page(path, [summary], rows, documents, TTCW)
+    page = path.read_text(encoding="utf-8")
+    assert "never checked" not in page
+    assert "3 of 4" in page
+
+
 def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Path) -> None:
     # Against counting by hand: one expert with the two others where these agree, on the 36 stories
     # that have texts, and on all 48.
@@ -278,7 +313,7 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
 
 
 def test_a_model_is_known_by_its_own_name_and_not_by_its_address() -> None:
-    a, b = "http://127.0.0.1:8080/v1", "http://gpu:9000/v1#x"
+    a, b = "http://127.0.0.1:8080/v1", "http://gpu:9000/v1#qwen3-8b"
 
     def judged(served: str) -> list[Judged]:
         asked = Asked("d", "ending", 0, "", 0)
@@ -291,7 +326,7 @@ def test_a_model_is_known_by_its_own_name_and_not_by_its_address() -> None:
     assert not is_identified(identity(a))
     assert not is_identified(identity("http://user:word@host/v1"))
     assert is_identified(identity(a, "qwen3-8b"))
-    assert identity(b) == f"{b}@x"
+    assert identity(b) == f"{b}@qwen3-8b"
     assert (
         identity("openai/gpt-4o", "gpt-4o-2024-08-06") == "openai/gpt-4o@openai/gpt-4o-2024-08-06"
     )

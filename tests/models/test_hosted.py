@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.serving import Reply, completion, serving
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling
 from fabula.models.cost import Price, Prices
 from fabula.models.hosted import _key_for
@@ -222,3 +222,25 @@ def test_what_a_server_reports_wrongly_or_not_at_all_is_never_spent_for_less(
 
     with serving(lambda *_: (200, body)) as server:
         assert asyncio.run(once()) >= least
+
+
+def test_what_a_server_says_beside_an_answer_loses_none() -> None:
+    body = completion("Yes. So.") | {
+        "model": None,
+        "usage": {"prompt_tokens": "100", "completion_tokens": 4.6, "total_tokens": None},
+    }
+    top = [{"token": "Yes", "logprob": 800.0, "bytes": None}]
+    tokens = [{"token": "Yes", "logprob": 800.0, "bytes": None, "top_logprobs": top}]
+    body["choices"][0]["logprobs"] = {"content": tokens, "refusal": None}
+    with serving(lambda *_: (200, body)) as server:
+        answer = ask(f"{server.url}/v1#m")
+    assert answer.text == "Yes. So."
+    assert (answer.usage.n_input, answer.usage.n_output) == (100, 5)
+
+
+def test_an_account_without_credit_ends_the_run_at_once() -> None:
+    with serving(lambda *_: (402, {"error": {"message": "no credit"}})) as server:
+        with pytest.raises(ModelError, match="no credit left") as caught:
+            ask(f"{server.url}/v1#m", ModelOptions(max_retries=3))
+        assert not isinstance(caught.value, CallFailed), "no further call is tried"
+        assert len(server.requests) == 1

@@ -215,7 +215,7 @@ def agreement(
     by: Literal["item", "dimension", "author"] = "item",
     seed: int = 0,
 ) -> Agreement:
-    """Measure judges' agreement with experts, with 95 % bootstrap intervals over stories.
+    """Measure judges' agreement with experts, with 95 % intervals over stories.
 
     `experts` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
     that `fabula agreement --experts` takes. Raises `InputError`, `MixError`.

@@ -119,8 +119,6 @@ def calibrate_judges(
     plan, _ = with_examples(plan, asked, given, settings.n_shots)
     judged = ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
     judged = replace(judged, people=given)
-    if settings.html is not None:
-        judged.save_page(settings.html)
     panel = panel_of_labels(given, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()
@@ -128,6 +126,9 @@ def calibrate_judges(
     judges = calibrate(said, panel, plan, book, today) if panel.subjects and said else []
     graded = graded_agreement(judged.measurements, given, plan.rubric, seed=plan.seed)
     rest = graded_trust(judged.measurements, graded, plan, book, labels.name, today)
+    if settings.html is not None:
+        # Its verdicts carry the trust that was just measured.
+        judged.save_page(settings.html)
     is_kept = any(_is_kept(trust) for trust in [*rest, *(t for _, many in judges for t in many)])
     return Calibration(judged, panel, judges, graded, rest, book.path if is_kept else None)
 

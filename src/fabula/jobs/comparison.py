@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fabula.errors import InputError
 from fabula.jobs.result_files import plot_setting
+from fabula.provenance import check_recorded
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ComparisonSettings(Settings):
         None, help="Compare every group with this one only.", unit="NAME"
     )
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
-    seed: int = setting(0, help="Seed for the bootstrap and the permutations.", check=Between(0))
+    seed: int = setting(0, help="Seed for the permutations.", check=Between(0))
 
     def grouping_field(self) -> str:
         """The field that groups scores. Raises `SettingsError` if there is none."""
@@ -57,6 +58,7 @@ def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Compa
 
     for path in scores:
         _check_scores(path)
+        check_recorded(path)
     comparison = compare_scores(
         scores,
         by=settings.grouping_field(),

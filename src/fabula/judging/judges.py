@@ -366,7 +366,7 @@ def _own_family(
 
 
 def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> JudgePair:
-    """Compare two judges on what both answered, with the same resamples for both."""
+    """Compare two judges on what both answered."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
     agreement = _kappa(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from fabula import __version__
 from fabula.errors import CallFailed
 from fabula.judging.judge_prompts import Template
-from fabula.models.base import Answer, Effort
+from fabula.models.base import Answer, Effort, Usage
 from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import READER, Verdict
 from fabula.resume import KeptRows, Row, RowKind
@@ -112,13 +112,15 @@ class JudgePlan:
 def identity(model: str, served: str = "") -> str:
     """The name of a model in signatures: the name it was asked by, and after `@` what it is.
 
-    For a URL that is the name its server reports, or that the user gave after `#`; a URL alone is
-    not an identity. A provider's model name is made specific by the one in its answers.
+    For a URL that is the name its server reports, and that the user gave after `#`, since a server
+    may report one name for several models; a URL alone is not an identity. A provider's model name
+    is made specific by the one in its answers.
     """
     told = _plain_name(served) if served else ""
     if model.startswith(("http://", "https://")):
         name = model.partition("#")[2]
-        told = told or (_plain_name(name) if name else "")
+        asked = _plain_name(name) if name else ""
+        told = "/".join(dict.fromkeys(filter(None, (asked, told))))
         return f"{model}@{told}" if told else model
     if not told or told == model.rpartition("/")[2] or "@" in model:
         return model
@@ -182,6 +184,11 @@ class AnswerBook:
         """The number of answers of this model that existed at the start and are reused."""
         rows = (row for row in self._rows.kept() if row["model"] == model)
         return sum(row["sample"] < CLARIFYING_STEP and _key(row) not in self._again for row in rows)
+
+    def spent(self, model: str) -> Usage:
+        """What this model's existing answers took."""
+        rows = (row for row in self._rows.kept() if row["model"] == model)
+        return sum((recorded(row).usage for row in rows if "failed" not in row), Usage())
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The existing answer; None if it must be asked, including after a failure.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -218,10 +218,14 @@ def answer_shown(one: Measurement, scale: Scale) -> str:
     return scale.shown_repeated(one.value, one.details.get("n_answered", n_samples), one.details)
 
 
-def score_range(rubric: Rubric) -> str:
-    """The range of a document's aggregate: `of 14`, or `1 to 5`; empty if it has none."""
+def score_range(rubric: Rubric, asked: Collection[str] | None = None) -> str:
+    """The range of a document's aggregate: `of 14`, or `1 to 5`; empty if it has none.
+
+    asked: the items that it is over, if not all.
+    """
     if rubric.aggregate.rule == "count":
-        return f"of {sum(item.scale.is_test for item in rubric.items)}"
+        tests = [item.id for item in rubric.items if item.scale.is_test]
+        return f"of {sum(asked is None or id_ in asked for id_ in tests)}"
     if rubric.aggregate.rule == "none":
         return ""
     ranges = {item.scale.range for item in rubric.items if item.scale.is_grade}

@@ -125,6 +125,7 @@ async def _judge(
     options = replace(session.options, shared_budget=shared_budget)
     async with open_model(spec, options) as model:
         n_before = book.n_new
+        model.budget.spent_before(book.spent(model.name))
         estimate = estimate_calls(session, documents, model, book, price)
         agree(name, estimate)
         begin(name, _n_calls(session, documents))

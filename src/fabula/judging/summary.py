@@ -71,13 +71,14 @@ class JudgeSummary:
     signature: str
     items: tuple[ItemSummary, ...]
     scores: Mapping[str, float | None]
-    """The aggregate of each story, None if a verdict is missing."""
+    """The aggregate of each story over the items asked, None if a verdict is missing."""
     n_flips: int
     n_retested: int
     length_rho: float | None
     """Spearman's rho of the aggregate with the number of words."""
     own_stories: Mapping[str, int]
     overall_trust: Trust | None
+    """None also if only some of the items were checked."""
     is_unfenced: bool = False
     """The story was placed in a user's template, without a fence."""
     wordings: WordingSpread | None = None
@@ -93,12 +94,20 @@ class JudgeSummary:
     def flip_rate(self) -> float | None:
         return self.n_flips / self.n_retested if self.n_retested else None
 
+    @property
+    def unchecked(self) -> str:
+        """Why there is no trust over all items: nothing was checked, or only some items."""
+        n = sum(item.trust is not None for item in self.items)
+        if not n:
+            return NEVER_CHECKED
+        return f"checked against experts on {n} of {len(self.items)} items, not over all"
+
     def _repr_html_(self) -> str:
         from fabula.web.notebook import notebook_table
 
         lines = [(item.item.title, *_passed(item)) for item in self.items]
         trust = self.overall_trust
-        worth = NEVER_CHECKED if trust is None else f"kappa {trust.shown}. {trust.worth}"
+        worth = self.unchecked if trust is None else f"kappa {trust.shown}. {trust.worth}"
         lines.append(("agreement with experts, all items", worth, None))
         return notebook_table(f"Verdicts of {self.rater}", lines, self.signature)
 
@@ -225,7 +234,8 @@ def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, fl
         for one in measurements
         if isinstance(side := _side(one, rubric), float)
     }
-    counted = aggregates(ratings, rubric)
+    asked = {one.item for one in measurements}
+    counted = aggregates(ratings, rubric, asked)
     return {story: counted.get(story) for story in _by_story(measurements)}
 
 

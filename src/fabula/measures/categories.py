@@ -106,7 +106,7 @@ def label_accuracy(
 ) -> Estimate:
     """The share of labels that are among the gold labels; `n` counts the pieces that have both.
 
-    A piece without a label is neither right nor wrong. The interval resamples stories.
+    A piece without a label is neither right nor wrong. The interval is over stories.
     """
     both = [document for document in gold if labels.get(document) is not None]
     right = np.array([labels[document] in gold[document] for document in both], np.float64)

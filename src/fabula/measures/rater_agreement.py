@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -277,9 +277,12 @@ def _why_uncorrelated(mine: NDArray[np.float64]) -> str:
     )
 
 
-def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
+def aggregates(
+    ratings: Ratings, rubric: Rubric, asked: Collection[str] | None = None
+) -> dict[str, float]:
     """The rubric's aggregate for each document without missing answers.
 
+    asked: the items that it is over, if not all of the rubric.
     A mean is on one scale: the numbers if there are any, else yes-no items as 1 and 0; numbers from
     different ranges have none.
     """
@@ -288,7 +291,7 @@ def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
     taken = grades if rubric.aggregate.rule == "mean" and grades else tests
     if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
         return {}
-    items = [item.id for item in taken]
+    items = [item.id for item in taken if asked is None or item.id in asked]
     documents = dict.fromkeys(document for document, _ in ratings)
     found = {}
     for document in documents:

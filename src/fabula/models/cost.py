@@ -212,6 +212,11 @@ class Budget:
                 self._reserved = self._reserved if self._reserved > 1e-12 else 0.0
                 self._changed.notify_all()
 
+    def spent_before(self, usage: Usage) -> None:
+        """Count what earlier runs of the same folder spent towards the limit."""
+        if self._price is not None:
+            self._shared.spent += self._price.of(usage)
+
     def spend(self, usage: Usage) -> None:
         self.usage = self.usage + usage
         if self._price is not None:

@@ -195,6 +195,11 @@ def _join_parts(api: Any) -> None:
     warnings.filterwarnings("ignore", message="Pydantic serializer", category=UserWarning)
 
     def joined(completion: Any, tools: Any) -> Any:
+        # An answer is paid for, whatever the server says beside it.
+        completion.model = completion.model or ""
+        for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            if hasattr(completion.usage, name):
+                setattr(completion.usage, name, _count(getattr(completion.usage, name)))
         for choice in completion.choices or []:
             parts = choice.message.content if choice.message is not None else None
             if isinstance(parts, list):
@@ -217,6 +222,14 @@ async def _listed_model(url: str) -> str:
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return ""
     return names.pop() if len(names) == 1 else ""
+
+
+def _count(told: object) -> int:
+    """A number of tokens, which servers also give as text or a fraction; 0 if it is none."""
+    try:
+        return round(float(told))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def _is_url(spec: str) -> bool:
@@ -325,6 +338,9 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
         return ModelError(
             f"{host}: redirects to another address, which is not followed; use that address"
         )
+    if status == 402:
+        host = urlsplit(spec).netloc or spec
+        return ModelError(f"{host}: the account has no credit left ({said}); add some to resume")
     if status in (401, 403):
         host = urlsplit(spec).netloc or spec
         return ModelError(f"{host}: the key was refused ({said}); check it in the environment")

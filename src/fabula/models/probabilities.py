@@ -30,7 +30,8 @@ def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, fl
         for other, logprob in alternatives:
             option = folded.get(_plain(other))
             if option is not None:
-                masses[option] += math.exp(logprob)
+                # Above 0 is no logarithm of a probability.
+                masses[option] += math.exp(min(0.0, logprob)) if logprob == logprob else 0.0
         return masses
     return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ NAMES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A number with all its digits: a rounded threshold flags other texts."""
+
+    value: float
+
+    def shown(self) -> str:
+        return repr(self.value)
+
+    def record(self, field: str) -> dict[str, object]:
+        return {field: self.value}
+
+
 def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
     """One line per detector, then the thresholds of those that tell human from machine."""
     detectors = Sheet(
@@ -59,7 +73,8 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
             Column("human texts flagged", ".1%", name="false_positives"),
             Column("at most, 95 %", ".1%", name="false_positives_high"),
             Column("machine texts flagged", ".1%", name="true_positives"),
-            Column("below"),
+            Column("texts flagged"),
+            Column("threshold"),
         ],
         [
             [
@@ -68,7 +83,8 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
                 t.false_positives,
                 t.false_positives_high,
                 t.true_positives,
-                f"{'' if one.direction > 0 else '-'}score {t.value:.6g}",
+                "below" if one.direction > 0 else "above",
+                Exact(one.direction * t.value),
             ]
             for k, one in enumerate(found, 1)
             if one.outcome == SEPARATES

@@ -171,7 +171,7 @@ def _score(
 ) -> str:
     """The aggregate with its maximum; if there is none, the number of tests passed."""
     score = summary.scores.get(id_)
-    range_ = score_range(rubric)
+    range_ = score_range(rubric, {row.item.id for row in summary.items})
     if score is not None:
         return f"{score:.4g} {range_}" if range_.startswith("of ") else f"{score:.4g} ({range_})"
     given = [one for one in verdicts.values() if one.value is not None]

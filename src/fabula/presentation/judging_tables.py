@@ -103,7 +103,8 @@ def _shown_answers(row: ItemSummary) -> str:
 
 
 def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
-    title = ", ".join(filter(None, [rubric.aggregate.title or "score", score_range(rubric)]))
+    range_ = score_range(rubric, {row.item.id for row in summary.items})
+    title = ", ".join(filter(None, [rubric.aggregate.title or "score", range_]))
     without = Missing("an answer is missing")
     rows = [[story, without if s is None else s] for story, s in summary.scores.items()]
     columns = [Column("story"), Column(title, ".4g", name="score")]
@@ -130,8 +131,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     remarks = [
         f"trust: over all items kappa {trust.shown} ({trust.origin}). {trust.worth}"
         if trust
-        else f"trust: this judge was {NEVER_CHECKED} with this wording and style; `fabula judge "
-        "calibrate` does it"
+        else f"trust: this judge was {summary.unchecked} with this wording and style; `fabula "
+        "judge calibrate` does it"
     ]
     n_missing = sum(summary.missing.values())
     if n_missing:

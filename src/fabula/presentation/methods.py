@@ -16,9 +16,10 @@ def methods_of(review: Review, by: str | None = None) -> list[str]:
     paragraphs = [first, *(part.methods(review) for part in _measured(review))]
     if by is not None:
         paragraphs.append(
-            f"Groups by {by} were compared pair by pair with the two-sided Mann-Whitney U test; "
-            f"p-values were corrected over the pairs of each number by Holm's method, and means "
-            f"have 95 % percentile bootstrap intervals."
+            f"Groups by {by} were compared pair by pair with the two-sided Mann-Whitney U test "
+            f"(whether texts of one tend to have the larger number, which is not whether means "
+            f"differ); p-values were corrected over the pairs of each number by Holm's method, and "
+            f"means have 95 % intervals by Student's t, widened for skewness (Hall 1992)."
         )
     return paragraphs
 

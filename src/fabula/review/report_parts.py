@@ -202,7 +202,7 @@ class _Verdicts(ReportPart):
         checked = [
             f"{_name(judge.rater)}: Cohen's kappa with experts {judge.overall_trust.shown}"
             if judge.overall_trust
-            else f"{_name(judge.rater)}: never checked against experts"
+            else f"{_name(judge.rater)}: {judge.unchecked}"
             for judge in review.judges
         ]
         return (

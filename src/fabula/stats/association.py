@@ -35,7 +35,7 @@ def association_within(
 
     x, y: float64, shape (n,). A stratum of one subject is ignored. If x is 0 or 1, the slope is
     the difference of the means of y, weighted over strata as Cochran and Mantel-Haenszel do. The
-    interval resamples clusters; `n_units` is the number of independent units, if not all clusters.
+    interval is over clusters; `n_units` is the number of independent units, if not all clusters.
     The value is None if x or y does not vary within any stratum.
     """
     sums = _sums(x, y, strata, clusters)

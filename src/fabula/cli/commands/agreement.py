@@ -34,10 +34,10 @@ def agreement(
 ) -> None:
     """Measure how far the judges of RUNs agree with experts.
 
-    A RUN is a folder that `fabula judge` wrote. Kappas have 95 % intervals from a bootstrap over
-    stories; an undefined coefficient (everybody answered the same) is shown as `-`, never as 0. On
-    items that are not yes-no, kappa is weighted (numbers, ordered choices) and shown beside that of
-    people on the same documents.
+    A RUN is a folder that `fabula judge` wrote. Over several items, kappa has the chance of each
+    item. Kappas have 95 % intervals over stories; an undefined coefficient (everybody answered the
+    same) is shown as `-`, never as 0. On items that are not yes-no, kappa is weighted (numbers,
+    ordered choices) and shown beside that of people on the same documents.
     """
     from fabula.jobs.agreement import agree_runs
 

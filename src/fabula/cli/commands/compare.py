@@ -23,10 +23,11 @@ def compare(
 ) -> None:
     """Compare groups of texts by the SCORES that `fabula originality --out` wrote.
 
-    Shows the mean Creativity Index of each group of --by with a 95 % bootstrap interval, a test of
-    all groups (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the
-    Mann-Whitney test, and Holm's correction. With --cluster, intervals resample clusters and all
-    tests are permutation tests: they permute texts within a cluster that the groups share, such as
+    Shows the mean Creativity Index of each group of --by with a 95 % interval, a test of all groups
+    (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the Mann-Whitney test
+    (whether texts of A tend to score above those of B; not whether means differ), and Holm's
+    correction. With --cluster, intervals are over clusters and all tests are permutation tests of
+    means: they permute texts within a cluster that the groups share, such as
     a prompt that all wrote to, and whole clusters otherwise.
 
     Scores that were not measured in the same way are refused.

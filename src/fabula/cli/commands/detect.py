@@ -64,7 +64,7 @@ def calibrate(
 ) -> None:
     """Measure how well SCORES of labelled texts distinguish human from machine.
 
-    Shows the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
+    Shows the AUROC with its 95 % interval (over clusters), thresholds for chosen
     false-positive rates with upper bounds on the true rates, and the expected calibration error. If
     the interval includes 0.5, the score cannot distinguish them, and gives no verdicts.
     Near-duplicate texts, and layout that alone tells people from machines, are reported.

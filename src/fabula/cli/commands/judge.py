@@ -95,9 +95,8 @@ def compare(
     """Compare the judges of RUNs with people's verdicts and with each other.
 
     A RUN is a folder that `fabula judge` wrote. On yes-no items, with three or more judges, the
-    majority of the judges and their weighted panel are measured too; numbers and choices are
-    compared item by item, with the statistic of their scale. Intervals are from a bootstrap over
-    documents.
+    majority of the judges is measured too; numbers and choices are compared item by item, with the
+    statistic of their scale. Intervals are over documents.
     """
     from fabula.jobs.judge_comparison import compare_judges
 

@@ -105,6 +105,9 @@ class Resampled:
         self.tests.extend(other.tests)
 
 
+_SHARES = "shared_ngrams", "self_bleu", "distinct"
+
+
 @dataclass(frozen=True, slots=True)
 class _GroupValues:
     """draws: uint8 (n_draws, n_texts); replicates: float64 (n_blocks, n_measures), without each
@@ -137,7 +140,10 @@ def measure_groups(
     for name, one in found.items():
         for k, measure in enumerate(measures.names):
             error = _error(one.replicates, k)
-            estimates[name][measure] = _estimate(one.values[k], error, pool, one, signature)
+            most = 1.0 if measure.startswith(_SHARES) else np.inf
+            estimates[name][measure] = _estimate(
+                one.values[k], error, pool, one, signature, most=most
+            )
     listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
     p_values: dict[tuple[str, str], tuple[NDArray[np.float64], int] | None] = {}
     for a, b in listed:
@@ -220,13 +226,14 @@ def _estimate(
     signature: str,
     *,
     least: float = 0.0,
+    most: float = np.inf,
 ) -> Estimate:
     known = float(value) if np.isfinite(value) else None
     low = high = None
     if known is not None and error is not None:
         wide = _half_width(error)
-        # No measure is negative.
-        low, high = max(least, known - wide), known + wide
+        # No measure is negative, and no share above 1.
+        low, high = max(least, known - wide), min(most, known + wide)
     units = "texts" if pool.design == "texts" else "prompts"
     method = f"mean of {len(one.draws)} draws, jackknife over {units}"
     return Estimate(known, low, high, pool.n_drawn, method, signature, one.n_units)

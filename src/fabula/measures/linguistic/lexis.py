@@ -110,7 +110,7 @@ def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
 
 
 def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | None:
-    """The mean length of runs whose type-token ratio stays above the threshold, in both directions.
+    """The mean length of runs until their type-token ratio falls to the threshold, both directions.
 
     None if no word is repeated and the ratio therefore never falls.
     """
@@ -124,7 +124,7 @@ def _run_length(words: Sequence[str], threshold: float) -> float | None:
     for word in words:
         types.add(word)
         n += 1
-        if len(types) / n < threshold:
+        if len(types) / n <= threshold:
             n_runs += 1
             types, n = set(), 0
     if n:

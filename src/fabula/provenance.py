@@ -298,7 +298,7 @@ def check_recorded(path: Path) -> None:
         if digest.hexdigest() != one["sha256"]:
             raise InputError(
                 f"{path}: was changed after it was made, as {record_path(path).name} shows; "
-                "restore it, start over with `restart`, or remove that record to use the rows as they are"
+                "restore it, start over with `restart`, or remove that record to use its rows"
             )
 
 

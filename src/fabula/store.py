@@ -185,6 +185,8 @@ class RowWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is not a file that rows could be kept in; name another")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = _open_alone(path)
         try:

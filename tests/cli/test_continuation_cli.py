@@ -210,6 +210,15 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
         assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
     arguments = ("--contexts", passages, "--grammar", "none", "--permutations", "99", "--json")
     without = json.loads(fabula("continuation", "score", systems, *arguments).stdout)
+    apart = json.loads(
+        fabula("continuation", "score", systems, "--test", "two-sample", *arguments).stdout
+    )
+    assert "permutation,two-sample" in apart["signature"]
+    ps = [
+        [pair["p_bonferroni"] for one in found["metrics"] for pair in one["pairs"]]
+        for found in (apart, without)
+    ]
+    assert ps[0] != ps[1]
     compared = json.loads(fabula("continuation", "score", systems, control, *arguments).stdout)
     assert compared["controls"] == ["as-long"]
     for before, after in zip(without["metrics"], compared["metrics"], strict=True):

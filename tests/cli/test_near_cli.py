@@ -244,7 +244,7 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector,
                   "--plot", tmp_path / "roc.svg")  # fmt: skip
     assert " tells " in done.stdout
-    assert "1.000 to 1.000" in done.stdout
+    assert "1.000  0.933 to 1.000" in done.stdout
     assert (tmp_path / "roc.svg").read_text().startswith("<?xml")
     shown = fabula("detect", "apply", detector, theirs, "--fpr", "0.1", "--json").stdout
     verdicts = [row["verdict"] for row in json.loads(shown)]

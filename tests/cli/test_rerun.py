@@ -323,3 +323,21 @@ def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: 
     scored.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     record_path(scored).unlink()
     assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0
+
+
+def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path) -> None:
+    novel = scored.parent / "novel.txt"
+    novel.write_text("It was a dark and stormy night.", encoding="utf-8")
+    again = "originality", "texts.jsonl", "--reference", "books.ref"
+    for more, said in (
+        (("--out", "/dev/full"), "is not a file that rows could be kept in"),
+        (("--log", str(novel)), "is no log of Fabula"),
+        (("jupyter://x/y.txt",), "jupyter:// is not read"),
+        (("hdfs://x/y.txt",), "hdfs:// is not read"),
+    ):
+        refused = run(*again, *more)
+        assert isinstance(refused.exception, InputError), more
+        assert said in str(refused.exception)
+    assert novel.read_text(encoding="utf-8") == "It was a dark and stormy night."
+    for _ in range(2):
+        assert run(*again, "--log", "out/run.log").exit_code == 0

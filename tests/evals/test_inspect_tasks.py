@@ -291,8 +291,9 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     assert targets == {subject: "Yes" if yes else "No" for subject, yes in majority.items()}
     metrics = metrics_of(log)
     assert metrics["kappa"] == pytest.approx(overall.kappa.value)
-    assert metrics["kappa low"] == pytest.approx(overall.kappa.low)
-    assert metrics["kappa high"] == pytest.approx(overall.kappa.high)
+    # Too few answers would differ by chance for an interval, there and here.
+    assert overall.kappa.low is None
+    assert "kappa low" not in metrics
     assert metrics["kappa of one person"] <= 1
     assert (metrics["refusal"], metrics["answered"]) == (2, 22)
     assert (metrics["trust"], metrics["trust low"], metrics["trust high"]) == (0.25, 0.125, 0.375)

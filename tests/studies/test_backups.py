@@ -151,3 +151,16 @@ def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(
         assert (found.n_answers, found.lacked_log) == (1, True)
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("size", [3000, 20_000])
+def test_a_damaged_study_says_so_and_names_the_backup(tmp_path: Path, size: int) -> None:
+    running = make(tmp_path, "ttcw", story_rows(1, 2))
+    running.visitor()
+    path = running.store.file
+    running.store.close()
+    assert path is not None
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(InputError, match=r"the file is damaged.*restore your last backup"):
+        open_store(running.design, running.units)

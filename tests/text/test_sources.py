@@ -259,3 +259,27 @@ def test_missing_files_and_missing_packages_are_said(tmp_path: Path) -> None:
         find_files([str(tmp_path)])
     with pytest.raises(InputError, match="nothing://"):
         find_files(["nothing://x/y.txt"])
+
+
+def test_what_cannot_be_read_is_no_text_of_new_words(tmp_path: Path) -> None:
+    """An encrypted book and UTF-32 were read as words that no book has, and scored 8.0."""
+    book = tmp_path / "b.epub"
+    write_epub(book, ["<html><body><p>One.</p></body></html>"])
+    locked = (
+        '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container" '
+        'xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptedData><e:CipherData>'
+        '<e:CipherReference URI="{}"/></e:CipherData></e:EncryptedData></encryption>'
+    )
+    with zipfile.ZipFile(book, "a") as file:
+        file.writestr("META-INF/encryption.xml", locked.format("OEBPS/font.otf"))
+    (document,) = read(book)
+    assert document.text == "One.", "fonts may be encrypted"
+    write_epub(book, ["<html><body><p>One.</p></body></html>"])
+    with zipfile.ZipFile(book, "a") as file:
+        file.writestr("META-INF/encryption.xml", locked.format("OEBPS/c0.xhtml"))
+    with pytest.raises(InputError, match="encrypted"):
+        list(read(book))
+    text = tmp_path / "t.txt"
+    text.write_bytes("The lamp was lit.".encode("utf-32"))
+    with pytest.raises(InputError, match="UTF-32"):
+        list(read(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from fabula.errors import InputError
 
 _QUIET, _VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
 _logger = logging.getLogger("fabula.cli")
+_LOGGED = re.compile(rb"\d{4}-\d\d-\d\d |$")
+"""How a log begins, or an empty one."""
 
 
 def common_options() -> list[click.Option]:
@@ -65,6 +68,14 @@ def _meta(key: str) -> bool:
     return context is not None and bool(context.meta.get(key))
 
 
+def _is_log(path: Path) -> bool:
+    """Whether a log may be continued there: nobody's novel is."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return bool(_LOGGED.match(file.read(20)))
+
+
 @contextmanager
 def logging_to(ctx: click.Context) -> Iterator[None]:
     """Log to the command's log file while it runs, if it names one."""
@@ -73,6 +84,8 @@ def logging_to(ctx: click.Context) -> Iterator[None]:
         yield
         return
     try:
+        if path.exists() and not _is_log(path):
+            raise InputError(f"{path}: is there, and is no log of Fabula; name another `log`")
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot write the log there ({error.strerror})") from error

@@ -346,6 +346,11 @@ class CompareSettings(Settings):
         "from `continuation train`.",
         unit="FILE",
     )
+    test: Literal["paired", "two-sample"] = setting(
+        "paired",
+        help="Compare systems passage by passage and book by book, or as independent samples, as "
+        "the paper does.",
+    )
     n_permutations: int = setting(
         10_000, help="Number of permutations in each test.", check=Between(99)
     )
@@ -437,6 +442,7 @@ def compare_continuations(
             list(dict.fromkeys(one.system for one in continuations)),
             vocabulary=words,
             controls=[AS_LONG],
+            design=settings.test,
             n_permutations=settings.n_permutations,
             level=settings.level,
             correction=settings.correction,

@@ -188,7 +188,11 @@ class AnswerBook:
     def spent(self, model: str) -> Usage:
         """What this model's existing answers took."""
         rows = (row for row in self._rows.kept() if row["model"] == model)
-        return sum((recorded(row).usage for row in rows if "failed" not in row), Usage())
+        spent = Usage()
+        for row in rows:
+            if "failed" not in row:
+                spent += recorded(row).usage
+        return spent
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The existing answer; None if it must be asked, including after a failure.

@@ -11,6 +11,7 @@ the AUROC includes 0.5, or lies below it, there are no verdicts: they would accu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -204,7 +205,7 @@ def _auroc_interval(
     added = np.empty(len(groups))
     added[texts.is_human] = (_shares_below(people, machines) - value) / n_human
     added[~texts.is_human] = (1 - _shares_below(machines, people) - value) / n_machine
-    alone = sum(
+    alone = math.fsum(
         n / (n - 1) * float((added[mask] ** 2).sum())
         for mask, n in ((texts.is_human, n_human), (~texts.is_human, n_machine))
     )

@@ -119,10 +119,13 @@ def _remarks(table: SystemTable) -> Iterator[str]:
             f"{table.least_p:.2g}; take "
             + (f"more {table.unit}" if few else f"at least {n_needed:,} permutations")
         )
+    are_paired = "permutation,paired" in table.signature
     yield (
-        "tests and intervals use paired differences over the passages that both systems continue; "
-        f"units: {table.n_clusters:,} {table.unit}"
+        f"{'tests and ' if are_paired else ''}intervals use paired differences over the passages "
+        f"that both systems continue; units: {table.n_clusters:,} {table.unit}"
     )
+    if not are_paired:
+        yield "tests take the passages of two systems as independent samples, as the paper does"
     if table.unit == "passages":
         yield (
             "passages are treated as independent, since they name no chapter; if they overlap, or "

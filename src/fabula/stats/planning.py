@@ -85,17 +85,19 @@ def plan_sizes(
         rng = np.random.default_rng([seed, m])
         pools = [_pool(_told(ratings), m, is_graded=is_graded, rng=rng) for ratings in groups]
         for n in n_stories:
-            yield _size(pools, n, m, is_graded, np.random.default_rng([seed, m, n]))
+            n_items = 0 if is_graded else groups[0].shape[1]
+            yield _size(pools, n, m, n_items, np.random.default_rng([seed, m, n]))
 
 
 def _size(
-    pools: Sequence[tuple[Floats, int]], n: int, m: int, is_graded: bool, rng: np.random.Generator
+    pools: Sequence[tuple[Floats, int]], n: int, m: int, n_items: int, rng: np.random.Generator
 ) -> Size:
+    """n_items: of yes-no items, each with the chance of its own base rate; 0 for numbers."""
     drawn = np.stack([_summed(rows, n, rng) for rows, _ in pools])
     wider, means = np.mean([_missed(n_pilot) for _, n_pilot in pools]) ** 0.5, drawn[..., 0] / n
     with np.errstate(divide="ignore", invalid="ignore"):
         total = drawn.sum(axis=0)[:, 2:]
-        kappas = (concordance_of_sums if is_graded else fleiss_of_sums)(total)
+        kappas = fleiss_of_sums(total, n_items) if n_items else concordance_of_sums(total)
         difference, is_found = None, None
         if len(pools) == 2:
             difference = means[1] - means[0]
@@ -157,7 +159,9 @@ def _pool(
     able = ratings[counts >= m]
     if len(able) < MIN_UNITS:
         means = _drawn_together(ratings, m)
-        return np.column_stack([means, means**2, np.full((len(means), 6), np.nan)]), len(means)
+        n_sums = 6 if is_graded else 4 * ratings.shape[1]
+        nothing = np.full((len(means), n_sums), np.nan)
+        return np.column_stack([means, means**2, nothing]), len(means)
     n_choices = max(1, min(_N_CHOICES, _MAX_ROWS // len(able)))
     chosen = np.repeat(able, n_choices, axis=0)
     # Raters in random order, those that rated nothing last.
@@ -169,9 +173,15 @@ def _pool(
     if is_graded:
         sums = _pair_sums(chosen[:, 0])
     else:
-        of_items = fleiss_sums(chosen.reshape(-1, m))
-        sums = of_items.reshape(*chosen.shape[:2], of_items.shape[1]).sum(axis=1)
+        sums = _yes_no_sums(chosen.reshape(-1, m)).reshape(len(chosen), -1)
     return np.column_stack([means, means**2, sums]), len(able)
+
+
+def _yes_no_sums(ratings: Floats) -> Floats:
+    """The `fleiss_sums` of Yes and No, also where only one of them was said: shape (n, 4)."""
+    width = ratings.shape[1]
+    both = np.vstack([ratings, np.zeros((1, width)), np.ones((1, width))])
+    return fleiss_sums(both)[:-2]
 
 
 def _drawn_together(ratings: Floats, m: int) -> Floats:

@@ -20,6 +20,7 @@ has its table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -98,7 +99,7 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
         return NONE
 
     def shared(first: int, second: int) -> float:
-        return sum(
+        return math.fsum(
             len(one[0]) / (len(one[0]) - 1) * float((one[first] * one[second]).sum())
             for one in samples
         )
@@ -106,9 +107,11 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
     beside = [one - a / b * other for one, other in samples]
     own = [len(one) / (len(one) - 1) * float((one**2).sum()) for one in beside]
     least = (_LEAST * max(abs(a), abs(b))) ** 2
-    if not sum(own) > least:
+    variance = math.fsum(own)
+    if not variance > least:
         return NONE
-    freedom = sum(own) ** 2 / sum(x**2 / (len(y) - 1) for x, y in zip(own, beside, strict=True))
+    below = math.fsum(x**2 / (len(y) - 1) for x, y in zip(own, beside, strict=True))
+    freedom = variance**2 / below
     t2 = float(scipy("stats").t.ppf(0.975, freedom)) ** 2
     # The ratios r at which t of a - r * b does not reach its quantile, between two roots.
     square, linear = b**2 - t2 * shared(1, 1), a * b - t2 * shared(0, 1)

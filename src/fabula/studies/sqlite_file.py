@@ -85,7 +85,8 @@ def close_file(path: Path, *, is_served: bool = False) -> bool:
                 connection.execute("PRAGMA application_id=0")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:
+        # Held by another program, or damaged, as whoever opened it was told.
         return False
 
 

@@ -65,11 +65,21 @@ def open_store(
             sqlite_file.checkpoint(store.file)
     except (SQLAlchemyError, sqlite3.Error) as error:
         store.close()
-        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"`database` {shown}: {_fault(error)}") from error
     except FabulaError:
         store.close()
         raise
     return store
+
+
+def _fault(error: Exception) -> str:
+    said = str(error).splitlines()[0]
+    if "malformed" in said or "not a database" in said:
+        return (
+            f"the file is damaged ({said}); restore your last backup into another: `fabula study "
+            "restore STUDY.toml BACKUP --database sqlite:///restored.db`"
+        )
+    return said
 
 
 def open_file(path: Path) -> Store:

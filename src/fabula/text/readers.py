@@ -255,6 +255,8 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             paths = (unquote(hrefs[reference.get("idref")]) for reference in spine)
             # A chapter occurs in a book once, however often it is listed (EPUB 3.3, 5.7.3.1).
             whole = dict.fromkeys(posixpath.normpath(str(folder / path)) for path in paths)
+            if not whole.keys().isdisjoint(_encrypted(book, parser)):
+                raise InputError(f"{name}: its text is encrypted (DRM); use a copy without")
             parts = [part for path in whole for part in _html_paragraphs(book.read(path))]
             title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
             author = package.xpath("string(//*[local-name()='creator'])").strip() or None
@@ -274,6 +276,18 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         author=author,
         meta={"title": title} | _headings(texts, [level for level, _ in parts]),
     )
+
+
+def _encrypted(book: zipfile.ZipFile, parser: Any) -> set[str]:
+    """The files of an EPUB that cannot be read without a key; often only its fonts."""
+    from lxml import etree
+
+    path = "META-INF/encryption.xml"
+    if path not in book.namelist():
+        return set()
+    found = etree.fromstring(book.read(path), parser)
+    uris = found.xpath("//*[local-name()='CipherReference']/@URI")
+    return {posixpath.normpath(unquote(uri)) for uri in uris}
 
 
 def _read_parsed(
@@ -399,6 +413,8 @@ def _whole(stream: IO[bytes], name: str) -> bytes:
 
 
 def _decode(data: bytes, name: str) -> str:
+    if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        raise InputError(f"{name}: is UTF-32; save the text as UTF-8")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     elif b"\x00" in data:

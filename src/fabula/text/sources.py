@@ -36,6 +36,8 @@ _INSTALL = {
     "gs": "fabula[google]",
     "gcs": "fabula[google]",
 }
+_READ = {"file", "local", "memory", *_INSTALL}
+"""Schemes of addresses that are read; of others the libraries beneath fail in their own ways."""
 _ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")
 _UNPACKED = (*_ARCHIVES, "parquet", "xlsx")
 """Formats in which a small file can expand to a large one."""
@@ -370,10 +372,15 @@ def open_filesystem(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The filesystem of an address, and the path in it. Raises `InputError`."""
     import fsspec
 
+    scheme = source.partition("://")[0] if "://" in source else "file"
+    if scheme.rpartition("::")[2] not in _READ:
+        raise InputError(
+            f"{source}: {scheme}:// is not read; name a file, a folder, or an address with "
+            "https://, s3:// or gs://"
+        )
     try:
         filesystem, path = fsspec.core.url_to_fs(source)
     except ImportError as error:
-        scheme = source.partition("://")[0]
         package = _INSTALL.get(scheme, "the fsspec backend for it")
         raise InputError(f"{source}: {scheme}:// needs {package}; install it") from error
     except ValueError as error:

@@ -107,10 +107,6 @@ def fleiss(p: float, kappa: float, rng: Draw, n: int, seed: int) -> Ends:
     return ends(fleiss_estimate(verdicts(rng, n, 3, p, kappa), range(n), seed=seed, **HOW))
 
 
-def nominal_alpha(p: float, kappa: float, rng: Draw, n: int, seed: int) -> Ends:
-    return ends(alpha_interval(verdicts(rng, n, 3, p, kappa), range(n), seed=seed, signature=""))
-
-
 ITEMS = np.linspace(0.08, 0.7, 14)
 
 
@@ -239,7 +235,6 @@ def intervals() -> Iterator[tuple[str, float, Trial]]:
     for p, kappa in ((0.1, 0.4), (0.1, 0.0), (0.1, 0.8), (0.3, 0.1), (0.5, 0.4)):
         yield f"Cohen's kappa {kappa}, Yes {p:.0%}", kappa, partial(cohen, p, kappa)
         yield f"Fleiss's kappa {kappa}, Yes {p:.0%}", kappa, partial(fleiss, p, kappa)
-        yield f"nominal alpha {kappa}, Yes {p:.0%}", kappa, partial(nominal_alpha, p, kappa)
     big = over_items(np.random.default_rng(1), 20_000)
     strata = list(range(14)) * 20_000
     yield (

@@ -16,3 +16,14 @@ def without_controls(text: str, *, keep_lines: bool = False) -> str:
     With `keep_lines`, line feeds and tabs are kept.
     """
     return (_BUT_LINES if keep_lines else _CONTROLS).sub("\ufffd", text)
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: an apostrophe goes before it."""
+    if not cell or cell[0] not in "=+-@\t\r":
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell

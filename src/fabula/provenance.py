@@ -281,7 +281,8 @@ def _size(path: Path) -> dict[str, int]:
 def check_recorded(path: Path) -> None:
     """Raise `InputError` if a file is no longer what its record says, before its rows are reused.
 
-    Rows that were added since are not in the record, and not checked.
+    Rows that were added since are not in the record, and not checked; nor is a file that became
+    shorter, as when somebody removes rows to have them made again.
     """
     if not record_path(path).exists() or not path.is_file():
         return
@@ -289,6 +290,8 @@ def check_recorded(path: Path) -> None:
     for one in held:
         n = one.get("bytes")
         if not isinstance(n, int) or Path(str(one["path"])).name != path.name:
+            continue
+        if path.stat().st_size < n:
             continue
         digest = hashlib.sha256()
         with path.open("rb") as file:

@@ -145,3 +145,8 @@ def test_what_rounds_to_nothing_has_no_sign() -> None:
     assert [number(-0.0004, form) for form in (".1%", "+.2f", "+.2%")] == ["0.0%", "0.00", "-0.04%"]
     ends = Estimate(0.0, -0.004, 0.004, 20, "", "")
     assert interval_shown(ends, ".2f") == "0.00 to 0.00"
+
+
+def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet() -> None:
+    sheet = Sheet("t", [Column("id"), Column("n", ".1f")], [["=HYPERLINK(1)", -1.5], ["-2", 3.0]])
+    assert csv_of([sheet])["t"].splitlines() == ["id,n", "'=HYPERLINK(1),-1.5", "-2,3.0"]

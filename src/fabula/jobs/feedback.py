@@ -479,7 +479,7 @@ def score_feedback(
         meter=progress.advance,
     )
     seed = settings.seed
-    subsets = list(score_answers(answers, within=settings.repetition, seed=seed))
+    subsets = list(score_answers(answers, within=settings.repetition))
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(answers.ids, map(str, answers.stories), strict=True))

@@ -110,7 +110,7 @@ class RatedFeedback:
             for name in FIELDS:
                 by = {document.id: str(document.meta.get(name, "any")) for document in documents}
                 groups = group_estimates(
-                    means, by.get, stories.__getitem__, seed=plan.seed, signature=mine[0].signature
+                    means, by.get, stories.__getitem__, signature=mine[0].signature
                 )
                 if len(groups) > 1 or name == "model":
                     parts += [*estimates_table(name, groups), ""]
@@ -231,7 +231,7 @@ def label_feedback(
     found = {}
     for rater, mine in by_rater(judged.measurements).items():
         labels = {one.document_id: None if one.value is None else str(one.value) for one in mine}
-        terms: Any = {"seed": plan.seed, "signature": mine[0].signature}
+        terms: Any = {"signature": mine[0].signature}
         shares = category_shares(labels, categories, groups.__getitem__, story_of, **terms)
         found[rater] = shares, label_accuracy(labels, gold, story_of, **terms) if gold else None
     if settings.plot is not None and found:

@@ -175,9 +175,9 @@ def find_faults(
     votes = label_votes(labels or ())
     result = FoundFaults(
         readers,
-        {one.by: list(score_findings(one, every, seed=seed)) for one in readers},
+        {one.by: list(score_findings(one, every)) for one in readers},
         {one.by: compare_models(one, seed=seed) for one in readers},
-        [a for one in readers for a in reader_accuracy(one, votes, seed=seed)],
+        [a for one in readers for a in reader_accuracy(one, votes)],
         crosses,
         spent=spent,
     )

@@ -90,8 +90,8 @@ def report_texts(
         review = with_verdicts(review, *verdicts)
     review = replace(review, people=tuple(people) or review.people)
     review = corrected(review, settings.by)
-    by, seed = settings.by, settings.seed
-    tests = () if by is None else tuple(compare_groups(review, by, seed=seed))
+    by = settings.by
+    tests = () if by is None else tuple(compare_groups(review, by))
     return Reported(review, by, tests, settings.marking.n_marks)
 
 

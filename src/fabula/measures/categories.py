@@ -36,12 +36,11 @@ def category_shares(
     group_of: Callable[[str], tuple[str, ...]],
     story_of: Callable[[str], str] | None = None,
     *,
-    seed: int = 0,
     signature: str = "",
 ) -> list[CategoryShares]:
     """Shares by group, groups in order of first appearance; labels None are missing.
 
-    With `story_of` they have intervals, which resample stories.
+    With `story_of` they have intervals, over stories.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for document in labels:
@@ -101,7 +100,6 @@ def label_accuracy(
     gold: Mapping[str, frozenset[str]],
     story_of: Callable[[str], str],
     *,
-    seed: int = 0,
     signature: str = "",
 ) -> Estimate:
     """The share of labels that are among the gold labels; `n` counts the pieces that have both.

@@ -161,7 +161,7 @@ def compare_rows(
         )
     belongs, n_joined = table.clusters()
     signature = table.signature if cluster is None else f"{table.signature}|cluster:{cluster}"
-    groups = [_group(name, table, belongs, seed, signature) for name in sorted(table.numbers)]
+    groups = [_group(name, table, belongs, signature) for name in sorted(table.numbers)]
     return Comparison(
         field=by,
         groups=tuple(groups),
@@ -348,7 +348,7 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
     return expected
 
 
-def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signature: str) -> Group:
+def _group(name: str, table: _Table, belongs: list[str] | None, signature: str) -> Group:
     """A group from its rows; `belongs` gives the cluster of each row, if clustered."""
     places, index, curves = table.of(name)
     clusters: dict[str, list[float]] | None = None
@@ -367,7 +367,7 @@ def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signa
         index=mean_estimate(values, signature=signature),
         values=tuple(values),
         missing=table.missing.get(name, {}),
-        uniqueness=_curve(curves, [int(level) for level in table.levels], seed, signature),
+        uniqueness=_curve(curves, [int(level) for level in table.levels], signature),
         clusters=clusters,
     )
 
@@ -389,9 +389,7 @@ def _mean_known(values: Iterable[float]) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
-def _curve(
-    curves: NDArray[np.float64], levels: list[int], seed: int, signature: str
-) -> dict[int, Estimate]:
+def _curve(curves: NDArray[np.float64], levels: list[int], signature: str) -> dict[int, Estimate]:
     """Mean uniqueness at each L, over the texts that have a value at every L."""
     table = curves[~np.isnan(curves).any(axis=1)]
     return {

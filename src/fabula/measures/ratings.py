@@ -122,7 +122,6 @@ def group_estimates(
     group_of: Callable[[str], str | None],
     story_of: Callable[[str], str],
     *,
-    seed: int = 0,
     signature: str = "",
 ) -> dict[str, dict[str, Estimate]]:
     """By group, then by item: the mean of the documents' means, with an interval over stories.

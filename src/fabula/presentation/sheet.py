@@ -20,7 +20,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from fabula.control_characters import without_controls
+from fabula.control_characters import as_text, without_controls
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 from fabula.web import visible
@@ -379,7 +379,8 @@ def csv_of(parts: Sequence[Block]) -> dict[str, str]:
     """The sheets of each name as one CSV, by that name: raw values, not as displayed.
 
     A column of estimates has columns for the ends of its interval, n and its units. A cell without
-    a value is empty; missing values have their reason in a separate column.
+    a value is empty; missing values have their reason in a separate column. Text that a spreadsheet
+    would take for a formula gets an apostrophe before it.
     """
     files: dict[str, list[dict[str, object]]] = {}
     for part in parts:
@@ -393,5 +394,8 @@ def _csv(records: Sequence[dict[str, object]]) -> str:
     fields = dict.fromkeys(name for record in records for name in record)
     writer = csv.DictWriter(out, list(fields), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows(
+        {name: as_text(cell) if isinstance(cell, str) else cell for name, cell in record.items()}
+        for record in records
+    )
     return out.getvalue()

@@ -466,7 +466,7 @@ def _level_differences(
                 value, name = row["uniqueness"][str(level)], str(row.get(field))
                 if name in cells and value is not None:
                     cells[name].setdefault(row[CLUSTER], []).append(value)
-            yield _level_difference(a, b, level, cells, signature, plan.seed)
+            yield _level_difference(a, b, level, cells, signature)
 
 
 def _level_difference(
@@ -475,7 +475,6 @@ def _level_difference(
     level: int,
     cells: Mapping[str, Mapping[str, Sequence[float]]],
     signature: str,
-    seed: int,
 ) -> LevelDifference:
     """Over the clusters that both have."""
     first, second = cell_means(cells[a]), cell_means(cells[b])

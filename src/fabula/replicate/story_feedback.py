@@ -167,7 +167,7 @@ def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) ->
     measured: dict[str, dict[str, dict[str, float]]] = {}
     tables = None
     if given.feedback is not None:
-        tables, measured["ours"] = _automatic(given.feedback, means, seed, is_released=True)
+        tables, measured["ours"] = _automatic(given.feedback, means, is_released=True)
     rated: tuple[Rated, ...] = ()
     validations: tuple[Validation, ...] = ()
     if given.rated is not None:
@@ -202,7 +202,7 @@ def replicate_run(
     A figure of the paper is shown only next to a model that it had. Raises `InputError`.
     """
     rows = [{**row, "id": feedback_id(row)} for row in read_own(paths)]
-    tables, measured = _automatic(rows, means, seed, is_released=False)
+    tables, measured = _automatic(rows, means, is_released=False)
     rated: list[Rated] = []
     validations: list[Validation] = []
     stories = {row["id"]: row["story_id"] for row in rows}
@@ -227,7 +227,7 @@ def replicate_run(
 
 
 def _automatic(
-    rows: Rows, means: Means, seed: int, *, is_released: bool
+    rows: Rows, means: Means, *, is_released: bool
 ) -> tuple[Automatic, dict[str, dict[str, float]]]:
     """The tables, and our measures of each answer by metric and id."""
     answers = read_answers(
@@ -242,7 +242,7 @@ def _automatic(
     given = [row for row in rows if row["feedback"] is not None]
     ours = _by_answer(answers)
     found = []
-    for subset in score_answers(answers, seed=seed, crosses=_CROSSES):
+    for subset in score_answers(answers, crosses=_CROSSES):
         held = [row for row in given if all(row[k] == v for k, v in subset.where.items())]
         row = row_of_paper(subset.where, is_released=is_released)
         printed = dict(printed_row(row, _MEASURED))

@@ -77,7 +77,7 @@ class GroupTest:
     pairs: tuple[Pair, ...]
 
 
-def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]:
+def compare_groups(review: Review, by: str) -> list[GroupTest]:
     """Each number's mean by group with its interval, and every pair by the Mann-Whitney test.
 
     Raises `InputError` if a text lacks the field.

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fabula.control_characters import as_text
 from fabula.errors import InputError
 from fabula.packages import pyarrow
 from fabula.store import dump_json, measurement_row, write_whole
@@ -164,22 +165,9 @@ def _csv(rows: Sequence[Row], columns: Sequence[str], words: frozenset[str]) -> 
     writer.writerow(columns)
     for row in rows:
         cells = {name: "" if row.get(name) is None else str(row[name]) for name in columns}
-        writer.writerow([_safe(text) if name in words else text for name, text in cells.items()])
+        writer.writerow([as_text(text) if name in words else text for name, text in cells.items()])
     return file.getvalue().encode(errors="replace")
 
 
 def _text(value: Any) -> str | None:
     return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)
-
-
-def _safe(text: str) -> str:
-    """Return a cell value that no spreadsheet interprets as a formula."""
-    return f"'{text}" if text and text[0] in "=+-@\t\r" and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

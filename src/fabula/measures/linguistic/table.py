@@ -200,7 +200,7 @@ def compare_systems(
         n_clusters=n_clusters,
         unit=unit,
         metrics=(*METRICS, *ADDITIONS),
-        cells=dict(_cells(aligned, means, ratios, clusters, seed, str(full))),
+        cells=dict(_cells(aligned, means, ratios, clusters, str(full))),
         tests=tuple(tests),
         level=level,
         correction=correction,
@@ -322,7 +322,6 @@ def _cells(
     means: Mapping[str, Mapping[str, NDArray[np.float64]]],
     ratios: Mapping[str, Mapping[str, Tokens]],
     clusters: NDArray[np.int64],
-    seed: int,
     signature: str,
 ) -> Iterator[tuple[tuple[str, str], Cell]]:
     estimates = mean_estimates(means, clusters=clusters, signature=signature)

@@ -64,7 +64,6 @@ def score_answers(
     *,
     within: Literal["cell", "subset"] = "cell",
     crosses: Iterable[Sequence[str]] | None = None,
-    seed: int = 0,
 ) -> Iterator[Subset]:
     """Yield the measures of all answers, and of every subset by every cross of the dimensions.
 
@@ -78,7 +77,7 @@ def score_answers(
         every = range(len(DIMENSIONS) + 1)
         crosses = [names for n in every for names in combinations(DIMENSIONS, n)]
     for names in crosses:
-        yield from _score_by(answers, names, cells, seed, signature)
+        yield from _score_by(answers, names, cells, signature)
 
 
 def group_answers(
@@ -126,7 +125,6 @@ def _score_by(
     answers: Answers,
     names: Sequence[str],
     cells: NDArray[np.int64] | None,
-    seed: int,
     signature: str,
 ) -> Iterator[Subset]:
     distinct, groups = group_answers(answers, names)

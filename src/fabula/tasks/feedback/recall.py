@@ -56,9 +56,7 @@ class FindScore:
     values: Mapping[str, Estimate]
 
 
-def score_findings(
-    findings: Findings, crosses: Sequence[Sequence[str]], *, seed: int = 0
-) -> Iterator[FindScore]:
+def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iterator[FindScore]:
     """The measures of every subset by each cross of dimensions."""
     for names in crosses:
         groups: dict[tuple[str, ...], list[Answer]] = {}
@@ -79,7 +77,6 @@ def score_findings(
                 _values(
                     groups.get(key, []),
                     sum(is_changed for is_changed, _ in lacking),
-                    seed,
                     findings.signature,
                 ),
             )
@@ -89,9 +86,7 @@ def _mean(numbers: Sequence[int]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def _values(
-    answers: Sequence[Answer], n_missing: int, seed: int, signature: str
-) -> dict[str, Estimate]:
+def _values(answers: Sequence[Answer], n_missing: int, signature: str) -> dict[str, Estimate]:
     """The measures by name; they are defined in the module's docstring."""
     columns: dict[str, Counts] = {
         "recall": [_recall(one) for one in answers],
@@ -107,7 +102,7 @@ def _values(
         ],
     }
     stories = [one.story for one in answers]
-    values = {name: _ratio(column, stories, seed, signature) for name, column in columns.items()}
+    values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
     recall = values["recall"]
     n = recall.n + n_missing
     least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
@@ -125,7 +120,7 @@ def _alarm(one: Answer) -> tuple[float, float]:
     return one.found is None and one.names_fault, one.found is None
 
 
-def _ratio(counts: Counts, stories: Sequence[str], seed: int, signature: str) -> Estimate:
+def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
     """The sum of the numerators over that of the denominators, with its interval over stories."""
     parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
     return pooled_estimate(
@@ -212,7 +207,7 @@ class ReaderAccuracy:
 
 
 def reader_accuracy(
-    findings: Findings, labels: Mapping[str, Mapping[str, bool]], *, seed: int = 0
+    findings: Findings, labels: Mapping[str, Mapping[str, bool]]
 ) -> Iterator[ReaderAccuracy]:
     """Yield the accuracy per item (`found`, `asks`), against people's labels by item and answer."""
     answers = {one.id: one for one in findings.answers}
@@ -233,7 +228,6 @@ def reader_accuracy(
         accuracy = _ratio(
             [(x == y, 1) for x, y in zip(said, truth, strict=True)],
             stories,
-            seed,
             findings.signature,
         )
         yield ReaderAccuracy(

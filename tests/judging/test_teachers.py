@@ -87,9 +87,13 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path) -> None:
     assert "valid" in run("rubric", "check", "essay.toml")
     with serving(marks.reply) as server:
         asked = ("--rubric", "essay.toml", "--model", f"{server.url}/v1#m", "--yes")
+        page = "--json", "--html", "calibrated.html"
         trusts = json.loads(
-            run("judge", "calibrate", "essays.jsonl", "--labels", "marks.csv", *asked, "--json")
+            run("judge", "calibrate", "essays.jsonl", "--labels", "marks.csv", *asked, *page)
         )
+        # The page is of the judge that was just checked.
+        of_calibration = (essays / "calibrated.html").read_text(encoding="utf-8")
+        assert "agreement with experts" in of_calibration
         n_calls = len(server.requests)
         shown = run("judge", "essays.jsonl", *asked, "--out", "run", "--labels", "some.csv",
                     "--html", "page.html")  # fmt: skip

@@ -76,8 +76,8 @@ def _fault(error: Exception) -> str:
     said = str(error).splitlines()[0]
     if "malformed" in said or "not a database" in said:
         return (
-            f"the file is damaged ({said}); restore your last backup into another: `fabula study "
-            "restore STUDY.toml BACKUP --database sqlite:///restored.db`"
+            f"the file is damaged ({said}); restore your last backup with `fabula study restore "
+            "STUDY.toml BACKUP` and another `database`"
         )
     return said
 

@@ -248,8 +248,9 @@ def test_mtld_by_hand() -> None:
     # back: d c a b a ends at 4/5, a part (1 - 0.8) / (1 - 0.72) of a run: 5 / 0.714... = 7
     assert mtld(list("abacd")) == pytest.approx((5 + 7) / 2)
     assert mtld(list("abcd")) is None
-    # 18 of 25 words are new: the ratio falls to 0.72 exactly, which ends a run either way.
-    assert mtld([f"w{min(k, 17)}" for k in range(25)]) == pytest.approx(25)
+    # Forth, 18 of 25 words are new: the ratio falls to 0.72 exactly, one run of 25. Back, the last
+    # word stands eight times, four runs of two, and the others end none: 25 / 4.
+    assert mtld([f"w{min(k, 17)}" for k in range(25)]) == pytest.approx((25 + 25 / 4) / 2)
 
 
 def test_mattr_equals_the_peers(tools: Tools, examples) -> None:

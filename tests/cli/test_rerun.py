@@ -306,7 +306,7 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
 
 
 def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path) -> None:
-    """Every index of a finished file changed from 8 to 3: resumed, compared and recorded anew."""
+    """A file in which every index was changed from 8 to 3 used to be resumed and recorded anew."""
     original = scored.read_bytes()
     again = (
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
@@ -331,7 +331,7 @@ def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path) -> None:
     again = "originality", "texts.jsonl", "--reference", "books.ref"
     for more, said in (
         (("--out", "/dev/full"), "is not a file that rows could be kept in"),
-        (("--log", str(novel)), "is no log of Fabula"),
+        (("--log", str(novel)), "is not a log of Fabula"),
         (("jupyter://x/y.txt",), "jupyter:// is not read"),
         (("hdfs://x/y.txt",), "hdfs:// is not read"),
     ):

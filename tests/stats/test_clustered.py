@@ -14,6 +14,7 @@ from scipy.stats import f_oneway, permutation_test, ttest_1samp, ttest_ind, ttes
 from statsmodels.stats.anova import AnovaRM
 
 from fabula.stats.clustered import _Design, compare_clusters, permutation_f
+from fabula.stats.compare import compare_means
 
 Values = dict[str, list[float]]
 
@@ -228,3 +229,12 @@ def test_superiority_of_clusters_of_their_own_counts_all_pairs(a: list[int], b: 
     found = compare_clusters(first, second, seed=0, signature="")
     pairs = [(x > y) + 0.5 * (x == y) for x in a for y in b]
     assert found.superiority == pytest.approx(sum(pairs) / len(pairs), abs=1e-15)
+
+
+def test_clusters_of_one_value_have_the_interval_of_independent_values() -> None:
+    """Also of 10 against 200: the variance of the ten is theirs, not that of 210."""
+    rng = np.random.default_rng(4)
+    few, many = rng.normal(10, 3, 10), rng.normal(9, 1, 200)
+    found = compare_clusters(*alone([few.tolist(), many.tolist()]), seed=0, signature="").percent
+    plain = compare_means(few.tolist(), many.tolist(), signature="").percent
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))

@@ -85,7 +85,7 @@ def logging_to(ctx: click.Context) -> Iterator[None]:
         return
     try:
         if path.exists() and not _is_log(path):
-            raise InputError(f"{path}: is there, and is no log of Fabula; name another `log`")
+            raise InputError(f"{path}: exists and is not a log of Fabula; name another `log`")
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot write the log there ({error.strerror})") from error

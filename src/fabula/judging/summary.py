@@ -96,7 +96,7 @@ class JudgeSummary:
 
     @property
     def unchecked(self) -> str:
-        """Why there is no trust over all items: nothing was checked, or only some items."""
+        """Why trust over all items is missing: no item was checked, or only some were."""
         n = sum(item.trust is not None for item in self.items)
         if not n:
             return NEVER_CHECKED

@@ -30,8 +30,8 @@ def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, fl
         for other, logprob in alternatives:
             option = folded.get(_plain(other))
             if option is not None:
-                # Above 0 is no logarithm of a probability.
-                masses[option] += math.exp(min(0.0, logprob)) if logprob == logprob else 0.0
+                # A log-probability is at most 0, whatever a server says.
+                masses[option] += math.exp(min(0.0, logprob)) if not math.isnan(logprob) else 0.0
         return masses
     return {}
 

@@ -14,9 +14,9 @@ with b of m random permutations at least as extreme as the observed values (Phip
 The statistic is the variation between the groups' means over what their own spread, and what they
 share of it, would make it (the ANOVA-type statistic of Brunner, Dette and Munk 1997). With complete
 shared clusters it is the F of repeated measures, with groups of equal size the F of the one-way
-analysis of variance, and with two groups the square of the paired or of Welch's t: groups of
-unequal spread, such as people and models, are not told apart for their spread. It concerns means,
-like the percentage beside it. The p of three groups and more is that of the Wald statistic, whose
+analysis of variance, and with two groups the square of the paired or of Welch's t. So a difference
+in spread alone, as between people and models, does not count. It concerns means, like the
+percentage beside it. The p of three groups and more is that of the Wald statistic, whose
 permutations also hold their level where spreads are unequal (Pauly, Brunner and Konietschke 2015).
 """
 
@@ -86,12 +86,9 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
     p: float | None = None
     if n_units >= MIN_UNITS:
         p = permutation_f([a, b], seed=seed).p
-        names = sorted(first.keys() | second.keys())
-        added = [
-            np.array([(own[name] - mean) / len(own) if name in own else 0.0 for name in names])
-            for own, mean in ((first, mean_a), (second, mean_b))
-        ]
-        ends = percent_interval(mean_a, mean_b, (added[0], added[1]))
+        # Both in the order of the clusters' names.
+        columns = [np.array(list(cells.values()), np.float64) for cells in (first, second)]
+        ends = percent_interval(*columns, are_paired=is_paired)
     n = n_units if is_paired else len(a.keys() | b.keys())
     percent = Estimate(value, *ends, n, method, signature, n_units)
     return Difference(percent, None, _superiority(first, second, is_paired), p)
@@ -202,7 +199,7 @@ class _Design:
         return means, covariances
 
     def ratios(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """F: (n,); 0 if there is no variation, infinite if there is none within groups."""
+        """F of each row, (n,): 0 if nothing varies, infinite if only the groups' means do."""
         means, covariances = self.means(values)
         k = means.shape[1]
         between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
@@ -214,7 +211,7 @@ class _Design:
         return np.nan_to_num(found, nan=np.inf)
 
     def wald(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The Wald statistic of the groups' differences: (n,)."""
+        """The Wald statistic of the groups' differences, for each row: (n,)."""
         means, covariances = self.means(values)
         k = means.shape[1]
         contrasts = np.eye(k)[:-1] - np.eye(k)[-1]

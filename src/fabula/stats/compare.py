@@ -40,9 +40,12 @@ def mean_estimate(values: Sequence[float] | NDArray[np.float64], *, signature: s
 
 
 def percent_interval(
-    mean_a: float, mean_b: float, *samples: tuple[NDArray[np.float64], NDArray[np.float64]]
+    a: NDArray[np.float64], b: NDArray[np.float64], *, are_paired: bool
 ) -> tuple[float | None, float | None]:
-    """Of 100 * (A - B) / B; samples as for `ratio_interval`."""
+    """Of 100 * (mean A - mean B) / mean B. a, b: float64, shape (n,); paired value by value."""
+    mean_a, mean_b = float(a.mean()), float(b.mean())
+    of_a, of_b = (a - mean_a) / len(a), (b - mean_b) / len(b)
+    samples = [(of_a, of_b)] if are_paired else [(of_a, 0 * of_a), (0 * of_b, of_b)]
     ends = ratio_interval(mean_a, mean_b, *samples)
     low, high = (None if end is None else 100 * (end - 1) for end in ends)
     return low, high
@@ -62,10 +65,7 @@ def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> 
     else:
         u, p = mannwhitneyu(first, second, alternative="two-sided", method="auto")
     mean_a, mean_b = float(first.mean()), float(second.mean())
-    own, other = (first - mean_a) / len(first), (second - mean_b) / len(second)
-    ends = percent_interval(
-        mean_a, mean_b, (own, np.zeros(len(own))), (np.zeros(len(other)), other)
-    )
+    ends = percent_interval(first, second, are_paired=False)
     return Difference(
         percent=Estimate(
             100 * (mean_a - mean_b) / mean_b if mean_b else None,

@@ -27,8 +27,8 @@ def compare(
     (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the Mann-Whitney test
     (whether texts of A tend to score above those of B; not whether means differ), and Holm's
     correction. With --cluster, intervals are over clusters and all tests are permutation tests of
-    means: they permute texts within a cluster that the groups share, such as
-    a prompt that all wrote to, and whole clusters otherwise.
+    means: they permute texts within a cluster that the groups share, such as a prompt that all
+    wrote to, and whole clusters otherwise.
 
     Scores that were not measured in the same way are refused.
     """

@@ -170,6 +170,22 @@ def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> N
     assert (n_held > 52).all()
 
 
+def test_intervals_depend_on_no_shift_of_marks_and_take_any_number_of_values() -> None:
+    rng = np.random.default_rng(9)
+    marks = np.round(rng.normal(0, 2, (40, 1)) + rng.normal(0, 1, (40, 3)), 1)
+    assert len(np.unique(marks)) > 25
+    there, back = (
+        alpha_interval(marks + shift, range(40), "interval", seed=0, signature="s")
+        for shift in (0, 100)
+    )
+    assert (there.low, there.high) == pytest.approx((back.low, back.high))
+    for level in ("nominal", "ordinal"):
+        found = alpha_interval(marks, range(40), level, seed=0, signature="s")
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= (found.value or 0) <= found.high
+
+
 def test_without_anything_to_compare_there_is_neither_value_nor_interval() -> None:
     for table in (np.ones((12, 3)), np.full((12, 3), NAN), np.empty((0, 0)), np.ones((12, 1))):
         for level in ("nominal", "ordinal", "interval"):

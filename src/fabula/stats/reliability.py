@@ -36,8 +36,8 @@ from fabula.stats.resample import (
 from fabula.types import Estimate
 
 MIN_CHANCE = 15
-"""Several items have no interval if so few answers would differ by chance: Yes (or No) is too
-rare. `bench/intervals.py` shows what intervals would be without this rule."""
+"""Several items have no interval if fewer answers would differ by chance: Yes, or No, is then too
+rare for one."""
 _MAX_PRIOR = 256
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Sums = NDArray[np.float64]
@@ -175,9 +175,9 @@ def alpha_interval(
     of each subject, if there are several, for nominal ratings: disagreement, and disagreement by
     chance, are then summed over items.
     """
-    values = np.unique(ratings[~np.isnan(ratings)])
-    sums, of_sums = _alpha_parts(ratings, level)
-    prior = _alpha_parts(_could_be(values, _n_raters(ratings)), level)[0]
+    # Together, so that both have the same values and the same middle.
+    parts, of_sums = _alpha_parts(_with_prior(ratings), level)
+    sums, prior = parts[: len(ratings)], parts[len(ratings) :]
     method, n = f"Krippendorff's alpha ({level})", int(sums.any(axis=1).sum())
     if level == "nominal":
         return _kappa_estimate(
@@ -508,10 +508,15 @@ def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
     return found
 
 
-def _n_raters(ratings: NDArray[np.float64]) -> int:
-    """How many ratings a subject with several has, typically."""
-    counts = (~np.isnan(ratings)).sum(axis=1)
-    return int(np.median(counts[counts > 1])) if (counts > 1).any() else 2
+def _with_prior(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ratings, and below them what as many raters as a subject has could say of it."""
+    given = ~np.isnan(ratings)
+    counts = given.sum(axis=1)
+    n_raters = int(np.median(counts[counts > 1])) if (counts > 1).any() else 1
+    could = _could_be(np.unique(ratings[given]), min(n_raters, ratings.shape[1]))
+    below = np.full((len(could), ratings.shape[1]), np.nan)
+    below[:, : could.shape[1]] = could
+    return np.vstack([ratings, below])
 
 
 def _could_be(
@@ -521,7 +526,7 @@ def _could_be(
     if len(values) == 0:
         return np.zeros((1, n_raters))
     if len(values) > 20:
-        values = np.quantile(values, np.linspace(0, 1, 20))
+        values = values[np.linspace(0, len(values) - 1, 20).astype(int)]
     if len(values) ** n_raters > 20_000:
         drawn = np.random.default_rng(0).integers(len(values), size=(_MAX_PRIOR, n_raters))
         return np.asarray(values[drawn], np.float64)
@@ -624,9 +629,8 @@ def fleiss_estimate(
 
     ratings and `strata` as for `fleiss_kappa`.
     """
-    sums = fleiss_sums(ratings)
-    values = np.unique(ratings[~np.isnan(ratings)])
-    prior = fleiss_sums(_could_be(values, _n_raters(ratings)))
+    parts = fleiss_sums(_with_prior(ratings))
+    sums, prior = parts[: len(ratings)], parts[len(ratings) :]
     return _kappa_estimate(
         sums, strata, _fleiss_parts, prior, groups, seed, method, signature,
         int(sums[:, 0].sum()),

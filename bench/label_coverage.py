@@ -4,10 +4,12 @@
 
 Documents are drawn from a known distribution: experts' shares of Yes over 14 tests, or one test
 that few or half of the documents pass. A judge passes too many, is right in part or not at all, and
-may be biased by group. With 4 to 30 labels: coverage and width of the corrected interval, of the
-labels alone (Student), of the published normal interval, and of the judge as it is. Then, where the
-shared data is at hand, the judges that were released with TTCW: 36 stories by models are drawn
-again and again (with replacement), and 12 of them labelled by their experts.
+may be biased by group. With 8 to 30 labels: coverage and width of the corrected interval about
+these texts, of the one about their source, of the labels alone (Student), and of the published
+normal interval. Then clusters of 4 texts that are labelled as a whole; and how often the correction
+of another group is said not to hold, where it does and where it does not. Then, where the data
+is at hand, the judges that were released with TTCW: 36 stories by models are drawn again and again
+(with replacement), and 12 of them labelled by their experts.
 """
 
 from __future__ import annotations
@@ -31,12 +33,13 @@ from fabula.stats.prediction_powered import (
     corrected_difference,
     corrected_mean,
     stratified,
+    transfer,
 )
 from fabula.types import Measurement
 
 Values = NDArray[np.float64]
 N_ITEMS, N_DOCUMENTS, N_TTCW_LABELS = 14, 80, 12
-LABELS = (4, 8, 12, 20, 30)
+LABELS = (8, 12, 20, 30)
 CUTS = {"14 tests": 0.5, "a test that half pass": 0.0, "a test that 5 % pass": 1.645}
 
 
@@ -102,16 +105,18 @@ def one_mean(
         data = labels[:n_labels], predicted[:n_labels], predicted[n_labels:]
         found = corrected_mean(*data)
         assert found is not None
-        tallies[0].add(found.low, found.high, value)
-        tallies[1].add(*students(labels[:n_labels]), value)
-        tallies[2].add(*published(*data, found.weight), value)
-        tallies[3].add(*students(predicted), value)
+        finite = corrected_mean(*data, is_finite=True)
+        assert finite is not None
+        tallies[0].add(finite.low, finite.high, float(labels.mean()))
+        tallies[1].add(found.low, found.high, value)
+        tallies[2].add(*students(labels[:n_labels]), value)
+        tallies[3].add(*published(*data, found.weight), value)
     return tallies
 
 
 def means(n_trials: int, seed: int) -> None:
     print(f"coverage (width) of {n_trials} trials, {N_DOCUMENTS} documents")
-    print("what, correlation, labels: corrected | labels alone | published | judge as it is")
+    print("what, correlation, labels: these texts | source | labels alone | published")
     for name, cut in CUTS.items():
         n_items = N_ITEMS if name == "14 tests" else 1
         for correlation in (0.0, 0.5, 0.9):
@@ -148,6 +153,53 @@ def groups(n_trials: int, seed: int) -> None:
         print(f"{n_labels:2} a group: {difference} | {apart} | {together}")
 
 
+def clusters(n_trials: int, seed: int) -> None:
+    """Prompts of 4 texts each, some of them labelled, whose texts are alike."""
+    print(
+        "prompts labelled of all, of 4 texts: these texts | source | as if texts were independent"
+    )
+    size = 4
+    for n_labelled, n in ((8, 20), (12, 40), (20, 40)):
+        rng = np.random.default_rng([seed, n_labelled, n])
+        tallies = [Tally() for _ in range(3)]
+        names = list(np.repeat(np.arange(n), size))
+        for _ in range(n_trials):
+            shared, own = rng.standard_normal((2, n, 1)), rng.standard_normal((2, n, size))
+            latent, noise = (math.sqrt(0.5) * (shared + own)).reshape(2, -1)
+            labels = said(latent, 0.5, N_ITEMS, rng)
+            predicted = said(0.7 * latent + math.sqrt(0.51) * noise, -0.5, N_ITEMS, rng)
+            k = n_labelled * size
+            data = labels[:k], predicted[:k], predicted[k:]
+            mean, everywhere = float(labels.mean()), truth(0.5, N_ITEMS)
+            ways = [(True, names, mean), (False, names, everywhere), (False, [], everywhere)]
+            for tally, (is_finite, units, value) in zip(tallies, ways, strict=True):
+                found = corrected_mean(*data, is_finite=is_finite, clusters=units)
+                assert found is not None
+                tally.add(found.low, found.high, value)
+        print(f"{n_labelled} of {n}: {' | '.join(map(str, tallies))}")
+
+
+def transfers(n_trials: int, seed: int) -> None:
+    """Said not to hold at p < 0.05: of groups where it does, and of one that the judge favours."""
+    print(
+        "labels each: said not to hold where it holds | where the judge passes fewer of one group"
+    )
+    for n_labels in LABELS:
+        rng = np.random.default_rng([seed, n_labels])
+        counts = []
+        for bias in (1.0, -0.5):
+            n_broken = 0
+            for _ in range(n_trials):
+                one, other = (
+                    draw(0.5, N_ITEMS, 0.7, by, N_DOCUMENTS // 2, rng) for by in (bias, 1.0)
+                )
+                parts = [(y[:n_labels], f[:n_labels], f[n_labels:]) for y, f in (one, other)]
+                *_, p = transfer(*parts)[1]
+                n_broken += p is not None and p < 0.05
+            counts.append(f"{n_broken / n_trials:.1%}")
+        print(f"{n_labels:2}: {' | '.join(counts)}")
+
+
 def shares(found: list[Measurement]) -> dict[str, float]:
     by_story: dict[str, list[float]] = {}
     for one in found:
@@ -171,7 +223,7 @@ def released(n_trials: int, seed: int) -> None:
     experts = {story: value for story, value in experts.items() if "NewYorker" not in story}
     value = float(np.mean(list(experts.values())))
     print(f"TTCW, {len(experts)} stories by models, {N_TTCW_LABELS} labelled; experts {value:.1%}")
-    print("judge: says, correlation: corrected | labels alone | published | judge as it is")
+    print("judge: says, correlation: these texts | source | labels alone | published")
     for file in sorted(Path(folder / "llm_judges").glob("annotations_*.jsonl")):
         judge = shares(released_verdicts(file, rubric))
         stories = [story for story in experts if story in judge]
@@ -194,6 +246,8 @@ def main() -> None:
     n_trials = corpora.sized(given.trials, 3)
     means(n_trials, given.seed)
     groups(n_trials, given.seed)
+    clusters(n_trials, given.seed)
+    transfers(n_trials, given.seed)
     released(n_trials, given.seed)
 
 

@@ -188,7 +188,7 @@ def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
     (row,) = found.numbers
     # The same from the statistics alone.
     plain = corrected_mean(truth[:12].astype(float), marks[:12].astype(float),
-                           marks[12:].astype(float))  # fmt: skip
+                           marks[12:].astype(float), is_finite=True)  # fmt: skip
     assert plain is not None
     assert (row.name, row.value, row.low, row.high) == (number, plain.value, plain.low, plain.high)
     assert row.raw == pytest.approx(marks.mean())
@@ -197,3 +197,45 @@ def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
     by_rates = correct(judged(said, ESSAY), [], ESSAY, rates=(Rate(9, 10), Rate(8, 10)))
     assert (by_rates.numbers, by_rates.left_out) == ((), (number,))
     assert found.left_out == ()
+
+
+def test_an_interval_says_what_it_is_about() -> None:
+    """Of texts that are all labelled nothing is unknown; of their source something always is."""
+    said = {(f"{k}", FIRST): 1.0 for k in range(40)}
+    rows = [(f"{k}", FIRST, "Ann", int(k % 5 < 2)) for k in range(40)]
+    known, source = (
+        correct(judged(said), labels(rows), TTCW, about=about) for about in ("texts", "source")
+    )
+    assert (known.overall.low, known.overall.value, known.overall.high) == (0.4, 0.4, 0.4)
+    # Clopper and Pearson of 16 of 40 is 0.2486 (R); that of its variance over n - 1 a little wider.
+    assert source.overall.low == pytest.approx(0.2486, abs=0.002)
+    # Ten authors of four texts, all alike: labels of three of them are three answers, not twelve.
+    rows = [(f"{k}", FIRST, "Ann", int(k < 16)) for k in range(0, 40, 4)]
+    rows += [(f"{k + 1}", FIRST, "Ann", int(k < 16)) for k in range(0, 40, 4)]
+    alone, alike = (
+        correct(judged(said), labels(rows), TTCW, about="source", cluster_of=cluster).overall
+        for cluster in (None, lambda name: str(int(name) // 4))
+    )
+    assert alone.low is not None
+    assert alike.low is not None
+    assert alike.low < alone.low - 0.05
+
+
+def test_a_correction_that_does_not_hold_for_a_group_gives_it_no_level() -> None:
+    """The judge passes all of `a` rightly and all of `b`, of which people pass none."""
+    rng = np.random.default_rng(4)
+    said, rows = {}, []
+    for author, shift in (("a", 0), ("b", -2), ("c", 0)):
+        for k in range(40):
+            truth = int(rng.integers(2, 5))
+            said[f"{k}_{author}", "style"] = float(min(5, truth + rng.integers(0, 2)))
+            if k < 12:
+                rows.append((f"{k}_{author}", "style", "Ann", max(1, truth + shift)))
+    found = correct(judged(said, GRADES), labels(rows, GRADES), GRADES, group_of=author_of)
+    assert {one.name: one.value is None for one in found.transfers}["b"]
+    a, b, _ = found.transfers
+    assert (b.p or 1) < 0.001
+    assert b.difference < -1
+    # Its level from its own labels stands.
+    assert found.groups[1].value is not None
+    assert a.n_labelled == 12

@@ -19,6 +19,7 @@ from fabula.stats.prediction_powered import (
     n_labels_for,
     rogan_gladen,
     stratified,
+    transfer,
 )
 
 # ppi-python 0.2.3, ppi_mean_pointestimate with the weight it chooses and with 0, 0.5 and 1; and the
@@ -164,6 +165,23 @@ def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected
         assert value == pytest.approx(parts[0].value - parts[1].value)
     assert 0.9 <= held / 300 <= 0.99
     assert 0.9 <= n_stratified / 300 <= 0.99
+
+
+def test_a_correction_that_holds_is_seldom_said_not_to() -> None:
+    """Of two groups with one bias, at p < 0.05; `bench/label_coverage.py` shows its power."""
+    rng = np.random.default_rng(6)
+    n_broken = 0
+    for _ in range(400):
+        labels = rng.normal(0, 1, (2, 60))
+        predicted = labels + 1 + rng.normal(0, 0.5, (2, 60))
+        parts = [(y[:15], f[:15], f[15:]) for y, f in zip(labels, predicted, strict=True)]
+        level, (_, low, high, p) = transfer(*parts)
+        assert low is not None
+        assert high is not None
+        assert (p is not None and p < 0.05) == (not low <= 0 <= high)
+        n_broken += not low <= 0 <= high
+        assert abs(level) < 1.5
+    assert 0.02 <= n_broken / 400 <= 0.09
 
 
 def test_a_share_over_groups_stays_within_0_and_1() -> None:

@@ -33,7 +33,7 @@ class CorrectSettings(Settings):
         unit="FIELD",
     )
     texts: str | None = setting(
-        None, help="The texts that were judged, needed if `by` is not author.", unit="TEXTS"
+        None, help="The texts that were judged, needed for fields other than author.", unit="TEXTS"
     )
     judge: str | None = setting(None, help="Judge to use, if the run has several.", unit="NAME")
     sensitivity: str | None = setting(
@@ -52,6 +52,17 @@ class CorrectSettings(Settings):
         "mean",
         help="How the answers of several experts on a document are combined (majority: "
         "for yes-no items).",
+    )
+    about: Literal["texts", "source"] = setting(
+        "texts",
+        help="What the intervals are about: the texts that were judged, or the source that they "
+        "are a sample of (all that a model or an author would write), which is wider.",
+    )
+    cluster: str | None = setting(
+        None,
+        help="Count texts that share this field (a prompt, an author) as one, above all if labels "
+        "were drawn by it.",
+        unit="FIELD",
     )
     width: float = setting(
         0.1,
@@ -132,7 +143,7 @@ def correct_measurements(
     settings: CorrectSettings,
     documents: Sequence[Document] = (),
 ) -> CorrectedRun:
-    """Correct given measurements by labels; `documents` have the field `by`."""
+    """Correct given measurements by labels; `documents` have its fields."""
     from fabula.judging.run import RETEST
     from fabula.measures.corrected_means import correct
 
@@ -151,9 +162,11 @@ def correct_measurements(
         mine,
         labels,
         rubric,
-        group_of=_group_of(settings.by, [*labels, *mine], documents),
+        group_of=_field_of(settings.by, [*labels, *mine], documents),
         rates=rates,
         truth=settings.truth,
+        about=settings.about,
+        cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),
         width=settings.width,
         n_next=settings.n_next,
         seed=settings.seed,
@@ -161,7 +174,7 @@ def correct_measurements(
     return CorrectedRun(found, rubric)
 
 
-def _group_of(
+def _field_of(
     by: str | None, measurements: Sequence[Measurement], documents: Sequence[Document]
 ) -> Callable[[str], str] | None:
     if by is None:
@@ -174,11 +187,11 @@ def _group_of(
         named = (one for one in measurements if one.details.get("author"))
         known |= {one.document_id: one.details["author"] for one in named}
 
-    def group_of(document: str) -> str:
-        group = known.get(document)
-        if group is None:
+    def field_of(document: str) -> str:
+        value = known.get(document)
+        if value is None:
             hint = "" if documents else "; give the texts that were judged with `texts`"
-            raise InputError(f"{document}: has no field {by!r} to group by{hint}")
-        return str(group)
+            raise InputError(f"{document}: has no field {by!r}{hint}")
+        return str(value)
 
-    return group_of
+    return field_of

@@ -23,21 +23,30 @@ from fabula.errors import InputError
 from fabula.measures.ratings import mean_scores, score_table
 from fabula.stats.compare import holm
 from fabula.stats.prediction_powered import (
+    MIN_LABELS,
+    MIN_VERDICTS,
     Corrected,
     Rate,
     corrected_difference,
     corrected_mean,
     is_covered,
     n_labels_for,
+    n_worth,
     rogan_gladen,
     stratified,
+    transfer,
 )
+from fabula.stats.reliability import pearson_estimate
 from fabula.types import Item, Measurement, Rubric
 
 Means = Mapping[str, float]
+Values = NDArray[np.float64]
 Rates = tuple[Rate, Rate]
 """A judge's sensitivity and specificity, measured elsewhere."""
 Truth = Literal["mean", "majority"]
+About = Literal["texts", "source"]
+"""The mean over the documents that were judged, or over the source that they are a sample of."""
+P_TRANSFER = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,8 @@ class CorrectedRow:
     n: int
     n_worth: float | None = None
     """How many labelled documents would give the same precision without the judge."""
+    n_worth_low: float | None = None
+    n_worth_high: float | None = None
     weight: float | None = None
     reason: str | None = None
 
@@ -77,6 +88,22 @@ class GroupDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """Whether the correction that other groups' labels teach holds in a group."""
+
+    name: str
+    value: float | None
+    """The group's level by the others' labels; None where its own labels contradict them."""
+    difference: float
+    """By how much its own labels differ from that, with its interval."""
+    low: float | None
+    high: float | None
+    p: float | None
+    """Corrected for all groups (Holm)."""
+    n_labelled: int
+
+
+@dataclass(frozen=True, slots=True)
 class Correction:
     """A judge corrected by labels; numbers are shares of Yes, or means on the rubric's scale."""
 
@@ -87,6 +114,8 @@ class Correction:
     """Items on scales other than the overall mean's: each by its own mean, on its own scale."""
     groups: tuple[CorrectedRow, ...]
     differences: tuple[GroupDifference, ...]
+    transfers: tuple[Transfer, ...]
+    about: About
     width: float
     n_labels_for_width: int | None
     """Labels needed to make the overall interval as narrow as `width`; None if impossible."""
@@ -109,6 +138,8 @@ class Correction:
             "items": {row.name: row.to_json() for row in (*self.items, *self.numbers)},
             "groups": {row.name: row.to_json() for row in self.groups},
             "differences": [asdict(one) for one in self.differences],
+            "transfers": [asdict(one) for one in self.transfers],
+            "about": self.about,
             "n_labels_for_width": {"width": self.width, "n": self.n_labels_for_width},
             "to_label": list(self.to_label),
             "left_out": list(self.left_out),
@@ -116,6 +147,18 @@ class Correction:
             "n_partly_labelled": self.n_partly_labelled,
             "signature": self.signature,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """How means are corrected."""
+
+    rates: Rates | None
+    is_finite: bool
+    cluster_of: Callable[[str], str] | None
+
+    def clusters(self, documents: Sequence[str]) -> list[str]:
+        return list(map(self.cluster_of, documents)) if self.cluster_of else list(documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +175,15 @@ class _Table:
             {name: value for name, value in self.labelled.items() if name in here},
         )
 
-    def split(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Labels and predictions if both exist, and the predictions of the rest."""
+    def split(self) -> tuple[list[str], tuple[Values, Values, Values]]:
+        """The documents, those with both first; their labels and predictions, and the rest's."""
         both = [name for name in self.judged if name in self.labelled]
-        rest = [value for name, value in self.judged.items() if name not in self.labelled]
-        return (
-            np.array([self.labelled[name] for name in both], np.float64),
-            np.array([self.judged[name] for name in both], np.float64),
-            np.array(rest, np.float64),
+        rest = [name for name in self.judged if name not in self.labelled]
+        known = (self.labelled, both), (self.judged, both), (self.judged, rest)
+        labels, predicted, others = (
+            np.array([means[name] for name in names], np.float64) for means, names in known
         )
+        return both + rest, (labels, predicted, others)
 
 
 def correct(
@@ -151,6 +194,8 @@ def correct(
     group_of: Callable[[str], str] | None = None,
     rates: Rates | None = None,
     truth: Truth = "mean",
+    about: About = "texts",
+    cluster_of: Callable[[str], str] | None = None,
     width: float = 0.1,
     n_next: int = 5,
     seed: int = 0,
@@ -183,8 +228,9 @@ def correct(
         )
     documents = list(dict.fromkeys(one.document_id for one in measurements))
     groups = _groups([name for name in documents if name in table.judged], group_of)
-    parts = {name: _row(name, table.of(members), rates) for name, members in groups.items()}
-    overall, found = _stratified(table, parts, rates)
+    how = _Method(rates, about == "texts", cluster_of)
+    parts = {name: _row(name, table.of(members), how) for name, members in groups.items()}
+    overall, found = _stratified(table, parts, how)
     scale = items[0].scale
     # Rates measured elsewhere are for Yes and No.
     numbers = {name: one for name, one in tables.items() if one.judged and not rates}
@@ -193,10 +239,12 @@ def correct(
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
-        items=tuple(_row(name, one, rates)[0] for name, one in by_item.items() if one.judged),
-        numbers=tuple(_row(name, one, None)[0] for name, one in numbers.items()),
+        items=tuple(_row(name, one, how)[0] for name, one in by_item.items() if one.judged),
+        numbers=tuple(_row(name, one, how)[0] for name, one in numbers.items()),
         groups=tuple(row for row, _ in parts.values()),
         differences=tuple(_differences(parts)),
+        transfers=() if rates else tuple(_transfers(table, groups, how)),
+        about=about,
         width=width * scale.span,
         n_labels_for_width=None if found is None else n_labels_for(found, width * scale.span),
         to_label=_next(table, groups, parts, n_next, seed),
@@ -206,7 +254,7 @@ def correct(
         n_without_verdict=len(documents) - len(table.judged),
         n_partly_labelled=n_partly,
         unit="share of Yes" if scale.is_test else f"mean ({scale.range or scale.allowed})",
-        signature=_signature(measurements, labels, rates, truth, is_grouped=group_of is not None),
+        signature=_signature(measurements, labels, how, truth, is_grouped=group_of is not None),
     )
 
 
@@ -273,27 +321,52 @@ def _groups(
     return dict(sorted(groups.items()))
 
 
-def _row(name: str, table: _Table, rates: Rates | None) -> tuple[CorrectedRow, Corrected | None]:
-    labels, predicted, others = table.split()
+def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Corrected | None]:
+    documents, (labels, predicted, others) = table.split()
+    clusters = how.clusters(documents)
     everything = np.array(list(table.judged.values()))
     raw = math.fsum(table.judged.values()) / len(table.judged) if table.judged else None
     n, n_labelled = len(table.judged), len(labels)
-    if rates is not None:
-        value, low, high = rogan_gladen(everything, *rates)
+    if how.rates is not None:
+        value, low, high = rogan_gladen(everything, *how.rates)
         reason = "the judge is no better than chance" if value is None else None
         return CorrectedRow(name, raw, value, low, high, 0, n, reason=reason), None
     if not n_labelled:
         return CorrectedRow(name, raw, None, None, None, 0, n, reason="nothing is labelled"), None
-    if not is_covered(predicted, others):
+    if not is_covered(
+        _by_cluster(predicted, clusters[:n_labelled]), _by_cluster(others, clusters[n_labelled:])
+    ):
         reason = "labelled documents are unlike the others"
         return CorrectedRow(name, raw, None, None, None, n_labelled, n, reason=reason), None
-    found = corrected_mean(labels, predicted, others)
+    found = corrected_mean(labels, predicted, others, is_finite=how.is_finite, clusters=clusters)
     assert found is not None
-    return _of(name, raw, found), found
+    row = _of(name, raw, found)
+    if found.n_worth is None:
+        return row, found
+    r = pearson_estimate(labels, predicted, clusters[:n_labelled], seed=0, method="", signature="")
+    # Predictions that run against the labels get no weight, so they are worth nothing.
+    least, most = (
+        None if end is None else n_worth(1 - max(0.0, end) ** 2, n_labelled, n)
+        for end in (r.low, r.high)
+    )
+    if least is not None and most is not None:
+        least, most = min(least, found.n_worth), max(most, found.n_worth)
+    return replace(row, n_worth_low=least, n_worth_high=most), found
+
+
+def _by_cluster(values: Values, clusters: Sequence[str]) -> Values:
+    """Their means in each cluster."""
+    places = np.unique(clusters, return_inverse=True)[1]
+    means: Values = np.bincount(places, values) / np.bincount(places)
+    return means
 
 
 def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
-    reason = None if found.low is not None else "few labelled documents"
+    reason = (
+        None
+        if found.low is not None
+        else f"fewer than {MIN_LABELS} labels, or {MIN_VERDICTS} of one test"
+    )
     return CorrectedRow(
         name,
         raw,
@@ -303,17 +376,34 @@ def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
         found.n_labelled,
         found.n,
         found.n_worth,
-        found.weight,
-        reason,
+        weight=found.weight,
+        reason=reason,
     )
 
 
+def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Transfer]:
+    tested = []
+    for name, members in groups.items():
+        mine = set(members)
+        here, of_mine = table.of(members).split()
+        rest, of_rest = table.of([one for one in table.judged if one not in mine]).split()
+        if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
+            clusters = how.clusters(here), how.clusters(rest)
+            found = transfer(of_mine, of_rest, clusters)
+            tested.append((name, len(of_mine[0]), *found))
+    adjusted = holm([found[-1] for *_, found in tested])
+    return [
+        Transfer(name, None if p is None or p < P_TRANSFER else level, *found[:3], p, n)
+        for (name, n, level, found), p in zip(tested, adjusted, strict=True)
+    ]
+
+
 def _stratified(
-    table: _Table, parts: Mapping[str, tuple[CorrectedRow, Corrected | None]], rates: Rates | None
+    table: _Table, parts: Mapping[str, tuple[CorrectedRow, Corrected | None]], how: _Method
 ) -> tuple[CorrectedRow, Corrected | None]:
     """Over all documents; group by group where there are groups, since bias may differ."""
-    whole, found = _row("all", table, rates)
-    if not parts or rates is not None:
+    whole, found = _row("all", table, how)
+    if not parts or how.rates is not None:
         return whole, found
     known = [one for _, one in parts.values() if one is not None]
     if len(known) < len(parts):
@@ -391,13 +481,13 @@ def _gain(found: Corrected | None, n_labelled: int) -> float:
 def _signature(
     measurements: Sequence[Measurement],
     labels: Sequence[Measurement],
-    rates: Rates | None,
+    how: _Method,
     truth: Truth,
     *,
     is_grouped: bool,
 ) -> str:
-    if rates is not None:
-        known = ",".join(f"{one.hits}/{one.n}" for one in rates)
+    if how.rates is not None:
+        known = ",".join(f"{one.hits}/{one.n}" for one in how.rates)
         return f"{measurements[0].signature}|correction:rogan-gladen|known:{known}"
     said = sorted((one.document_id, one.item, one.rater, str(one.value)) for one in labels)
     digest = hashlib.sha256(repr(said).encode()).hexdigest()[:8]
@@ -405,5 +495,6 @@ def _signature(
     strata = "groups" if is_grouped else "none"
     return (
         f"{measurements[0].signature}|correction:ppi++|experts:{source}@{digest}|truth:{truth}"
-        f"|strata:{strata}"
+        f"|strata:{strata}|about:{'texts' if how.is_finite else 'source'}"
+        f"|units:{'clusters' if how.cluster_of else 'documents'}"
     )

@@ -9,13 +9,19 @@ from fabula.measures.corrected_means import CorrectedRow, Correction
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, number
 from fabula.types import Estimate, Rubric
 
+_ABOUT = {
+    "texts": "intervals are about these texts",
+    "source": "intervals are about the source of these texts",
+}
+
 
 def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     """Groups and all, items, differences of groups; then the effect of more labels."""
     form = ".1%" if found.unit == "share of Yes" else ".2f"
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = [
-        f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels",
+        f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels; "
+        f"{_ABOUT[found.about]}",
         "",
         _rows("corrected", [*found.groups, found.overall], {}, form),
         "",
@@ -25,6 +31,8 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
         parts += ["", _rows("corrected_numbers", found.numbers, titles, ".2f")]
     if found.differences:
         parts += ["", _differences(found, form)]
+    if found.transfers:
+        parts += ["", _transfers(found, form)]
     left = ", ".join(titles[name] for name in found.left_out)
     lines = [f"not corrected: {left}", ""] if left else []
     return [*parts, "", *_sentences(found, form), *lines, found.signature]
@@ -75,16 +83,38 @@ def _differences(found: Correction, form: str) -> Sheet:
     return Sheet("differences", columns, rows)
 
 
+def _transfers(found: Correction, form: str) -> Sheet:
+    columns = [
+        Column("group", name="group"),
+        Column("by the others' labels", form, name="value"),
+        Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
+        Column("p (Holm)", ".3f", name="p"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            one.name,
+            Missing("does not hold") if one.value is None else one.value,
+            Estimate(one.difference, one.low, one.high, one.n_labelled, "", ""),
+            one.p,
+        ]
+        for one in found.transfers
+    ]
+    return Sheet("transfers", columns, rows)
+
+
 def _sentences(found: Correction, form: str) -> list[str]:
     overall = found.overall
     lines = []
     if overall.n_worth is not None and overall.n_labelled:
-        saved = overall.n_worth - overall.n_labelled
+        saved, *ends = (
+            None if one is None else max(0.0, one - overall.n_labelled)
+            for one in (overall.n_worth, overall.n_worth_low, overall.n_worth_high)
+        )
+        low, high = (f"{end:.0f}" if end is not None else "" for end in ends)
+        interval = f" (95 % interval {low} to {high})" if low else ", with no interval"
         lines.append(
-            f"the judge is worth {saved:.0f} labelled documents in addition to the "
+            f"the judge is worth {saved:.0f} labelled documents{interval} in addition to the "
             f"{overall.n_labelled} that are labelled"
-            if saved >= 0.5
-            else "the judge adds nothing to the labels"
         )
     if overall.n_labelled:
         wanted, width = found.n_labels_for_width, number(found.width, form)
@@ -100,7 +130,13 @@ def _sentences(found: Correction, form: str) -> list[str]:
         for row in chain(found.items, found.numbers, found.groups, [overall])
         if row.reason
     }
-    lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("few")]
+    lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("fewer")]
+    broken = [one.name for one in found.transfers if one.value is None]
+    if broken:
+        lines.append(
+            f"what the other groups' labels teach about the judge does not hold for "
+            f"{', '.join(broken)}, so a group without labels of its own has no level"
+        )
     if found.n_without_verdict:
         lines.append(f"missing: the judge gave no answer on {found.n_without_verdict} documents")
     if found.n_partly_labelled:

@@ -8,6 +8,10 @@ to 92 % of trials (`bench/label_coverage.py`). Here it is Student's, widened if 
 with one degree of freedom less for the weight; and if every label is 0 or 1, Clopper and Pearson's
 for the effective number of independent answers given the variance (Korn and Graubard 1998), which
 does not collapse if all labels are equal. A document is a unit, however many items it has.
+
+An interval is about the source that the documents are a sample of, or, with `is_finite`, about the
+mean over these documents, of which the labelled ones are a random sample without replacement
+(Cochran 1977, section 7.3): it is 0 wide if all are labelled.
 """
 
 from __future__ import annotations
@@ -50,9 +54,12 @@ def share_high(shares: NDArray[np.float64], confidence: float = 0.95) -> float:
 
 
 MIN_LABELS = 4
-"""Minimum labelled units for an interval; docs/rubrics.md shows its coverage there."""
+"""Minimum labelled units for an interval."""
+MIN_VERDICTS = 8
+"""The same if each label is Yes or No and they differ; with fewer it would hold the truth in 89 to
+93 % only."""
 
-_RARE = 0.001
+_RARE, _RARE_SIDE = 0.001, 0.025
 _NORMAL = 1.959964
 Values = NDArray[np.float64]
 
@@ -71,15 +78,20 @@ class Corrected:
     spread: float
     """Variance over documents of the difference of labels and weighted predictions."""
     shared: float
-    """Variance of the weighted mean of all predictions, which more labels do not reduce."""
+    """The part of the variance that more labels do not reduce: 0 about these documents."""
     freedom: float
     """Degrees of freedom of the variance."""
+    is_finite: bool = False
     n_worth: float | None = None
     """How many labelled documents would give the same precision without predictions."""
 
     @property
     def variance(self) -> float:
-        return self.spread / self.n_labelled + self.shared
+        return self.of_labels(self.n_labelled) + self.shared
+
+    def of_labels(self, n_labelled: int) -> float:
+        """The part of the variance that is due to `n_labelled` documents only having labels."""
+        return self.spread * (1 / n_labelled - (1 / self.n if self.is_finite else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +107,22 @@ class Rate:
 
 
 def corrected_mean(
-    labels: Values, predicted: Values, others: Values, *, weight: float | None = None
+    labels: Values,
+    predicted: Values,
+    others: Values,
+    *,
+    weight: float | None = None,
+    is_finite: bool = False,
+    clusters: Sequence[object] = (),
 ) -> Corrected | None:
     """The mean of the labels that all documents would have; None without any label.
 
     labels, predicted: float64 (n,), of the labelled documents. others: float64 (m,), the
-    predictions of the rest. `weight` is by default chosen as in PPI++: the covariance of labels and
-    predictions over the variance of predictions, times m / (n + m), between 0 and 1. The labelled
-    documents are assumed to be a random sample of all.
+    predictions of the rest. clusters: of all n + m, a prompt or author that makes documents alike,
+    or that was drawn for labelling as a whole; by default each document is one. `weight` is by
+    default chosen as in PPI++: the covariance of labels and predictions over the variance of
+    predictions, times m / (n + m), between 0 and 1. The labelled documents are assumed to be a
+    random sample of all.
     """
     n, m = len(labels), len(others)
     if n == 0:
@@ -113,24 +133,61 @@ def corrected_mean(
     value = float(apart.mean() + (weight * others.mean() if m else 0.0))
     if _is_share(labels):
         value = min(1.0, max(0.0, value))
+    places = np.unique(list(map(str, clusters)) or np.arange(n + m), return_inverse=True)[1]
+    n_all, mine = int(places.max()) + 1, np.unique(places[:n])
     # One degree for the mean, one for the weight if there is one.
-    freedom = n - (2 if weight else 1)
-    spread = float(apart.var() * n / freedom) if freedom > 0 else math.nan
-    shared = float(weight**2 * others.var(ddof=1) / m) if m > 1 and weight else 0.0
-    found = Corrected(value, None, None, weight, n, n + m, spread, shared, freedom)
-    if n < MIN_LABELS or freedom < 1:
+    freedom = len(mine) - (2 if weight else 1)
+    found = Corrected(value, None, None, weight, n, n + m, math.nan, 0.0, freedom, is_finite)
+    if is_finite and not m:
+        return replace(found, spread=0.0, low=value, high=value)
+    if freedom < 1:
         return found
-    beside = [(apart - apart.mean()) / n * ((n - 1) / freedom) ** 0.5]
-    if shared:
-        beside.append(weight * (others - others.mean()) / m)
-    low, high = _interval(found, labels, beside)
-    if spread == 0:
+    if is_finite:
+        # The same estimate with the mean of all predictions, which has no error.
+        apart = labels - weight * (n + m) / m * predicted
+    beside = (apart - apart.mean()) / n * ((len(mine) - 1) / freedom) ** 0.5
+    units = _by_place(places[:n], beside, n_all)
+    spread = n * _variance(units[mine])
+    if is_finite:
+        samples = [units[mine] * (m / (n + m)) ** 0.5]
+    else:
+        rest = np.setdiff1d(places, mine)
+        if weight and m:
+            units += _by_place(places[n:], weight * (others - others.mean()) / m, n_all)
+        samples = [units[mine], *([units[rest]] if weight and len(rest) > 2 else [])]
+    shared = 0.0 if is_finite else max(0.0, math.fsum(map(_variance, samples)) - spread / n)
+    found = replace(found, spread=spread, shared=shared)
+    is_test = np.ptp(labels) > 0 and set(np.unique(labels)) <= {0.0, 1.0}
+    if len(mine) < (MIN_VERDICTS if is_test else MIN_LABELS):
+        return found
+    low, high = _interval(found, labels, samples, n_all)
+    if spread == 0 and high > low:
         # In a difference or a stratified mean, equal labels do not mean that there is no error.
-        spread = n * ((high - low) / (2 * _NORMAL)) ** 2
+        found = replace(found, spread=1.0)
+        spread = ((high - low) / (2 * _NORMAL)) ** 2 / found.of_labels(n)
         found = replace(found, spread=spread)
-    own = float(labels.var(ddof=1))
-    worth = own / found.variance if found.variance > 0 and own > 0 else None
+    units = _by_place(places[:n], (labels - labels.mean()) / n, n_all)
+    own = n * _variance(units[mine])
+    worth = n_worth(spread / own, n, n + m) if spread > 0 and own > 0 else None
     return replace(found, low=low, high=high, n_worth=worth)
+
+
+def _variance(units: Values) -> float:
+    """Of a sum over independent units, each beside its expected value."""
+    n = len(units)
+    return float((units**2).sum()) * n / (n - 1)
+
+
+def _by_place(places: NDArray[np.intp], values: Values, n: int) -> Values:
+    return np.bincount(places, values, n).astype(np.float64)
+
+
+def n_worth(left: float, n_labelled: int, n: int) -> float:
+    """How many labels would do alone what `n_labelled` of n do with predictions.
+
+    left: how much of the variance of labels the predictions leave: 1 - r^2 at a correlation of r.
+    """
+    return 1 / ((1 / n_labelled - 1 / n) * left + 1 / n)
 
 
 def stratified(parts: Sequence[Corrected]) -> Corrected:
@@ -143,9 +200,9 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
     shares = [one.n / n for one in parts]
     weighted = list(zip(shares, parts, strict=True))
     value = math.fsum(w * one.value for w, one in weighted)
-    spread = math.fsum(w * w * one.spread / one.n_labelled for w, one in weighted)
+    of_labels = math.fsum(w * w * one.of_labels(one.n_labelled) for w, one in weighted)
     shared = math.fsum(w * w * one.shared for w, one in weighted)
-    variance = spread + shared
+    variance = of_labels + shared
     below = math.fsum(
         (w * w * one.variance) ** 2 / one.freedom for w, one in weighted if one.freedom > 0
     )
@@ -157,12 +214,17 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
         weight=math.fsum(w * one.weight for w, one in weighted),
         n_labelled=n_labelled,
         n=n,
-        spread=spread * n_labelled,
+        spread=1.0,
         shared=shared,
         freedom=freedom,
+        is_finite=all(one.is_finite for one in parts),
     )
-    if any(one.low is None for one in parts) or not variance > 0:
+    if n_labelled < n or not found.is_finite:
+        found = replace(found, spread=of_labels / found.of_labels(n_labelled))
+    if any(one.low is None for one in parts):
         return found
+    if not variance > 0:
+        return replace(found, low=value, high=value) if n_labelled == n else found
     low, high = _students(found)
     ends = [end for one in parts for end in (one.low, one.high) if end is not None]
     if min(ends) >= 0 and max(ends) <= 1:
@@ -179,20 +241,40 @@ def _weight(labels: Values, predicted: Values, others: Values) -> float:
     return float(np.clip(best, 0.0, 1.0))
 
 
-def _interval(found: Corrected, labels: Values, beside: Sequence[Values]) -> tuple[float, float]:
-    beta = scipy("stats").beta
-    is_share = _is_share(labels)
+def _interval(
+    found: Corrected, labels: Values, samples: Sequence[Values], n_all: int
+) -> tuple[float, float]:
+    stats, n_units, is_share = scipy("stats"), len(samples[0]), _is_share(labels)
+    left = (1 - n_units / n_all) ** 0.5 if found.is_finite else 1.0
     if np.ptp(labels) == 0 and is_share:
         # All equal: their variance says nothing, but their number does.
-        return 1 - share_high(1 - labels, 0.975), share_high(labels, 0.975)
-    if set(np.unique(labels)) <= {0.0, 1.0} and 0 < found.value < 1 and found.variance > 0:
-        n_worth = found.value * (1 - found.value) / found.variance
-        hits = found.value * n_worth
-        low, high = beta.ppf([0.025, 0.975], [hits, hits + 1], [n_worth - hits + 1, n_worth - hits])
+        if found.is_finite and labels[0] in {0, 1}:
+            # The most units of the other kind with which none would be drawn once in forty times.
+            hidden = stats.hypergeom.cdf(0, n_all, np.arange(n_all - n_units + 1), n_units)
+            reach = float(np.count_nonzero(hidden >= _RARE_SIDE) - 1) / n_all
+            return max(0.0, found.value - reach), min(1.0, found.value + reach)
+        high = share_high(np.full(n_units, labels[0]), 1 - _RARE_SIDE)
+        low = 1 - share_high(1 - np.full(n_units, labels[0]), 1 - _RARE_SIDE)
+        return found.value - left * (found.value - low), found.value + left * (high - found.value)
+    if found.spread == 0 and found.is_finite:
+        # Predictions that were never wrong may be so elsewhere, as often as their number allows.
+        reach = left * clopper_pearson_high(0, n_units, 1 - _RARE_SIDE) * float(np.ptp(labels))
+        low, high = found.value - reach, found.value + reach
+    elif set(np.unique(labels)) <= {0.0, 1.0} and 0 < found.value < 1 and found.variance > 0:
+        known = found.value * (1 - found.value) / found.variance
+        if n_units < found.n_labelled:
+            known *= (
+                float(stats.t.ppf(0.975, found.n_labelled - 1) / stats.t.ppf(0.975, n_units - 1))
+                ** 2
+            )
+        hits = found.value * known
+        low, high = stats.beta.ppf(
+            [0.025, 0.975], [hits, hits + 1], [known - hits + 1, known - hits]
+        )
         return float(low), float(high)
-    low, high = influence_interval(found.value, *beside, least=3)
-    if low is None or high is None:
-        return found.value, found.value
+    else:
+        ends = influence_interval(found.value, *samples, least=3)
+        low, high = (found.value if end is None else end for end in ends)
     return (max(0.0, low), min(1.0, high)) if is_share else (low, high)
 
 
@@ -212,18 +294,46 @@ def corrected_difference(
     """The difference of two groups' means: value, low, high, and p that it is 0.
 
     The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. The
-    last three are None if one of the groups has no interval, or neither varies.
+    last three are None if one of the groups has no interval, or neither varies; p also if every
+    document is labelled, so that there is nothing to test.
     """
     t = scipy("stats").t
     value = a.value - b.value
     variance = a.variance + b.variance
     if a.low is None or b.low is None or not variance > 0:
-        return value, None, None, None
-    freedom = variance**2 / (a.variance**2 / a.freedom + b.variance**2 / b.freedom)
+        is_known = a.low == a.high and b.low == b.high and a.low is not None
+        return (value, value, value, None) if is_known else (value, None, None, None)
+    freedom = variance**2 / math.fsum(x.variance**2 / x.freedom for x in (a, b) if x.variance)
     error = math.sqrt(variance)
     half = float(t.ppf(0.975, freedom)) * error
     p = float(2 * t.sf(abs(value) / error, freedom))
     return value, value - half, value + half, p
+
+
+def transfer(
+    here: tuple[Values, Values, Values],
+    rest: tuple[Values, Values, Values],
+    clusters: tuple[Sequence[object], Sequence[object]] = ((), ()),
+) -> tuple[float, tuple[float, float | None, float | None, float | None]]:
+    """Does the correction that the rest of the groups teach hold here?
+
+    here, rest: labels, predictions and other predictions, as of `corrected_mean`. The level here by
+    the rest's labels, by regression on predictions; and by how much the labels here differ from it,
+    with its interval and p: the difference of what that regression leaves of both (Welch).
+    """
+    labels, predicted, _ = rest
+    spread = float(predicted.var())
+    both = float(((labels - labels.mean()) * (predicted - predicted.mean())).mean())
+    # A judge that runs against the labels teaches only what their mean is.
+    slope = max(0.0, both / spread) if spread else 0.0
+    left = []
+    for (labels, predicted, _), units in zip((here, rest), clusters, strict=True):
+        apart = labels - slope * predicted
+        found = corrected_mean(apart, apart, np.empty(0), weight=0, clusters=units[: len(labels)])
+        assert found is not None
+        left.append(found)
+    level = slope * float(np.concatenate(here[1:]).mean()) + left[1].value
+    return level, corrected_difference(*left)
 
 
 def n_labels_for(found: Corrected, width: float) -> int | None:
@@ -234,7 +344,7 @@ def n_labels_for(found: Corrected, width: float) -> int | None:
     t = scipy("stats").t
     used = 2 if found.weight else 1
     for n in range(max(MIN_LABELS, used + 1), found.n + 1):
-        half = float(t.ppf(0.975, n - used)) * math.sqrt(found.spread / n + found.shared)
+        half = float(t.ppf(0.975, n - used)) * math.sqrt(found.of_labels(n) + found.shared)
         if 2 * half <= width:
             return n
     return None

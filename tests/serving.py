@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 Reply = str | tuple[int, dict[str, Any] | bytes]
@@ -40,7 +41,10 @@ def asks_what_was_meant(body: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
+def serving(
+    answer: Callable[[dict[str, Any], int], Reply],
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Served]:
     """`answer(body, n)` gives the text of the n-th reply (from 0), or a status and a body."""
     served = Served()
 
@@ -56,7 +60,8 @@ def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
             status, payload = (200, completion(reply)) if isinstance(reply, str) else reply
             data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             if 300 <= status < 400 and isinstance(payload, dict):
                 self.send_header("Location", payload["location"])

@@ -9,6 +9,7 @@ made again. New rows are appended as they arrive; at the end each key occurs onc
 from __future__ import annotations
 
 import glob
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,37 @@ class Share:
         return path.with_name(f"{path.name}.{self.name}")
 
 
+@dataclass(slots=True)
+class Ledger:
+    """What the calls of a run that writes `out` cost, in dollars, a line each, in `OUT.cost`."""
+
+    out: Path
+    is_new: bool = False
+    """Whether the run starts over: the first call that costs something replaces the file."""
+
+    @property
+    def path(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.cost")
+
+    def spent(self) -> float:
+        """What earlier runs spent. Raises `InputError` if the file is another's."""
+        if self.is_new or not self.path.exists():
+            return 0.0
+        try:
+            # The last line is empty, or was cut off by a crash.
+            return math.fsum(map(float, self.path.read_text().split("\n")[:-1]))
+        except ValueError as error:
+            raise InputError(
+                f"{self.path}: not what a run spent, in dollars, call by call; remove it, and "
+                f"earlier runs do not count towards the limit"
+            ) from error
+
+    def add(self, cost: float) -> None:
+        with self.path.open("w" if self.is_new else "a") as file:
+            file.write(f"{cost!r}\n")
+        self.is_new = False
+
+
 def has_failed(row: Mapping[str, Any]) -> bool:
     """Whether a row records a failure that a retry may fix."""
     return row.get("missing_reason") in _MADE_AGAIN
@@ -109,7 +141,7 @@ class KeptRows:
         shared: Iterable[Row] = (),
     ) -> None:
         """`shared`: rows that shares of the job made, which become part of the file."""
-        self.kind, self._file = kind, file
+        self.kind, self._file, self._starts_over = kind, file, restart
         self._kept: dict[_Key, Row] = {}
         self._new: dict[_Key, Row] = {}
         self._lines: dict[_Key, int] = {}
@@ -141,6 +173,11 @@ class KeptRows:
     @property
     def _name(self) -> str:
         return "the run" if self._file is None else str(self._file.path)
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """What the run's calls of models cost, resumes included; None without a file."""
+        return None if self._file is None else Ledger(self._file.path, self._starts_over)
 
     def __len__(self) -> int:
         """The number of existing rows that are reused."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.test_judging_cli import fabula
 from tests.exit_codes import REFUSED
-from tests.serving import serving
+from tests.serving import Reply, completion, serving
 
 STORIES = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea and came back older."}
            for k in range(6)]  # fmt: skip
@@ -73,4 +73,28 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
             *given, "--max-cost", "1", code=REFUSED
         )
         fabula(*given, "--price", "1/10", "--max-cost", "1", "--yes")
-        assert served.requests
+        n = len(served.requests)
+        assert n >= 6
+        # A run includes its resumes: with room for two calls and a half, two are made and no more.
+        most = max(body.get("max_tokens") or body["max_completion_tokens"]
+                   for body in served.requests)  # fmt: skip
+        most = (most + max(len(text.encode()) for text in served.prompts())) / 1e6
+        limit = f"{most + 1.5 * 105e-6:.7f}"
+        for again in (["--restart"], [], []):
+            said = fabula(*given, *again, "--price", "1/1", "--max-cost", limit, "--yes",
+                          code=REFUSED)  # fmt: skip
+            assert "leaves no room" in said
+            n_new, n = len(served.requests) - n, len(served.requests)
+            assert (1 <= n_new <= 3) if again else n_new == 0
+
+
+def test_a_model_that_changes_its_name_is_told_of(folder: Path) -> None:
+    def changing(_: dict[str, Any], n: int) -> Reply:
+        return 200, completion("She went to sea.") | {"model": "old" if n < 3 else "new"}
+
+    with serving(changing) as served:
+        fabula(*openings(folder), "--model", f"{served.url}/v1#m", "--no-structured",
+               "--parallel", "1", "--price", "0/0", "--yes",
+               "--log", str(folder / "log"))  # fmt: skip
+    said = (folder / "log").read_text()
+    assert "answered as old and as new: it is not one model throughout" in said

@@ -244,3 +244,16 @@ def test_an_account_without_credit_ends_the_run_at_once() -> None:
             ask(f"{server.url}/v1#m", ModelOptions(max_retries=3))
         assert not isinstance(caught.value, CallFailed), "no further call is tried"
         assert len(server.requests) == 1
+
+
+def test_a_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("inspect_ai.model._retry._sleep", sleep)
+    replies = [(429, {"error": {"message": "slow down"}}), (200, completion("Yes."))]
+    with serving(lambda _, n: replies[min(n, 1)], headers={"Retry-After": "77"}) as server:
+        assert ask(f"{server.url}/v1#m", ModelOptions(max_retries=3)).text == "Yes."
+    assert waited == [77.0]

@@ -6,13 +6,17 @@ The settings of a job are the options of its command, so a record of a command i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.notices import notify
 from fabula.cli.options import CorpusType
+
+if TYPE_CHECKING:
+    from fabula.provenance import Recording
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
@@ -46,7 +50,8 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     command = " ".join(_names(ctx))
     changed = {name: Before.of(path) for name, path in outputs.items() if command in IN_PLACE}
     settings = {name: value for name, value in ctx.params.items() if name not in _ONLY_SHOWN}
-    with recording() as noted:
+    with recording() as noted, ExitStack() as stack:
+        stack.callback(_tell_of_changes, noted)
         noted.before = {name: one for name, one in changed.items() if one is not None}
         try:
             yield
@@ -57,6 +62,17 @@ def recorded(ctx: click.Context) -> Iterator[None]:
             noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
             raise
         noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
+
+
+def _tell_of_changes(noted: Recording) -> None:
+    """Say if a server changed its model while it was asked."""
+    served: dict[str, list[str]] = {}
+    for name, told, _ in noted.models:
+        if told:
+            served.setdefault(name, []).append(told)
+    for name, names in served.items():
+        if len(names) > 1:
+            notify(f"{name}: answered as {' and as '.join(names)}: it is not one model throughout")
 
 
 def _names(ctx: click.Context) -> Iterator[str]:

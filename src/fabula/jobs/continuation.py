@@ -309,6 +309,7 @@ def continue_passages(
         nlp = load_pipeline(("senter",)) if models.models else None
         rows += ask_models(
             models,
+            kept,
             lambda model: ask_continuations(
                 stories, model, kept, sampling=sampling, nlp=nlp, meter=progress.advance
             ),

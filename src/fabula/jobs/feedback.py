@@ -18,6 +18,7 @@ from fabula.settings import Between, Settings, SettingsError, part, seed_setting
 if TYPE_CHECKING:
     from fabula.models.base import Model
     from fabula.models.encoder import Encoder
+    from fabula.models.model_spec import ModelOptions
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
     from fabula.tasks.feedback.answers import Answers
@@ -187,7 +188,7 @@ def _corrupt(
     confirm: Confirm,
 ) -> tuple[dict[str, int], list[LeftOut]]:
     """How many rows of each method exist now, and what was left out."""
-    from fabula.resume import kept_rows
+    from fabula.resume import Ledger, kept_rows
     from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.written_faults import FaultWriter
     from fabula.text.pipeline import load_pipeline
@@ -196,9 +197,11 @@ def _corrupt(
     left_out: list[LeftOut] = []
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
-        opened = _translator(plan, translator, settings)
+        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+        terms = settings.spending.options(ledger)
+        opened = _translator(plan, translator, settings, terms)
         model = None if opened is None else stack.enter_context(opened)
-        writing = _writing_model(plan, settings)
+        writing = _writing_model(plan, settings, terms)
         kept = stack.enter_context(
             kept_rows(
                 settings.out,
@@ -224,17 +227,19 @@ def _corrupt(
 
 
 def _translator(
-    plan: CorruptPlan, name: str, settings: CorruptSettings
+    plan: CorruptPlan, name: str, settings: CorruptSettings, terms: ModelOptions
 ) -> AbstractContextManager[Translator] | None:
     """The translator of stories, if any is translated."""
     from fabula.tasks.feedback.translating import open_translator
 
     if "backtranslate" not in plan.methods:
         return None
-    return open_translator(name, settings.translator_language, settings.spending.options())
+    return open_translator(name, settings.translator_language, terms)
 
 
-def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None:
+def _writing_model(
+    plan: CorruptPlan, settings: CorruptSettings, terms: ModelOptions
+) -> Model | None:
     """The model that writes faults, if any."""
     from fabula.models.model_spec import open_model
     from fabula.tasks.feedback.written_faults import WRITABLE
@@ -246,7 +251,7 @@ def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None
         raise SettingsError(
             "writer", f"must name a language model, which writes {', '.join(wanted)}"
         )
-    return open_model(settings.writer, settings.spending.options())
+    return open_model(settings.writer, terms)
 
 
 def _confirm_costs(
@@ -353,6 +358,7 @@ def elicit_feedback(
         progress.begin("feedback", n_each * settings.models.n_models)
         rows = ask_models(
             settings.models,
+            kept,
             lambda model: elicit(stories, model, plan, kept, meter=progress.advance),
             lambda price: estimate_grid(stories, plan, price),
             confirm,

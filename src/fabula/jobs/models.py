@@ -10,6 +10,7 @@ from fabula.settings import Between, Settings, part, setting
 if TYPE_CHECKING:
     from fabula.models.cost import Prices
     from fabula.models.model_spec import ModelOptions
+    from fabula.resume import Ledger
 
 
 def _is_price(text: str) -> str | None:
@@ -53,12 +54,15 @@ class Spending(Pricing):
         check=Between(0),
     )
 
-    def options(self) -> ModelOptions:
-        """Options for `open_model`; all models opened with them share the limit."""
+    def options(self, ledger: Ledger | None = None) -> ModelOptions:
+        """Options for `open_model`; all models opened with them share the limit.
+
+        ledger: what they cost so far, which lets the limit hold over all resumes.
+        """
         from fabula.models.cost import SharedBudget
         from fabula.models.model_spec import ModelOptions
 
-        return ModelOptions(prices=self.prices(), shared_budget=SharedBudget(self.max_cost))
+        return ModelOptions(prices=self.prices(), shared_budget=SharedBudget(self.max_cost, ledger))
 
 
 _MODEL_HELP = (
@@ -109,12 +113,12 @@ class ModelSettings(Settings):
         """Their number; duplicates count once."""
         return len(set(self.models))
 
-    def options(self) -> ModelOptions:
-        """Options for `open_model`; all models opened with them share the cost limit."""
+    def options(self, ledger: Ledger | None = None) -> ModelOptions:
+        """Options for `open_model`, as of `Spending.options`."""
         from dataclasses import replace
 
         return replace(
-            self.spending.options(),
+            self.spending.options(ledger),
             n_parallel=self.n_parallel,
             max_retries=self.max_retries,
             cache=self.cache,

@@ -15,7 +15,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import page_setting, share_of, share_setting
+from fabula.jobs.result_files import page_setting, rows_file, share_of, share_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fabula.measures.near_paper import PaperSearch
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
+    from fabula.models.model_spec import ModelOptions
     from fabula.reference import Backend, Reference
     from fabula.reference.exclude import CopyRule
     from fabula.types import Document
@@ -307,7 +308,7 @@ def open_measure(
     progress: Progress = SILENT,
     opened: Reference | None = None,
     *,
-    spending: Spending | None = None,
+    terms: ModelOptions | None = None,
     n_threads: int = 1,
     fresh: bool = False,
     same: ExcludeSame | None = None,
@@ -324,7 +325,7 @@ def open_measure(
         backend: Backend = opened or options.open_backend(progress, fresh=fresh)
         stack.enter_context(closing(backend))
         corpus = backend if isinstance(backend, Reference) else None
-        judge = _open_judge(stack, options.exclude_model, spending or Spending())
+        judge = _open_judge(stack, options.exclude_model, terms)
         levels = options.levels
         if levels is None:
             # Passages written by a model are short: longer matches are too rare to compare.
@@ -342,13 +343,15 @@ def open_measure(
         )
 
 
-def _open_judge(stack: ExitStack, spec: str | None, spending: Spending) -> QuoteJudge | None:
+def _open_judge(
+    stack: ExitStack, spec: str | None, terms: ModelOptions | None
+) -> QuoteJudge | None:
     if spec is None:
         return None
     from fabula.measures.quoting import QuoteJudge
     from fabula.models.model_spec import open_model
 
-    return stack.enter_context(QuoteJudge(open_model(spec, spending.options())))
+    return stack.enter_context(QuoteJudge(open_model(spec, terms)))
 
 
 def _same(field_name: str | None, corpus: Reference | None) -> ExcludeSame | None:
@@ -395,12 +398,17 @@ def open_rows(
 ) -> Iterator[tuple[Rows, Backend]]:
     """Open the source of score rows, in this process or on a cluster, and the reference."""
     from fabula.measures.scores import ScoreRun, to_row
+    from fabula.resume import Ledger
 
     options, engine = settings.measure, settings.engine
     how: dict[str, Any] = {
         "restart": settings.restart,
         "share": share_of(settings.share, settings.out),
     }
+    ledger = None
+    if settings.out is not None:
+        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+    terms = settings.spending.options(ledger)
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
         if cluster is not None:
@@ -409,7 +417,7 @@ def open_rows(
             open_measure(
                 options,
                 progress,
-                spending=settings.spending,
+                terms=terms,
                 n_threads=engine.n_processes,
                 fresh=settings.restart,
             )
@@ -417,7 +425,7 @@ def open_rows(
         if cluster is None:
             yield ScoreRun(measure, to_row, settings.out, **how).rows, measure.reference
             return
-        there = partial(open_measure, options, SILENT, spending=settings.spending)
+        there = partial(open_measure, options, SILENT, terms=terms)
         scoring = ScoreRun(
             _OnCluster(cluster, measure, there), attrgetter("row"), settings.out, **how
         )

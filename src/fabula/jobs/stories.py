@@ -118,6 +118,7 @@ def plot_stories(
         progress.begin("plots", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,
+            kept,
             lambda model: make_plots(
                 documents, model, kept, seed=settings.seed, meter=progress.advance
             ),
@@ -194,6 +195,7 @@ def _last_rounds(
         progress.begin("stories", len(plots) * settings.models.n_models)
         last = ask_models(
             settings.models,
+            kept,
             lambda model: write(plots, model, plan, kept, meter=progress.advance),
             estimate_texts([plot.text for plot in plots], n_output, n_again=plan.max_rounds),
             confirm,
@@ -254,6 +256,7 @@ def write_openings(
         progress.begin("texts", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,
+            kept,
             lambda model: write(
                 documents,
                 model,

@@ -14,7 +14,7 @@ from fabula.jobs.progress import Confirm
 if TYPE_CHECKING:
     from fabula.models.base import Model
     from fabula.models.cost import Estimate, Price, Prices
-    from fabula.resume import Row
+    from fabula.resume import KeptRows, Row
 
 _PROMPT_TOKENS = 150
 """Approximate tokens of a prompt, besides the text it is about."""
@@ -87,11 +87,14 @@ def confirm_prompts(
 
 def ask_models(
     asked: ModelSettings,
+    kept: KeptRows,
     ask: Callable[[Model], Awaitable[list[Row]]],
     estimate: Callable[[Price | None], Estimate],
     confirm: Confirm,
 ) -> list[Row]:
     """The rows that `ask` gets from each model in turn; all costs are confirmed first.
+
+    kept: the rows of the run, whose earlier costs count towards the limit.
 
     Raises `ModelError`, and what `confirm` raises.
     """
@@ -99,7 +102,7 @@ def ask_models(
 
     from fabula.models.model_spec import open_model
 
-    terms = asked.options()
+    terms = asked.options(kept.ledger)
     _confirm_all(asked.models, terms.prices, estimate, confirm)
 
     async def run(spec: str) -> list[Row]:

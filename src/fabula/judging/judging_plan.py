@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from fabula import __version__
 from fabula.errors import CallFailed
 from fabula.judging.judge_prompts import Template
-from fabula.models.base import Answer, Effort, Usage
+from fabula.models.base import Answer, Effort
 from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import READER, Verdict
-from fabula.resume import KeptRows, Row, RowKind
+from fabula.resume import KeptRows, Ledger, Row, RowKind
 from fabula.types import Item, Rubric, Signature
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
@@ -185,14 +185,9 @@ class AnswerBook:
         rows = (row for row in self._rows.kept() if row["model"] == model)
         return sum(row["sample"] < CLARIFYING_STEP and _key(row) not in self._again for row in rows)
 
-    def spent(self, model: str) -> Usage:
-        """What this model's existing answers took."""
-        rows = (row for row in self._rows.kept() if row["model"] == model)
-        spent = Usage()
-        for row in rows:
-            if "failed" not in row:
-                spent += recorded(row).usage
-        return spent
+    @property
+    def ledger(self) -> Ledger | None:
+        return self._rows.ledger
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The existing answer; None if it must be asked, including after a failure.

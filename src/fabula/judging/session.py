@@ -79,8 +79,8 @@ def run_session(
             raise InputError(f"{document.id}: an id must not end with {RETEST}; give it another")
     measurements: list[Measurement] = []
     spent: list[Spent] = []
-    shared_budget = SharedBudget(session.max_cost)
     with _book(session) as (book, folder):
+        shared_budget = SharedBudget(session.max_cost, book.ledger)
 
         def agree_and_begin(model: str, estimate: Estimate) -> None:
             agree(model, estimate)
@@ -125,7 +125,6 @@ async def _judge(
     options = replace(session.options, shared_budget=shared_budget)
     async with open_model(spec, options) as model:
         n_before = book.n_new
-        model.budget.spent_before(book.spent(model.name))
         estimate = estimate_calls(session, documents, model, book, price)
         agree(name, estimate)
         begin(name, _n_calls(session, documents))

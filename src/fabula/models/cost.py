@@ -21,6 +21,7 @@ from fabula.models.base import (
     Usage,
 )
 from fabula.provenance import current_recording
+from fabula.resume import Ledger
 
 _CHARS_PER_TOKEN = 4
 # English prose has 4 to 5 bytes per token, other languages' tokenizers rarely fewer than 3.
@@ -150,13 +151,21 @@ def most_likely_tokens(text: str) -> int:
 
 
 class SharedBudget:
-    """What all models of a run may spend together, in dollars; None is no limit."""
+    """What all models of a run may spend together, in dollars; None is no limit.
 
-    def __init__(self, limit: float | None = None) -> None:
+    With a `ledger` a run includes all its resumes.
+    """
+
+    def __init__(self, limit: float | None = None, ledger: Ledger | None = None) -> None:
         if limit is not None and not (math.isfinite(limit) and limit >= 0):
             raise InputError(f"the cost limit {limit} must be a non-negative amount of dollars")
-        self.limit = limit
-        self.spent = 0.0
+        self.limit, self._ledger = limit, ledger
+        self.spent = 0.0 if ledger is None else ledger.spent()
+
+    def spend(self, cost: float) -> None:
+        self.spent += cost
+        if self._ledger is not None and cost:
+            self._ledger.add(cost)
 
 
 class Budget:
@@ -212,16 +221,11 @@ class Budget:
                 self._reserved = self._reserved if self._reserved > 1e-12 else 0.0
                 self._changed.notify_all()
 
-    def spent_before(self, usage: Usage) -> None:
-        """Count what earlier runs of the same folder spent towards the limit."""
-        if self._price is not None:
-            self._shared.spent += self._price.of(usage)
-
     def spend(self, usage: Usage) -> None:
         self.usage = self.usage + usage
         if self._price is not None:
             self.spent += self._price.of(usage)
-            self._shared.spent += self._price.of(usage)
+            self._shared.spend(self._price.of(usage))
 
 
 class BudgetedModel:

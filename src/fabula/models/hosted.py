@@ -40,6 +40,7 @@ _MAX_TOP_LOGPROBS = 20
 _ANY_MODEL = "default"
 """The model name sent to a URL that names no model."""
 _LIST_TIMEOUT_S = 5.0
+_MAX_WAIT_S = 1800.0
 
 
 class HostedModel:
@@ -92,6 +93,7 @@ class HostedModel:
             raise ModelError(_opening_fault(self._spec, error)) from error
         _follow_no_redirects(self._model.api)
         _join_parts(self._model.api)
+        _wait_as_asked(self._model.api)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -184,6 +186,19 @@ def _follow_no_redirects(api: Any) -> None:
     for client in clients:
         if client is not None and hasattr(client, "follow_redirects"):
             client.follow_redirects = False
+
+
+def _wait_as_asked(api: Any) -> None:
+    """Make Inspect heed Retry-After, which it reads and does not use; else it waits as it does."""
+    from tenacity import wait_exponential_jitter
+
+    usual = wait_exponential_jitter(initial=3, max=_MAX_WAIT_S, jitter=3)
+
+    def wait(state: Any) -> float:
+        asked = getattr(api.should_retry(state.outcome.exception()), "retry_after", None)
+        return float(usual(state)) if asked is None else min(float(asked), _MAX_WAIT_S)
+
+    api.retry_wait = lambda: wait
 
 
 def _join_parts(api: Any) -> None:

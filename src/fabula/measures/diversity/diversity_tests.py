@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fabula.measures.diversity.equal_samples import Pool
 from fabula.packages import scipy
 from fabula.stats.compare import holm
+from fabula.stats.prediction_powered import clopper_pearson_high
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
@@ -234,6 +235,9 @@ def _estimate(
         wide = _half_width(error)
         # No measure is negative, and no share above 1.
         low, high = max(least, known - wide), min(most, known + wide)
+    elif known == 0 and most == 1 and one.n_units >= MIN_UNITS:
+        # Of so many pairs of texts, no two of them with a text in common, none shared anything.
+        low, high = 0.0, clopper_pearson_high(0, one.n_units // 2, 0.975)
     units = "texts" if pool.design == "texts" else "prompts"
     method = f"mean of {len(one.draws)} draws, jackknife over {units}"
     return Estimate(known, low, high, pool.n_drawn, method, signature, one.n_units)

@@ -275,7 +275,7 @@ def rank_stories(driver: Any) -> None:
     """Each story its own place, and what one thinks of it, on the last page."""
     for part in all_of(driver, "section.part"):
         story = re.findall(r"Tale (\w)", find(part, ".begins").text)[0]
-        place, origin, familiar = all_of(part, QUESTION)
+        place, origin, familiar, _ = all_of(part, QUESTION)
         choose(place, str(int(story) + 1))
         choose(origin, ("An experienced writer", "An AI")[int(story) % 2])
         choose(familiar, opinion(story, "familiar"))

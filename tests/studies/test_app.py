@@ -199,7 +199,7 @@ def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
     late = reader.post("/save", data=form | {ENDING: "No"}, follow_redirects=False)
     assert late.status_code == 303
     given = ttcw.given()
-    assert len(given) == 2 * 14 + 2 * 3
+    assert len(given) == 2 * 14 + 2 * 4
     ranks = sorted(value for (_, item), value in given.items() if item == "preference")
     assert ranks == [1.0, 2.0]
 

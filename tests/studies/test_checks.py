@@ -94,7 +94,7 @@ def checks_of(running: Running) -> list[Checks]:
         found = list(export(connection, running.design, units))
         assert {one.item for one in found} <= {
             *(item.id for item in running.design.rubric.items), "own_feedback",
-            *("preference", "origin", "familiar"),
+            *("preference", "origin", "familiar", "remarks"),
         }  # fmt: skip
         assert len({(one.rater, one.document_id, one.item) for one in found}) == len(found)
         return [one.facts.checks for one in standings(connection, running.design, found)]

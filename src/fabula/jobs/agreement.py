@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fabula.measures.graded import GradedAgreement
     from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
-    from fabula.types import Measurement, Rubric
+    from fabula.types import Estimate, Measurement, Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Agreements:
     rubric: Rubric
     judges: list[JudgeAgreement]
     experts: list[PanelRow]
-    expert_correlation: float | None
+    expert_correlation: Estimate | None
+    """Of the number of tests passed; None if there are no yes-no items."""
     graded: GradedAgreement | None
     """None if there are no answers on items other than yes-no."""
 
@@ -41,7 +42,7 @@ class Agreements:
         from fabula.presentation.rating_tables import graded_tables
 
         parts: list[Block] = []
-        if self.experts:
+        if self.expert_correlation is not None:
             parts += agreement_tables(
                 self.judges, self.experts, self.expert_correlation, self.rubric
             )
@@ -50,10 +51,10 @@ class Agreements:
     def content(self) -> dict[str, Any]:
         """For JSON."""
         found: dict[str, Any] = {}
-        if self.experts:
+        if self.expert_correlation is not None:
             found = {
                 "experts": [asdict(row) for row in self.experts],
-                "experts_pearson": self.expert_correlation,
+                "experts_pearson": asdict(self.expert_correlation),
                 "judges": [_judge_json(judge) for judge in self.judges],
             }
         return found | ({"graded": asdict(self.graded)} if self.graded else {})
@@ -109,7 +110,9 @@ def agree(
         experts=panel_agreement(panel, rubric, settings.by, seed=settings.seed)
         if has_panel
         else [],
-        expert_correlation=expert_correlation(panel, rubric) if has_panel else None,
+        expert_correlation=expert_correlation(panel, rubric, seed=settings.seed)
+        if has_panel
+        else None,
         graded=graded if graded.people else None,
     )
 

@@ -80,7 +80,7 @@ class Calibration:
                 self.judges,
                 panel_agreement(here, plan.rubric, "item", seed=plan.seed),
                 panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
-                expert_correlation(panel, plan.rubric),
+                expert_correlation(panel, plan.rubric, seed=plan.seed),
                 plan.rubric,
                 (_n_documents(here), _n_documents(panel)),
             )

@@ -13,11 +13,11 @@ from fabula.settings import Settings, SettingsError, seed_setting
 
 if TYPE_CHECKING:
     from fabula.jobs.study_pairs import PeoplesPairs
-    from fabula.measures.rater_agreement import Panel
+    from fabula.measures.rater_agreement import Panel, PanelRow
     from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
     from fabula.studies.design import StudyDesign
-    from fabula.types import Measurement, Rubric
+    from fabula.types import Estimate, Measurement, Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +47,22 @@ class StoryAnalysis:
     def tables(self) -> list[Block]:
         from fabula.presentation.study_tables import study_tables
         from fabula.replicate.ttcw import panel_replica
-        from fabula.replicate.ttcw_tables import replica_tables
+        from fabula.replicate.ttcw_tables import NOT_MADE, replica_tables
 
         if self._is_of_paper():
             replica = panel_replica(self.panel, self.design.rubric, self.preferred)
             parts = replica_tables(replica)
         else:
-            _, ranks, origins = self._counts()
-            parts = study_tables(
-                self.panel,
-                self.rubric,
-                self.authors,
-                ranks,
-                origins,
+            rates, agreement, correlation = self._agreement()
+            passed, *rest = self._counts()
+            parts = study_tables(self.rubric, rates, agreement, passed, correlation, *rest)
+            n_stories = len({story for story, _ in self.panel.subjects})
+            parts += [
+                "",
+                f"{n_stories:,} stories, {self.n_verdicts:,} verdicts",
+                NOT_MADE,
                 self.signature,
-                seed=self.seed,
-            )
+            ]
         known = {item.id for item in self.rubric.items}
         left_out = [item.id for item in self.design.rubric.items if item.id not in known]
         if left_out:
@@ -70,17 +70,33 @@ class StoryAnalysis:
         return parts
 
     def to_json(self) -> dict[str, Any]:
-        from fabula.presentation.study_tables import pass_rates
-
         passed, ranks, origins = self._counts()
+        rates, agreement, correlation = self._agreement()
         return {
-            "pass_rate": pass_rates(self.panel, self.rubric, self.authors),
+            "pass_rate": rates,
+            "agreement": [asdict(row) for row in agreement],
             "tests_passed": passed,
+            "tests_passed_pearson": asdict(correlation),
             "ranks": ranks,
             "origins": origins,
             "n_verdicts": self.n_verdicts,
             "signature": self.signature,
         }
+
+    def _agreement(self) -> tuple[dict[str, dict[str, float]], list[PanelRow], Estimate]:
+        """Pass rates, agreement by item and over all, and the correlation of tests passed."""
+        from fabula.measures.rater_agreement import (
+            expert_correlation,
+            panel_agreement,
+            pass_rates,
+        )
+
+        panel, rubric = self.panel, self.rubric
+        return (
+            pass_rates(panel, rubric, self.authors.__getitem__),
+            panel_agreement(panel, rubric, "item", seed=self.seed),
+            expert_correlation(panel, rubric, seed=self.seed),
+        )
 
     def draw(self, path: Path) -> None:
         """Draw Figures 3 and 4. Raises `InputError` for an unknown suffix."""
@@ -90,10 +106,10 @@ class StoryAnalysis:
 
     def _counts(self) -> tuple[Any, Any, Any]:
         """Tests passed, ranks and supposed origins, by author."""
-        from fabula.presentation.study_tables import tests_passed
+        from fabula.measures.rater_agreement import tests_passed
         from fabula.replicate.ttcw import preferences_by_author
 
-        passed = tests_passed(self.panel, self.rubric, self.authors)
+        passed = tests_passed(self.panel, self.rubric, self.authors.__getitem__)
         return passed, *preferences_by_author(self.preferred, self.authors)
 
     def _is_of_paper(self) -> bool:

@@ -8,8 +8,8 @@ experts: agreement is averaged over the pairs available for each subject.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -25,10 +25,8 @@ from fabula.stats.reliability import (
     cohen_estimate,
     describe_raters,
     fleiss_estimate,
-    pearson,
     pearson_estimate,
     percent_agreement,
-    pooled_pairs,
     spearman,
 )
 from fabula.types import Estimate, Measurement, Rubric
@@ -307,10 +305,60 @@ def aggregates(
     return found
 
 
-def expert_correlation(panel: Panel, rubric: Rubric) -> float | None:
-    """Pearson's r of the number of tests passed, pooled over ordered pairs of expert positions."""
-    a, b = pooled_pairs(_panel_scores(panel, rubric)[1])
-    return pearson(a, b)
+def pass_rates(
+    panel: Panel, rubric: Rubric, author_of: Callable[[str], str]
+) -> dict[str, dict[str, float]]:
+    """Percent of the verdicts that are Yes, by author and item."""
+    found: dict[str, dict[str, float]] = {}
+    for author in sorted({author_of(story) for story, _ in panel.subjects}):
+        rates = {}
+        for item in rubric.items:
+            places = [
+                k
+                for k, (story, of_item) in enumerate(panel.subjects)
+                if of_item == item.id and author_of(story) == author
+            ]
+            given = panel.ratings[places]
+            if not np.isnan(given).all():
+                rates[item.id] = 100 * float(np.nanmean(given))
+        found[author] = rates
+    return found
+
+
+def tests_passed(
+    panel: Panel, rubric: Rubric, author_of: Callable[[str], str]
+) -> dict[str, dict[int, int]]:
+    """Number of tests passed, by author: of each reader of a story who answered all of them."""
+    stories: dict[str, list[int]] = {}
+    for place, (story, _) in enumerate(panel.subjects):
+        stories.setdefault(story, []).append(place)
+    found: dict[str, Counter[int]] = {}
+    for story, places in stories.items():
+        counts = found.setdefault(author_of(story), Counter())
+        for total in panel.ratings[places].sum(axis=0):
+            # NaN: who skipped a test has no known number of passed ones.
+            if len(places) == len(rubric.items) and not np.isnan(total):
+                counts[int(total)] += 1
+    return {author: dict(sorted(counts.items())) for author, counts in sorted(found.items())}
+
+
+def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estimate:
+    """Pearson's r of the number of tests passed, pooled over ordered pairs of expert positions.
+
+    Its interval is over stories.
+    """
+    stories, scores = _panel_scores(panel, rubric)
+    n = scores.shape[1]
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    a, b = (np.concatenate([scores[:, one[k]] for one in pairs] or [np.empty(0)]) for k in (0, 1))
+    return pearson_estimate(
+        a,
+        b,
+        stories * len(pairs),
+        seed=seed,
+        method="Pearson of tests passed between two readers of a story",
+        signature=panel.source,
+    )
 
 
 def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:

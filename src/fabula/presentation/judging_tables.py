@@ -24,7 +24,7 @@ from fabula.presentation.sheet import (
 )
 from fabula.reasons import NEVER_CHECKED, explain
 from fabula.stats.ranking import Ranking
-from fabula.types import Measurement, Rubric
+from fabula.types import Estimate, Measurement, Rubric
 
 _NO_MEAN = "no mean: the items' numbers have different ranges"
 _DIMENSION = Column("", name="dimension", once=True)
@@ -291,14 +291,14 @@ def _place_sentence(ranking: Ranking) -> str:
 def agreement_tables(
     judges: Sequence[JudgeAgreement],
     panel: Sequence[PanelRow],
-    expert_r: float | None,
+    correlation: Estimate,
     rubric: Rubric,
 ) -> list[Block]:
     """Agreement among experts, then of each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = ["experts among themselves, on all that they judged", ""]
     parts += [_panel_rows(panel, titles, "experts")]
-    parts += [*([] if expert_r is None else [_expert_correlation(expert_r)]), ""]
+    parts += [correlation_line(correlation), ""]
     for judge in judges:
         parts += _judge_parts(judge, titles)
     return [*parts, *_notes(panel, judges)]
@@ -308,7 +308,7 @@ def calibration_tables(
     judges: Sequence[tuple[JudgeAgreement, Sequence[Trust]]],
     here: Sequence[PanelRow],
     everywhere: Sequence[PanelRow],
-    expert_r: float | None,
+    correlation: Estimate,
     rubric: Rubric,
     n_stories: tuple[int, int],
 ) -> list[Block]:
@@ -342,14 +342,21 @@ def calibration_tables(
             f"only, not comparable with a judge of the {n_here}",
             "",
             _panel_rows(everywhere, titles, "experts_everywhere"),
-            _expert_correlation(expert_r),
+            correlation_line(correlation),
             "",
         ]
     return [*parts, *_notes([*here, *everywhere], [judge for judge, _ in judges])]
 
 
-def _expert_correlation(expert_r: float | None) -> str:
-    return f"tests passed: Pearson {number(expert_r, '.2f')} between two experts"
+def correlation_line(correlation: Estimate) -> str:
+    """The correlation of the number of tests passed between people who read the same stories."""
+    if correlation.value is None:
+        return "tests passed: no two people answered all of a story, or all passed as many"
+    interval = f" [{interval_shown(correlation, '.2f')}]" if correlation.low is not None else ""
+    return (
+        f"tests passed: Pearson {number(correlation.value, '.2f')}{interval} between two people on "
+        f"a story"
+    )
 
 
 def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str) -> Sheet:

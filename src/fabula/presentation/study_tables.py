@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,63 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabula.measures.rater_agreement import Panel, PanelRow, panel_agreement
+from fabula.measures.rater_agreement import PanelRow
 from fabula.presentation.charts import COLOURS, LINE, figure_of
+from fabula.presentation.judging_tables import correlation_line
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
-from fabula.types import Rubric
+from fabula.types import Estimate, Rubric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def pass_rates(
-    panel: Panel, rubric: Rubric, authors: Mapping[str, str]
-) -> dict[str, dict[str, float]]:
-    """Percent of the verdicts that are Yes, by author and item."""
-    found: dict[str, dict[str, float]] = {}
-    for author in sorted({authors[story] for story, _ in panel.subjects}):
-        rates = {}
-        for item in rubric.items:
-            places = [
-                k
-                for k, (story, of_item) in enumerate(panel.subjects)
-                if of_item == item.id and authors[story] == author
-            ]
-            given = panel.ratings[places]
-            if not np.isnan(given).all():
-                rates[item.id] = 100 * float(np.nanmean(given))
-        found[author] = rates
-    return found
-
-
-def tests_passed(
-    panel: Panel, rubric: Rubric, authors: Mapping[str, str]
-) -> dict[str, dict[int, int]]:
-    """Number of tests passed, by author, counted over readers who answered all."""
-    stories: dict[str, list[int]] = {}
-    for place, (story, _) in enumerate(panel.subjects):
-        stories.setdefault(story, []).append(place)
-    found: dict[str, Counter[int]] = {}
-    for story, places in stories.items():
-        counts = found.setdefault(authors[story], Counter())
-        for total in panel.ratings[places].sum(axis=0):
-            if len(places) == len(rubric.items) and not np.isnan(total):
-                counts[int(total)] += 1
-    return {author: dict(sorted(found[author].items())) for author in sorted(found)}
-
-
 def study_tables(
-    panel: Panel,
     rubric: Rubric,
-    authors: Mapping[str, str],
+    rates: Mapping[str, Mapping[str, float]],
+    agreement: Sequence[PanelRow],
+    passed: Mapping[str, Mapping[int, int]],
+    correlation: Estimate,
     ranks: Mapping[str, Mapping[int, int]],
     origins: Mapping[str, Mapping[str, int]],
-    signature: str,
-    *,
-    seed: int = 0,
 ) -> list[Block]:
     """Pass rates, agreement with intervals, tests passed, ranks and supposed origins."""
-    rates = pass_rates(panel, rubric, authors)
     first = Sheet(
         "passed",
         [Column("passed, %", name="test"), *(Column(author, ".1f") for author in rates)],
@@ -78,8 +40,7 @@ def study_tables(
             for item in rubric.items
         ],
     )
-    second = _agreement(panel_agreement(panel, rubric, "item", seed=seed))
-    passed = tests_passed(panel, rubric, authors)
+    second = _agreement(agreement)
     totals = list(range(len(rubric.items) + 1))
     third = Sheet(
         "tests_passed",
@@ -87,14 +48,12 @@ def study_tables(
         [[author, *(counts.get(k, "·") for k in totals)] for author, counts in passed.items()],
     )
     notes = interval_notes(second.estimates(), "stories")
-    parts: list[Block] = [first, "", second, *notes, "", third]
+    parts: list[Block] = [first, "", second, *notes, "", third, "", correlation_line(correlation)]
     if ranks:
         parts += ["", _counted("places", "place in the group", ranks)]
     if origins:
         parts += ["", _counted("origins", "taken for", origins)]
-    n_stories = len({story for story, _ in panel.subjects})
-    n = int((~np.isnan(panel.ratings)).sum())
-    return [*parts, "", f"{n_stories:,} stories, {n:,} verdicts", signature]
+    return parts
 
 
 def _agreement(found: Sequence[PanelRow]) -> Sheet:

@@ -32,6 +32,7 @@ from fabula.errors import InputError
 from fabula.reference.catalogue import Collection
 from fabula.text import find_files, read_documents
 from fabula.text.sources import FileSource, Meter, open_filesystem
+from fabula.text.words import count_words
 from fabula.types import Document
 
 RULE = "files1"
@@ -139,7 +140,7 @@ class Sample:
                 continue
             meter(len(data))
             document = _document_of(file, data, years, self.collection.columns)
-            n_words += len(document.text.split())
+            n_words += count_words(document.text)
             yield document
         if n_absent:
             tell(f"{n_absent:,} files listed by {self.collection.name} do not exist")

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.rater_agreement import Panel, expert_correlation, read_experts
+from fabula.measures.rater_agreement import (
+    Panel,
+    expert_correlation,
+    pass_rates,
+    read_experts,
+    tests_passed,
+)
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
@@ -170,6 +176,7 @@ def panel_replica(
     `preferred` may hold measurements of the rubric `preference`.
     """
     some = _without_group(panel, OUTLIER_GROUP)
+    passed = tests_passed(panel, rubric, _author_of)
     ranks, origins = preferences_by_author(
         preferred, {one.document_id: split_story_id(one.document_id)[1] for one in preferred}
     )
@@ -179,9 +186,9 @@ def panel_replica(
         fleiss=_fleiss(some, rubric),
         fleiss_all=_fleiss(panel, rubric),
         dimension=_dimensions(panel, rubric),
-        passed=_tests_passed(panel, len(rubric.items)),
-        pearson=expert_correlation(some, rubric),
-        pearson_all=expert_correlation(panel, rubric),
+        passed={author: passed[author] for author in _authors(panel)},
+        pearson=expert_correlation(some, rubric).value,
+        pearson_all=expert_correlation(panel, rubric).value,
         n_stories=len({story for story, _ in panel.subjects}),
         n_verdicts=int((~np.isnan(panel.ratings)).sum()),
         judges=tuple(_judge(file, panel, rubric) for file in judges),
@@ -197,13 +204,15 @@ def _without_group(panel: Panel, group: str) -> Panel:
 
 
 def _pass_rates(panel: Panel, rubric: Rubric) -> dict[str, dict[int, float]]:
-    found: dict[str, dict[int, float]] = {}
-    for author in _authors(panel):
-        found[author] = {}
-        for item in rubric.items:
-            rows = _rows(panel, item.id, author)
-            found[author][item.index] = 100 * float(np.nanmean(panel.ratings[rows]))
-    return found
+    rates = pass_rates(panel, rubric, _author_of)
+    return {
+        author: {rubric.item(item).index: rate for item, rate in rates[author].items()}
+        for author in _authors(panel)
+    }
+
+
+def _author_of(story: str) -> str:
+    return split_story_id(story)[1]
 
 
 def _dimensions(panel: Panel, rubric: Rubric) -> dict[str, dict[str, float]]:
@@ -219,20 +228,6 @@ def _dimensions(panel: Panel, rubric: Rubric) -> dict[str, dict[str, float]]:
 
 def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
     return {item.index: fleiss_kappa(panel.ratings[_rows(panel, item.id)]) for item in rubric.items}
-
-
-def _tests_passed(panel: Panel, n_items: int) -> dict[str, dict[int, int]]:
-    """Number of tests passed, by author, counted over experts."""
-    passed: dict[str, Counter[int]] = {author: Counter() for author in _authors(panel)}
-    stories: dict[str, list[int]] = defaultdict(list)
-    for place, (story, _) in enumerate(panel.subjects):
-        stories[story].append(place)
-    for story, places in stories.items():
-        for total in panel.ratings[places].sum(axis=0):
-            # NaN: an expert who skipped a test has no known number of passed ones.
-            if len(places) == n_items and not np.isnan(total):
-                passed[split_story_id(story)[1]][int(total)] += 1
-    return {author: dict(sorted(counts.items())) for author, counts in passed.items()}
 
 
 def _authors(panel: Panel) -> list[str]:

@@ -18,6 +18,12 @@ from fabula.replicate.ttcw import (
 )
 
 _ALL = "all stories"
+NOT_MADE = (
+    "Not made of the paper's figures and tables: Figure 5 (the length of its stories; `fabula "
+    "profile` counts words), Tables 1 to 4 and 10 (who took part, the tests, the stories), and "
+    "Tables 7 to 9 and 11 to 14 (what people and models wrote, in their words: an export has every "
+    "reason and remark, and `fabula themes` groups them)"
+)
 
 
 def replica_tables(replica: Replica) -> list[Block]:
@@ -66,7 +72,7 @@ def replica_tables(replica: Replica) -> list[Block]:
             "Figure 4 (ranking and supposed origin): the release has no such data; give "
             "measurements of the rubric `preference` with `preferences`"
         )
-    return parts
+    return [*parts, NOT_MADE]
 
 
 def _rows(replica: Replica) -> dict[str, str]:

@@ -90,9 +90,9 @@ def _of_assignment(
     for page in pages:
         applicable = page.applicable(given, facts)
         for question in page.questions:
-            if question.part in (CHECK, AGAIN):
-                continue
             value = given.get(question.key)
+            if question.part in (CHECK, AGAIN) or (question.is_optional and value is None):
+                continue
             reason = None
             if value is None:
                 reason = "no_answer" if question in applicable else "not_asked"

@@ -54,6 +54,7 @@ class Question:
     min_words: int = 0
     """Minimum length of the reason; 0 makes it optional."""
     n_ranks: int = 0
+    is_optional: bool = False
     rubric: Rubric | None = None
     """The item's rubric; None for a standalone item."""
     labels: Labels = field(default=ENGLISH, repr=False, compare=False)
@@ -117,6 +118,8 @@ class Page:
         found: list[tuple[Key, str]] = []
         for question in self.applicable(answers, facts):
             given = answers.get(question.key, "")
+            if not given and question.is_optional:
+                continue
             if not given:
                 found.append((question.key, self.labels("not_answered", title=question.item.title)))
             elif _n_words(answers.get(question.why, "")) < question.min_words:
@@ -222,6 +225,7 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
                     str(number),
                     item,
                     n_ranks=n_stories * item.scale.is_ranking,
+                    is_optional=item.scale.kind == "text",
                     rubric=design.group_rubric,
                 )
                 for item in design.group_rubric.items

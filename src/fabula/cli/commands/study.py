@@ -12,6 +12,7 @@ from fabula.cli.commands.study_people import PEOPLE
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done, print_result
+from fabula.jobs.result_files import TableFiles
 from fabula.jobs.studies import (
     ExportSettings,
     NewStudySettings,
@@ -169,14 +170,18 @@ def restore(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> 
 @study.command(short_help="Print the paper's tables from a study's answers.")
 @study_options
 @settings_options(AnalysisSettings)
+@settings_options(TableFiles, "files")
 @json_option
-def analyse(file: Path, place: StudyPlace, settings: AnalysisSettings, as_json: bool) -> None:
+def analyse(
+    file: Path, place: StudyPlace, settings: AnalysisSettings, files: TableFiles, as_json: bool
+) -> None:
     """Print the paper's tables from the answers: pass rates, agreement, ranks and origins (ttcw);
     means with standard errors, agreement between raters (feedback); rankings by the Bradley-Terry
     model, as in `judge --pairwise` (pairs).
     """
     from fabula.jobs.study_analysis import analyse_study
 
+    check_outputs([settings.plot], [file], files)
     with open_study(file, place) as opened:
         found = analyse_study(opened, settings)
-    print_result(found.tables(), found.to_json(), as_json=as_json, written=[settings.plot])
+    print_result(found.tables(), found.to_json(), files, as_json=as_json, written=[settings.plot])

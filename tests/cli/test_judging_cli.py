@@ -77,7 +77,7 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
         assert "with the experts' majority" in table
     found = json.loads(fabula("agreement", "judged", "--experts", experts, "--json", cwd=tmp_path))
     assert found["judges"][0]["n_stories"] == 4
-    assert found["experts_pearson"] == pytest.approx(0.69, abs=5e-3)
+    assert found["experts_pearson"]["value"] == pytest.approx(0.69, abs=5e-3)
 
 
 def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(

@@ -95,7 +95,7 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -
         ),
         (lambda: DetectorSettings("a=b", fpr="few"), "`fpr` few: write shares such as"),
         (
-            lambda: OpeningSettings(Path("o"), formats=("odd",)),
+            lambda: write_openings([], OpeningSettings(Path("o"), formats=("odd",))),
             "`formats` odd: must be one of plain",
         ),
         (lambda: GenerateSettings(Path("c"), Path("o")), "`folder` DIR, `models` MODEL, or both"),

@@ -296,7 +296,7 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
     here = panel_on(panel, texts)
     tables = calibration_tables(
         results, panel_agreement(here, TTCW, "item"), panel_agreement(panel, TTCW, "item"),
-        0.69, TTCW, (36, 48),
+        expert_correlation(panel, TTCW), TTCW, (36, 48),
     )  # fmt: skip
     shown = render(*tables)
     first, _, second = shown.partition("all 48 stories")

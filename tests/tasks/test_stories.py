@@ -12,7 +12,9 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
-from fabula.tasks.openings import FORMATS, KINDS, opening_prompt
+from fabula.jobs.models import ModelSettings, Spending
+from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.tasks.openings import FORMATS, KINDS, opening_prompt, read_formats
 from fabula.tasks.plots import read_plots
 from fabula.tasks.written import draw_sentences, without_prompt
 from fabula.types import Document
@@ -166,6 +168,52 @@ def test_openings_are_asked_in_each_format(tmp_path: Path) -> None:
     assert {row["prompt"] for row in found} == {"The lamp went out.", "She counted."}
     # Appendix B.1 of the Creativity Index: nucleus sampling with 0.9, at most 288 tokens.
     assert {(body["top_p"], body["max_tokens"]) for body in server.requests} == {(0.9, 288)}
+
+
+def test_openings_are_cut_from_peoples_texts_which_stand_beside_them(tmp_path: Path) -> None:
+    whole = "  Rain fell. She went out. " + "Nobody saw where she was going that night. " * 40
+    texts = [Document("h", whole, author="Ann")]
+
+    def goes_on(body: dict[str, Any], _: int) -> str:
+        return prompt_of(body).rpartition("Sentence: ")[2] + "Then it stopped."
+
+    with serving(goes_on) as s:
+        models = ModelSettings(models=(f"{s.url}/v1#m",), spending=Spending(price="0/0"))
+        settings = OpeningSettings(tmp_path / "o.jsonl", n_sentences=2, models=models)
+        write_openings(texts, settings)
+        write_openings(texts, settings)
+        assert len(s.requests) == 1
+    human, machine = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
+    assert machine["prompt"] == human["prompt"] == "Rain fell. She went out."
+    assert (machine["label"], human["label"], human["author"]) == ("machine", "human", "Ann")
+    # 5 words, then sentences of 8: the 32nd passes word 256.
+    assert len(human["text"].split()) == 5 + 32 * 8
+    for row in (machine, human):
+        start = row["shared_prefix_chars"]
+        assert row["text"][:start].strip() == row["prompt"]
+
+
+def test_the_published_prompts_are_those_of_the_paper(shared_data: Path, tmp_path: Path) -> None:
+    paper = next((shared_data.parent / "papers").glob("003*"))
+    found = read_formats(paper, "novel")
+    assert list(found) == list(FORMATS)
+    for name, prompt in found.items():
+        assert prompt.count("{prompt}") == 1, name
+        assert "PROMPT" not in prompt.replace("{prompt}", "")
+        assert len(prompt) < 400
+    assert found["writer"].startswith("You are a creative writer, ")
+    for kind in KINDS:
+        assert next(iter(read_formats(paper, kind))) == "plain"
+    assert "poem" in read_formats(paper, "poem")["plain"]
+    own = tmp_path / "own.toml"
+    own.write_text('[prompts]\nmine = "Go on: {prompt}"\n')
+    assert read_formats(own, "poem") == {"mine": "Go on: {prompt}"}
+    own.write_text('[prompts]\nmine = "Go on."\n')
+    with pytest.raises(InputError, match="must be a text that contains"):
+        read_formats(own, "poem")
+    (tmp_path / "other.txt").write_text("Nothing of the kind.")
+    with pytest.raises(InputError, match="does not contain the prompts"):
+        read_formats(tmp_path / "other.txt", "novel")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -191,7 +191,9 @@ class CreativityIndexSettings(Settings):
         "5-12", help="Values of L that the Creativity Index sums.", unit="LOW-HIGH"
     )
     n_words: int = setting(
-        256, help="Length in words to which each text is cut.", check=Between(12)
+        256,
+        help="Cut each text at the end of the sentence in which it has more words than this.",
+        check=Between(12),
     )
     spread: int = setting(
         50,
@@ -279,6 +281,7 @@ def _plan(data: Path | None, settings: CreativityIndexSettings) -> Plan:
         exclude=_exclusion(settings.exclude, base),
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
         release=base.release if base and not texts else None,
+        n_words=n_words,
         seed=settings.seed,
         n_threads=settings.processes.n_processes,
     )

@@ -11,7 +11,7 @@ from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result_files import rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
-from fabula.settings import Between, Settings, part, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.resume import Row, Share
@@ -66,13 +66,6 @@ class StorySettings(Settings):
     models: ModelSettings = part(ModelSettings)
 
 
-def _is_format(name: str) -> str | None:
-    from fabula.tasks.openings import FORMATS
-
-    known = name in FORMATS or name == "all"
-    return None if known else f"{name}: must be one of {', '.join(FORMATS)}, or all"
-
-
 @dataclass(frozen=True, slots=True)
 class OpeningSettings(Settings):
     """How texts are written from their beginnings. The defaults are those of Lu et al. 2024."""
@@ -83,10 +76,24 @@ class OpeningSettings(Settings):
     )
     formats: tuple[str, ...] = setting(
         ("plain",),
-        help="Prompt format: plain, ideas, perspectives, novelty, bold, free, writer, or all.",
+        help="Prompt format: plain; ideas, perspectives, novelty, bold, free, agent, writer, "
+        "direction, task, life, which ask for creativity; one of the prompt file; or all.",
         unit="NAME",
-        check=_is_format,
         option="prompt",
+    )
+    prompt_file: Path | None = setting(
+        None,
+        help="Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix B.1 "
+        "has the published ones.",
+        unit="FILE",
+    )
+    n_sentences: int | None = setting(
+        None,
+        help="BEGINNINGS are whole texts by people: models get the first N sentences of each, and "
+        "the text itself, up to the sentence that passes 256 words, becomes a row too.",
+        unit="N",
+        check=Between(1),
+        option="sentences",
     )
     top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
@@ -234,16 +241,34 @@ def write_openings(
     confirm: Confirm = agreed,
 ) -> Written:
     """A text for each line of the beginnings, in each format. Raises like `plot_stories`."""
+    from dataclasses import replace
+
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.openings import FORMATS, OPENINGS
+    from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats
     from fabula.tasks.openings import write_openings as write
     from fabula.tasks.plots import by_line
+    from fabula.text.pipeline import load_pipeline
+    from fabula.text.sentences import first_sentences
 
-    formats = tuple(FORMATS) if "all" in settings.formats else settings.formats
+    file, n = settings.prompt_file, settings.n_sentences
+    published = None if file is None else read_formats(file, settings.kind)
+    known = list(FORMATS if published is None else published)
+    formats = tuple(known) if "all" in settings.formats else settings.formats
+    if unknown := [name for name in formats if name not in known]:
+        raise SettingsError("formats", f"{unknown[0]}: must be one of {', '.join(known)}, or all")
     share = share_of(settings.share, settings.out)
-    documents = by_line(beginnings)
+    documents = list(beginnings) if n is not None else by_line(beginnings)
     documents = list(documents if share is None else share.of(documents))
+    human: list[Row] = []
+    if n is not None:
+        nlp = load_pipeline(("senter",))
+        whole = documents
+        documents = [replace(one, text=first_sentences(one.text, nlp, n=n)) for one in whole]
+        human = [
+            human_row(one, beginning, settings.kind, nlp)
+            for one, beginning in zip(whole, documents, strict=True)
+        ]
     sampling = Sampling(
         settings.temperature,
         settings.top_p,
@@ -263,11 +288,12 @@ def write_openings(
                 kept,
                 kind=settings.kind,
                 formats=formats,
+                published=published,
                 sampling=sampling,
                 meter=progress.advance,
             ),
             estimate_texts(texts, settings.max_tokens),
             confirm,
         )
-        kept.settle(rows)
+        kept.settle([*human, *rows])
     return Written(rows, rows_file(settings.share, settings.out))

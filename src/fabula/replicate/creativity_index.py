@@ -51,7 +51,7 @@ from fabula.stats.resample import mean_interval
 from fabula.store import read_rows, write_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
-from fabula.types import Document, Estimate
+from fabula.types import Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
@@ -83,8 +83,21 @@ class Plan:
     """Groups of models before and after alignment, which are compared level by level."""
     release: Path | None = None
     """The authors' folder, if these are their texts."""
+    n_words: int = 256
+    """Where texts were cut."""
     seed: int = 0
     n_threads: int = 1
+
+    def unlike_the_paper(self) -> list[str]:
+        """What differs from appendix B for every set of texts and every reference."""
+        usual = Plan({}, {}, self.label)
+        found = {
+            f"L {self.levels.low} to {self.levels.high}": self.levels != usual.levels,
+            f"texts cut past word {self.n_words:,}": self.n_words != usual.n_words,
+            f"{self.spread} documents": self.spread != usual.spread,
+            f"near matches by {self.near}": self.near != usual.near,
+        }
+        return [what for what, differs in found.items() if differs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +204,8 @@ class Analyses:
 
     is_release: bool = False
     """Whether the texts are the authors' own."""
+    unlike: Sequence[str] = ()
+    """What differs from the paper for all."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -207,23 +222,33 @@ class Analyses:
             for spread in self.spreads:
                 if (spread.texts, spread.reference, spread.match) == (*by, "near"):
                     numbers |= {(kind, name): n for name, n in spread.as_printed().items()}
-            reference = (
-                "another reference than RedPajama: what can agree is which side stands above."
-            )
             found += claims_of(
                 "creativity_index",
                 tables,
                 numbers,
                 missing="not asked for, people and one group of machines in no cluster, not "
                 "5-uniqueness over 50 documents, or no text that falls below a half",
-                why=f"A{reference[1:]}"
-                if self.is_release
-                else f"Other texts (the paper's are novels), and {reference}",
+                why=self._why(*by, some=scored),
                 by=", against ".join(by),
             )
         return found
 
+    def _why(self, texts: str, reference: str, some: Sequence[Scored]) -> str:
+        """What differs from the paper in the numbers of these texts against this reference."""
+        found = [] if self.is_release else ["other texts (the paper's are novels)"]
+        found.append("another reference than RedPajama")
+        parts = dict(Signature.parse(some[0].groups.signature).parts)
+        words = {"case": "fold", "punct": "drop"}
+        told = {"case": "upper and lower case are the same", "punct": "punctuation does not count"}
+        found += [told[name] for name, value in words.items() if parts.get(name) == value]
+        return (
+            f"{texts} against {reference} differs from the paper: "
+            f"{'; '.join([*found, *self.unlike])}. What can agree is which side stands above."
+        )
 
+
+_PUBLISHED = TextSettings(case="keep", punct="keep")
+"""How the paper's search tells words apart."""
 _OLMO = "Olmo-7B-instruct"
 _PRINTED: Mapping[str, tuple[str, list[str]]] = {
     "": ("novels", ["Figure 3d", "Figure 3h"]),
@@ -248,7 +273,7 @@ def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
 def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
     """Load `data`: the authors' texts, or human_vs_machine/ and reference/.
 
-    Texts are truncated to their first `n_words` words, the paper's 256 (appendix B.2), and what a
+    Texts end with the sentence that passes `n_words`, the paper's 256 (appendix B.2), and what a
     pair has in common is dropped, so that neither length nor prompt tells them apart.
 
     The authors' texts are compared with machine texts of other prompts, unless other references
@@ -319,6 +344,7 @@ def run_analyses(
         tuple(detectors),
         plan.label.human,
         plan.release is not None,
+        plan.unlike_the_paper(),
     )
 
 
@@ -418,7 +444,7 @@ def build(
     if isinstance(source, Path):
         return source
     report(f"building the reference {path.name}")
-    build_reference(source, path, settings=TextSettings(), n_jobs=plan.n_threads)
+    build_reference(source, path, settings=_PUBLISHED, n_jobs=plan.n_threads)
     return path
 
 

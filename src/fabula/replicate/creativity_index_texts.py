@@ -10,7 +10,9 @@ from typing import Any
 from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.detector_verdicts import Label
 from fabula.reference.layout import text_digest
-from fabula.text import TextSettings, read_documents
+from fabula.text import count_words, read_documents
+from fabula.text.pipeline import load_pipeline
+from fabula.text.sentences import first_sentences
 from fabula.text.sketch import sketch_of
 from fabula.types import Document
 
@@ -39,7 +41,7 @@ def read_set(
 def cluster_set(
     found: Sequence[Document], n_words: int | None, label: Label, cluster: str | None = None
 ) -> list[Document]:
-    """Texts without what a pair shares, truncated to their first `n_words` words.
+    """Texts without what a pair shares, up to the end of the sentence that passes `n_words`.
 
     Each has its `cluster`, by the named field or the usual ones, and by what the whole texts,
     including what is dropped, have in common.
@@ -66,9 +68,8 @@ def _key(document: Document, fields: Mapping[str, Any], field: str | None) -> st
 
 def _cut(document: Document, n_words: int | None, cluster: str) -> Document:
     text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
-    words = TextSettings().locate(text)
-    if n_words is not None and len(words.words) > n_words:
-        text = text[: int(words.ends[n_words - 1])]
+    if n_words is not None and count_words(text) > n_words:
+        text = first_sentences(text, load_pipeline(("senter",)), n_words=n_words)
     model = document.meta.get("model") or "human"
     return replace(document, text=text, meta={**document.meta, "model": model, CLUSTER: cluster})
 

@@ -2,19 +2,30 @@
 
 Lu et al. 2024, appendix B.1: a plain request for each kind, nucleus sampling with p 0.9, at most
 288 tokens; and formats that ask for creativity, to see whether they change the Creativity Index
-(Figure 4a). The wording is ours.
+(Figure 4a). The wording is ours, or that of the paper's text. People's own texts stand beside
+models' as in appendix B.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product, starmap
+from pathlib import Path
+from typing import Any
 
+from fabula.errors import InputError
 from fabula.models.base import Model, Prompt, Sampling
+from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import check_documents
+from fabula.text.sentences import first_sentences
 from fabula.types import Document
+
+HUMAN_WORDS = 256
+"""People's texts end with the sentence that passes this."""
 
 OPENINGS = RowKind("the text", ("id", "model"), ("missing_reason", "text", "prompt"))
 
@@ -41,15 +52,95 @@ FORMATS = {
     "bold": "Write {what}. Explore surprising turns, feelings or unusual views. Be daring.",
     "free": "Write {what}. Explore surprising turns, deep feelings or unusual views. Give "
     "your imagination its way and try what is not usually done.",
-    "writer": "You are a creative writer. Write {what}.",
+    "agent": "You make creative things. Write {what}, and give life to ideas and feelings that are "
+    "your own.",
+    "writer": "You are a creative writer. Write {what}. Look for views that others miss and for "
+    "turns that nobody expects, and let creativity lead you.",
+    "direction": "You make creative things, and this text may go wherever you take it. Write "
+    "{what}, and imagine your way to its surprises and its depth.",
+    "task": "You are a creative writer with a task: write {what}. Go into ideas of your own, look "
+    "closely at feelings, and surprise even yourself.",
+    "life": "You are a creative writer whose stories live. Write {what}. Let your imagination take "
+    "daring turns that nobody sees coming.",
 }
-"""Prompt formats by name: `plain`, and six that ask for creativity in different ways."""
+"""Prompt formats by name: `plain`, and the ten of Figure 4a that ask for creativity."""
+
+_BLANK = re.compile(r"\[(?:PROMPT SENTENCE|PROMPT LINE|NEWS HEADLINE|THEOREM QUESTION)\]")
+_OF_KIND = {"novel": "novel", "poem": "poem", "speech": "speech", "news": "news article",
+            "proof": "proof", "continuation": "continuation"}  # fmt: skip
 
 
-def opening_prompt(beginning: str, kind: str, format_: str) -> Prompt:
-    """The prompt for one beginning."""
+def read_formats(path: Path, kind: str) -> dict[str, str]:
+    """Prompts by the names of formats, with `{prompt}` for the beginning, from a file.
+
+    That is a TOML table `prompts`, or the text of Lu et al. 2024 (.txt, .md), whose appendix B.1
+    has the published ones: a plain one for each kind, and ten for novels. Raises `InputError`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        found = tomllib.loads(text).get("prompts") if path.suffix == ".toml" else None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"`prompt_file` {path}: cannot be read ({error})") from error
+    if path.suffix == ".toml":
+        if not isinstance(found, dict) or not found:
+            raise InputError(f"{path}: needs a table [prompts] with a text for each format")
+        for name, prompt in found.items():
+            if not isinstance(prompt, str) or prompt.count("{prompt}") != 1:
+                raise InputError(
+                    f"{path}: the prompt {name!r} must be a text that contains {{prompt}} once"
+                )
+        return found
+    asked = [f"{_last_paragraph(part)} {{prompt}}" for part in _BLANK.split(text)[:-1]]
+    # Those that ask for creativity end with the name of what follows.
+    creative = [one for one in asked if one.endswith(" Prompt: {prompt}")]
+    plain = next((one for one in asked if one not in creative and _OF_KIND[kind] in one), None)
+    if plain is None or len(creative) != len(FORMATS) - 1:
+        raise InputError(
+            f"{path}: does not contain the prompts of appendix B.1; use the paper's text as .txt "
+            f"or .md, or prompts as .toml"
+        )
+    names = list(FORMATS)[1:] if kind == "novel" else []
+    return {"plain": plain, **dict(zip(names, creative, strict=False))}
+
+
+def _last_paragraph(text: str) -> str:
+    """Without the mark of a figure or a heading, and what a page of the PDF has at its head."""
+    words = re.split(r"\n\s*\n|\]\(\)|!\[|^#+", text, flags=re.MULTILINE)[-1].split()
+    return " ".join(words[1:] if words[:1] == ["Preprint"] else words)
+
+
+def opening_prompt(
+    beginning: str, kind: str, format_: str, published: Mapping[str, str] | None = None
+) -> Prompt:
+    """The prompt for one beginning, in our words, or in those of a file."""
+    if published is not None:
+        return Prompt("", published[format_].replace("{prompt}", beginning.strip()) + "\n")
     what, called = KINDS[kind]
     return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {beginning.strip()}\n")
+
+
+def human_row(text: Document, beginning: Document, kind: str, nlp: Any) -> Row:
+    """A text by a person as a row beside those that models began alike (appendix B.2)."""
+    cut = first_sentences(text.text, nlp, n_words=HUMAN_WORDS)
+    return {
+        "id": f"{text.id}_human",
+        "text": cut,
+        "missing_reason": None,
+        "author": text.author or "human",
+        "model": "human",
+        "label": "human",
+        "prompt_id": beginning.id,
+        "prompt": beginning.text,
+        "kind": kind,
+        "format": None,
+        "shared_prefix_chars": _shared(cut, beginning.text),
+    }
+
+
+def _shared(text: str, prompt: str) -> int:
+    """How many characters of a text are its prompt."""
+    start = len(text) - len(text.lstrip())
+    return start + len(prompt) if text.startswith(prompt, start) else 0
 
 
 async def write_openings(
@@ -59,22 +150,28 @@ async def write_openings(
     *,
     kind: str,
     formats: Sequence[str] = ("plain",),
+    published: Mapping[str, str] | None = None,
     sampling: Sampling,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each beginning and format; a missing text has its reason."""
+    """A row for each beginning and format; a missing text has its reason.
+
+    published: prompts of a file, in place of ours.
+    """
 
     def wanted(beginning: Document, format_: str) -> Wanted:
+        asked = opening_prompt(beginning.text, kind, format_, published)
         made_of = {
             "id": f"{beginning.id}_{format_}",
             "model": model.name,
             "prompt": beginning.text,
             "kind": kind,
+            "prompt_digest": prompt_digest(asked.text),
             "sampling": str(sampling),
         }
 
         async def make() -> Row:
-            answer = await model.ask(opening_prompt(beginning.text, kind, format_), sampling)
+            answer = await model.ask(asked, sampling)
             written = read_written(answer, has_title=kind in _TITLED)
             return {
                 "id": made_of["id"],
@@ -87,6 +184,9 @@ async def write_openings(
                 "prompt": beginning.text,
                 "kind": kind,
                 "format": format_,
+                "label": "machine",
+                "prompt_digest": prompt_digest(asked.text),
+                "shared_prefix_chars": _shared(written.text or "", beginning.text),
                 "is_cut": answer.stop == "length",
                 "sampling": made_of["sampling"],
             }

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
-from fabula.text.words import TextSettings
+from fabula.text.words import TextSettings, count_words
 
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
@@ -143,6 +143,16 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
         for (begin, _), spans in zip(paragraphs, found, strict=True)
         for start, end in spans
     ]
+
+
+def first_sentences(text: str, nlp: Any, *, n: int | None = None, n_words: int = 0) -> str:
+    """The first n sentences of a text, or the fewest that together have more than `n_words`."""
+    spans = sentence_spans(text, nlp)
+    ends = [end for _, end in spans[:n]]
+    if n is None:
+        longer = (end for end in ends if count_words(text[:end]) > n_words)
+        return text[: next(longer, len(text))]
+    return text[spans[0][0] : ends[-1]] if ends else ""
 
 
 _SPANS: WeakKeyDictionary[Any, Memo[list[tuple[int, int]]]] = WeakKeyDictionary()

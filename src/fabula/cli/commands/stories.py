@@ -127,7 +127,8 @@ def openings(
 ) -> None:
     """Have models continue a first sentence, a headline or a theorem.
 
-    BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line.
+    BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line;
+    with --sentences they are people's whole texts, which then stand beside the models'.
     The defaults are those of the Creativity Index paper (appendix B.1): top-p 0.9, 288 tokens.
     """
     from fabula.jobs.stories import write_openings

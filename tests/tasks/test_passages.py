@@ -97,6 +97,17 @@ def test_headings_of_a_tokenised_book_part_its_chapters() -> None:
     assert chapters[1].title == "A Patent Medicine Testimonial"
 
 
+def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book() -> None:
+    """As in the published Alice, whose chapters end with rows of stars."""
+    lines = ["So they went on .", "* * * * * CHAPTER II .", "`` Curiouser ! ''",
+             "So it ended . * * * * * Chapter III .", "* * *", "* * * They ran .", "Part of it ."]  # fmt: skip
+    found = [(one.title, one.sentences) for one in treebank_chapters("alice", lines)]
+    assert found == [
+        ("", ("So they went on.",)), ("CHAPTER II", ('"Curiouser!"', "So it ended.")),
+        ("Chapter III", ("They ran.", "Part of it.")),
+    ]  # fmt: skip
+
+
 def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any) -> None:
     text = (
         'CHAPTER I\n\nThe lamp went out. Nobody rowed over.\n\n"Run!" cried Mr. Toad. He ran.\n\n'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from fabula.text import check_documents
@@ -20,6 +20,7 @@ from fabula.types import Document
 
 _SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
 _SMALL = frozenset(_SMALL_WORDS.split())
+_UNITS = frozenset({"chapter", "part", "book", "volume", "stave", "canto", "letter"})
 _OPENING = frozenset({"``", "`", '"'})
 _MIN_TITLE_WORDS = 3
 _MAX_SOURCE_TOKENS = 3
@@ -137,8 +138,7 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
     case: an extra chapter, never a passage spanning two.
     """
     number, title, kept = 1, "", list[str]()
-    for sentence in sentences:
-        tokens = sentence.split()
+    for tokens in _without_stars(sentences):
         heading = _heading_tokens(tokens)
         if heading:
             if kept:
@@ -152,6 +152,14 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
         yield Chapter(book, number, title, tuple(kept))
 
 
+def _without_stars(sentences: Iterable[str]) -> Iterator[list[str]]:
+    """Tokens by sentence. Rows of stars end one: what follows them is often a heading."""
+    for sentence in sentences:
+        for is_star, tokens in groupby(sentence.split(), lambda token: not token.strip("*")):
+            if not is_star:
+                yield list(tokens)
+
+
 def _heading_tokens(tokens: Sequence[str]) -> int:
     """The number of tokens of the heading that a sentence begins with; 0 without one."""
     shouted = 0
@@ -159,6 +167,8 @@ def _heading_tokens(tokens: Sequence[str]) -> int:
         shouted += 1
     if sum(len(token) > 1 for token in tokens[:shouted]) >= 2:
         return shouted
+    if tokens and tokens[0].lower() in _UNITS and is_heading(" ".join(tokens[:2])):
+        return 2
     titled = n_capitals = 0
     for token in tokens:
         if token[:1].isupper():

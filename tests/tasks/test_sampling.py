@@ -36,6 +36,21 @@ def test_every_cell_gives_as_many_and_every_story_is_used_as_often() -> None:
     assert sample_evenly(rows, 24, BY, 4).rows != drawn.rows
 
 
+@pytest.mark.parametrize("n", [24, 25, 60, 101, 120, 331])
+def test_every_model_prompt_and_corruption_is_drawn_as_often_at_every_size(n: int) -> None:
+    """1,920 pieces are 240 a model in the paper, and 7.5 of each of 256 cells."""
+    rows = [
+        {**row, "prompt": prompt, "shots": shots, "id": f"{row['id']}_{prompt}_{shots}"}
+        for row in pieces(9, "abcde", "wxyz") for prompt in ("full", "list", "spot")
+        for shots in (0, 2)
+    ]  # fmt: skip
+    drawn = sample_evenly(rows, n, (*BY, "prompt", "shots"), 1)
+    for name, n_values in (("model", 5), ("method", 4), ("prompt", 3), ("shots", 2)):
+        counts = Counter(row[name] for row in drawn.rows)
+        assert sorted(counts.values())[0] == n // n_values
+        assert sorted(counts.values())[-1] == -(-n // n_values)
+
+
 def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> None:
     rows = pieces(6)
     for row in rows:

@@ -46,7 +46,8 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     """Draw `n` pieces, as evenly as possible over cells and over stories.
 
     One piece is drawn from each cell in turn until there are `n`, always about one of the stories
-    that were drawn least. Missing pieces and refusals are skipped. Raises `InputError`.
+    that were drawn least; the last turn is of those cells that leave every field's values drawn
+    equally often, or once more. Missing pieces and refusals are skipped. Raises `InputError`.
     """
     given = [row for row in rows if not is_withheld(row)]
     if n > len(given):
@@ -64,8 +65,9 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     turns = sorted(left, key=lambda cell: _draw(seed, repr(cell)))
     used: Counter[str] = Counter()
     drawn: set[int] = set()
+    counts: Counter[tuple[int, str]] = Counter()
     while len(drawn) < n:
-        for cell in turns[: n - len(drawn)]:
+        for cell in _even_cells(turns, n - len(drawn), counts):
             place = min(left[cell], key=lambda k: used[str(given[k]["story_id"])])
             left[cell].remove(place)
             used[str(given[place]["story_id"])] += 1
@@ -83,6 +85,44 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         n_of_story=max(used.values()),
         left_out=count_withheld(rows),
     )
+
+
+def _even_cells(
+    cells: Sequence[tuple[str, ...]], n: int, counts: Counter[tuple[int, str]]
+) -> Sequence[tuple[str, ...]]:
+    """n of the cells, whose fields' values are then as evenly drawn as they can be; adds to counts.
+
+    The least drawn first; then cells are exchanged while that lowers the sum of squared counts.
+    """
+    if n >= len(cells):
+        for cell in cells:
+            counts.update(enumerate(cell))
+        return cells
+    chosen: list[tuple[str, ...]] = []
+    rest = list(cells)
+    for _ in range(n):
+        best = min(rest, key=lambda cell: sum(counts[one] for one in enumerate(cell)))
+        rest.remove(best)
+        chosen.append(best)
+        counts.update(enumerate(best))
+
+    def gain(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+        return sum(
+            counts[k, x] - counts[k, y] - 1
+            for k, (x, y) in enumerate(zip(a, b, strict=True))
+            if x != y
+        )
+
+    while True:
+        most, i, j = max(
+            (gain(a, b), i, j) for i, a in enumerate(chosen) for j, b in enumerate(rest)
+        )
+        if most <= 0:
+            break
+        counts.subtract(enumerate(chosen[i]))
+        counts.update(enumerate(rest[j]))
+        chosen[i], rest[j] = rest[j], chosen[i]
+    return chosen
 
 
 def _draw(seed: int, name: str) -> bytes:

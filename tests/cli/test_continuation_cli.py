@@ -100,8 +100,8 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
         (("continuation", "generate", "--contexts", "x", "--out", "y"), "name at least one writer"),
         (("continuation", "train", "--out", "nowhere"), "contains no training corpus"),
         (("continuation", "score", "none.jsonl", "--contexts", "none.jsonl"), "none.jsonl"),
-        (("replicate", "linguistic-metrics", "--out", "z"), "name DATA"),
-        (("replicate", "linguistic-metrics", ".", "--out", "z"), "lacks cbt/"),
+        (("replicate", "linguistic-metrics", "--out", "z"), "'--books'"),
+        (("replicate", "creativity-index", ".", "--out", "z"), "has no book/Human_book.json"),
         (("profile", "missing.txt"), "missing.txt"),
     ],
 )

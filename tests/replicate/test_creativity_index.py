@@ -10,7 +10,7 @@ import numpy as np
 from fabula.measures.detector_verdicts import Label
 from fabula.measures.exclusion import ExcludeSame
 from fabula.reference import Reference
-from fabula.replicate.creativity_index import default_plan
+from fabula.replicate.creativity_index import Plan, machines
 from fabula.replicate.creativity_index_texts import CLUSTER, read_set
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
@@ -61,13 +61,17 @@ def test_clusters_are_of_whole_texts_though_what_pairs_share_is_cut(shared_data:
 
 
 def test_no_reference_document_of_a_texts_cluster_counts(shared_data: Path, tmp_path: Path) -> None:
-    plan = default_plan(shared_data, 64)
+    files = [shared_data / "human_vs_machine" / f"{name}.jsonl"
+             for name in ("hanna_writingprompts", "fastdetect_writing")]  # fmt: skip
+    plan = Plan({file.stem: read_set(file, 64, LABEL) for file in files},
+                {"machine": machines(LABEL, [read_set(file, None, LABEL) for file in files])},
+                LABEL)  # fmt: skip
     assert {name: len(texts) for name, texts in plan.texts.items()} == {
         "hanna_writingprompts": 336, "fastdetect_writing": 438,
     }  # fmt: skip
-    machines = plan.references["machine"]
-    assert not isinstance(machines, Path)
-    clusters = {d.id.removeprefix("machine-"): d.meta[CLUSTER] for d in machines}
+    machine = plan.references["machine"]
+    assert not isinstance(machine, Path)
+    clusters = {d.id.removeprefix("machine-"): d.meta[CLUSTER] for d in machine}
     for texts in plan.texts.values():
         for text in texts:
             if text.meta["label"] == "machine":

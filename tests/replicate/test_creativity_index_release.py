@@ -17,8 +17,8 @@ from fabula.measures.detector_verdicts import Label
 from fabula.measures.uniqueness import Levels
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
-from fabula.replicate.creativity_index import Analyses, Plan, default_plan, run_analyses
-from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
+from fabula.replicate.creativity_index import Analyses, Plan, release_plan, run_analyses
+from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
 from fabula.replicate.creativity_index_texts import CLUSTER, cluster_set
 from fabula.store import read_rows
@@ -63,9 +63,9 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path) -> None:
-    assert is_release(release)
-    assert is_release(release / "data")
-    assert not is_release(release.parent)
+    assert read_release(release).keys() == read_release(release / "data").keys()
+    with pytest.raises(InputError, match="has no book"):
+        read_release(release.parent)
     found = read_release(release)["speech"]
     assert Counter(d.meta["model"] for d in found) == {"human": N, "Echo": N, "Plain": N}
     assert len({d.prompt_id for d in found}) == N
@@ -107,7 +107,7 @@ def plan_of(release: Path, folder: Path, **changes: Any) -> Plan:
     if not (folder / "ref").exists():
         Reference.build(books, folder / "ref", settings=TextSettings())
     return replace(
-        default_plan(release),
+        release_plan(release),
         **{"references": {"ref": folder / "ref"}, "matches": ("verbatim",), "model": None,
            "spread": 2, **changes},
     )  # fmt: skip
@@ -260,7 +260,7 @@ def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_
 def authors() -> Path:
     """Their repository, as the user has it: it has no licence, and is not in this one."""
     folder = Path(os.environ.get("FABULA_CREATIVITY_INDEX", "/work/peers/creativity_index"))
-    if not is_release(folder):
+    if not list(folder.glob("**/Human_book.json")):
         pytest.skip("no copy of the authors' repository (FABULA_CREATIVITY_INDEX)")
     return folder
 

@@ -71,16 +71,13 @@ class LinguisticMetricsSettings(Settings):
         help="Folder for generators, continuations and scores; interrupted runs resume.", unit="DIR"
     )
     books: tuple[str, ...] = setting(
-        (),
-        help="Texts to cut the passages from.",
+        help="Texts to cut the passages from: cbt_test.txt of the Children's Book Test "
+        "(thespermwhale.com/jaseweston/babi/CBTest.tgz), or others.",
         unit="SOURCE",
-        default_text="DATA/cbt/cbt_test_3books.jsonl.gz",
     )
     train: tuple[str, ...] = setting(
-        (),
-        help="Texts to train the generators on.",
+        help="Texts to train the generators on, such as the test's cbt_train.txt or novels.",
         unit="SOURCE",
-        default_text="the novels and children's books of DATA",
     )
     stride: int = setting(
         5, help="Number of sentences from the start of one passage to the next.", check=Between(1)
@@ -104,25 +101,19 @@ class LinguisticMetricsSettings(Settings):
 
 
 def replicate_linguistic_metrics(
-    data: Path | None, settings: LinguisticMetricsSettings, *, progress: Progress = SILENT
+    settings: LinguisticMetricsSettings, *, progress: Progress = SILENT
 ) -> Replicated:
-    """Table 2 of Roemmele et al. 2017; `data` is a folder with cbt/ and reference/.
-
-    Raises `InputError`, `ModelError`.
-    """
+    """Table 2 of Roemmele et al. 2017. Raises `InputError`, `ModelError`."""
     from fabula.presentation.continuation_tables import write_system_page
-    from fabula.replicate.linguistic_metrics import default_files, replicate_table
+    from fabula.replicate.linguistic_metrics import replicate_table
     from fabula.replicate.linguistic_metrics_tables import beside_paper
 
-    if data is None and not (settings.books and settings.train):
-        raise SettingsError("books", "and `train` are required: name DATA, or give both")
-    ours, theirs = default_files(data) if data is not None else ([], [])
     n_examples = settings.n_examples
     if n_examples is None:
         n_examples = _N_ON_PAGE if settings.html is not None else 0
     replica = replicate_table(
-        settings.books or ours,
-        settings.train or theirs,
+        settings.books,
+        settings.train,
         settings.out,
         stride=settings.stride,
         n_epochs=settings.n_epochs,
@@ -168,15 +159,14 @@ class CreativityIndexSettings(Settings):
         (),
         help="Texts by people and machines, one set per file.",
         unit="FILE",
-        default_text="DATA/human_vs_machine",
+        default_text="the authors' texts",
     )
     references: tuple[Path, ...] = setting(
         (),
         help="Corpora to compare with, each separately.",
         unit="DIR",
         option="reference",
-        default_text="DATA/reference, the machine texts of other prompts, and both; for the "
-        "authors' texts, the machine texts",
+        default_text="the machine texts of other prompts",
     )
     label: str = setting("label=human", help="Which texts are by people.", unit="FIELD=VALUE")
     by: str = setting("model", help="Field to group texts by.", unit="FIELD")
@@ -229,12 +219,12 @@ class CreativityIndexSettings(Settings):
 
 
 def replicate_creativity_index(
-    data: Path | None, settings: CreativityIndexSettings, *, progress: Progress = SILENT
+    folder: Path | None, settings: CreativityIndexSettings, *, progress: Progress = SILENT
 ) -> Replicated:
     """Figures 3a to 3j and 3n of Lu et al. 2024, for the available texts and references.
 
-    `data` is a copy of the authors' repository, or a folder with human_vs_machine/ and reference/.
-    Writes results.json and the figures to `out`. Raises `InputError`, `CorpusError`, `ModelError`.
+    `folder` is a copy of the authors' repository, unless there are `texts`. Writes results.json and
+    the figures to `out`. Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.presentation.charts import check_matplotlib
     from fabula.replicate.creativity_index import run_analyses
@@ -246,7 +236,7 @@ def replicate_creativity_index(
     from fabula.store import dump_json, write_whole
 
     check_matplotlib()
-    out, plan = settings.out, _plan(data, settings)
+    out, plan = settings.out, _plan(folder, settings)
     found = run_analyses(plan, out, report=progress.say)
     progress.say("drawing")
     figures = write_figures(found, out / "figures")
@@ -255,19 +245,26 @@ def replicate_creativity_index(
     return Replicated(analyses_tables(found), content, figures)
 
 
-def _plan(data: Path | None, settings: CreativityIndexSettings) -> Plan:
+def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
     from fabula.measures.detector_verdicts import Label
     from fabula.measures.uniqueness import Levels
-    from fabula.replicate.creativity_index import Plan, default_plan
+    from fabula.replicate.creativity_index import Plan, machines, release_plan
     from fabula.replicate.creativity_index_texts import read_set
 
     n_words, cluster = settings.n_words, settings.cluster
-    if data is None and not (settings.texts and settings.references):
-        raise SettingsError("texts", "and `references` are required: name DATA, or give both")
-    base = default_plan(data, n_words, cluster) if data is not None else None
+    if folder is None and not settings.texts:
+        raise SettingsError(
+            "texts",
+            "or a copy of the authors' repository, github.com/GXimingLu/creativity_index, is "
+            "required",
+        )
     label = Label.parse(settings.label)
     texts = {path.stem: read_set(path, n_words, label, cluster) for path in settings.texts}
-    references = {path.name: path for path in settings.references}
+    base = release_plan(folder, n_words, cluster) if folder is not None and not texts else None
+    references: dict[str, Any] = {path.name: path for path in settings.references}
+    if not references and texts:
+        whole = (read_set(path, None, label, cluster) for path in settings.texts)
+        references = {"machine": machines(label, whole)}
     return Plan(
         texts=texts or (base.texts if base else {}),
         references=references or (base.references if base else {}),
@@ -280,7 +277,7 @@ def _plan(data: Path | None, settings: CreativityIndexSettings) -> Plan:
         matches=settings.matches,
         exclude=_exclusion(settings.exclude, base),
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
-        release=base.release if base and not texts else None,
+        release=base.release if base else None,
         n_words=n_words,
         seed=settings.seed,
         n_threads=settings.processes.n_processes,

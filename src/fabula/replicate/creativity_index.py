@@ -36,27 +36,24 @@ from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
 from fabula.replicate.claims import Claim, claims_of
-from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
+from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.replicate.creativity_index_texts import (
     CLUSTER,
     Texts,
     cluster_set,
     field_of,
     made_of,
-    read_set,
 )
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
 from fabula.stats.resample import mean_interval
 from fabula.store import read_rows, write_rows
-from fabula.text import TextSettings, read_documents
+from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
-
-_TEXTS = ("hanna_writingprompts", "fastdetect_writing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,51 +267,28 @@ def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
     return list(found.items())
 
 
-def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
-    """Load `data`: the authors' texts, or human_vs_machine/ and reference/.
+def release_plan(folder: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
+    """Compare the authors' texts, from a copy of their repository. Raises `InputError`.
 
     Texts end with the sentence that passes `n_words`, the paper's 256 (appendix B.2), and what a
-    pair has in common is dropped, so that neither length nor prompt tells them apart.
-
-    The authors' texts are compared with machine texts of other prompts, unless other references
-    are given, and documents that copy or quote a text are excluded for it (appendix A.3). The
-    others are compared with classics, with machine texts of other prompts, and with both.
+    pair has in common is dropped, so that neither length nor prompt tells them apart. They are
+    compared with machine texts of other prompts, unless other references are given, and documents
+    that copy or quote a text are excluded for it (appendix A.3).
     """
     label = Label("label", "human")
-    if is_release(data):
-        whole = read_release(data)
-        texts = {kind: cluster_set(some, n_words, label, cluster) for kind, some in whole.items()}
-        machines = _machines(cluster_set(some, None, label, cluster) for some in whole.values())
-        return Plan(texts, {"machine": machines}, label, exclude=CopyRule(), release=data)
-    folder = data / "human_vs_machine"
-    missing = [n for n in _TEXTS if not (folder / f"{n}.jsonl").is_file()]
-    books = data / "reference"
-    if missing or not books.is_dir():
-        raise InputError(
-            f"{data}: lacks human_vs_machine/ or reference/, and is not the authors' folder "
-            "(data/book/Human_book.json, ...); name your own with `texts` and `references`"
-        )
-    paths = {name: folder / f"{name}.jsonl" for name in _TEXTS}
-    classics = list(read_documents([str(books)]))
-    machines = _machines(read_set(path, None, label, cluster) for path in paths.values())
-    return Plan(
-        texts={name: read_set(path, n_words, label, cluster) for name, path in paths.items()},
-        references={
-            "classics": classics,
-            "machine": machines,
-            "both": [*classics, *machines],
-        },
-        label=label,
-    )
+    whole = read_release(folder)
+    texts = {kind: cluster_set(some, n_words, label, cluster) for kind, some in whole.items()}
+    machine = machines(label, (cluster_set(some, None, label, cluster) for some in whole.values()))
+    return Plan(texts, {"machine": machine}, label, exclude=CopyRule(), release=folder)
 
 
-def _machines(sets: Iterable[Sequence[Document]]) -> list[Document]:
+def machines(label: Label, sets: Iterable[Sequence[Document]]) -> list[Document]:
     """Machine texts, used as a reference."""
     return [
         replace(d, id=f"machine-{d.id}")
         for texts in sets
         for d in texts
-        if d.meta["label"] == "machine"
+        if str(d.meta.get(label.field)) != label.human
     ]
 
 

@@ -37,11 +37,6 @@ def release_folder(folder: Path) -> Path:
     return inner if inner.is_dir() and any((inner / kind).is_dir() for kind in KINDS) else folder
 
 
-def is_release(folder: Path) -> bool:
-    """Whether a folder has the layout of their release."""
-    return any(_files(release_folder(folder), kind) for kind in KINDS)
-
-
 def read_release(folder: Path) -> dict[str, list[Document]]:
     """Their texts by kind, as far as present.
 
@@ -49,7 +44,8 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
     writers of the kind share, without any text around it. The prompt at the beginning of a text is
     marked (`shared_prefix_chars`): people's texts begin with it, those of models often do.
 
-    Raises `InputError` if a file has another format, or a kind has no texts by people.
+    Raises `InputError` if there are none, a file has another format, or a kind has no texts by
+    people.
     """
     found: dict[str, list[Document]] = {}
     for kind in KINDS:
@@ -63,6 +59,11 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
             for writer, path in files.items()
             for place, row in enumerate(_rows(path))
         ]
+    if not found:
+        raise InputError(
+            f"{release_folder(folder)}: has no book/{_PEOPLE}_book.json or other texts of the "
+            f"authors; their repository, github.com/GXimingLu/creativity_index, says where they are"
+        )
     return found
 
 

@@ -14,7 +14,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError
 from fabula.measures.linguistic.example_table import Example, sample_examples
 from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.measures.linguistic.system_scores import (
@@ -37,13 +36,6 @@ from fabula.text.pipeline import load_pipeline
 PAPER_SYSTEMS = ("random", "case-based", "unigram", "recurrent", GOLD)
 """The columns of Table 2, in order."""
 
-_PASSAGES = ("cbt/cbt_test_3books.jsonl.gz",)
-_TRAINING = (
-    "cbt/children_books.jsonl.gz",
-    "reference/gutenberg_novels.jsonl.gz",
-    "reference/austen_novels.jsonl.gz",
-    "reference/moby_dick.jsonl.gz",
-)
 _KINDS: dict[str, Kind] = {
     "random": "random",
     "case-based": "case",
@@ -128,14 +120,6 @@ class Replica:
                 if system not in self.table.systems
             },
         )
-
-
-def default_files(data: Path) -> tuple[list[str], list[str]]:
-    """Books to cut and texts to train on, from a folder with `cbt/` and `reference/`."""
-    missing = [name for name in (*_PASSAGES, *_TRAINING) if not (data / name).is_file()]
-    if missing:
-        raise InputError(f"{data}: lacks {', '.join(missing)}; set `books` and `train` instead")
-    return [str(data / name) for name in _PASSAGES], [str(data / name) for name in _TRAINING]
 
 
 def replicate_table(

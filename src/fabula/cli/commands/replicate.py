@@ -18,7 +18,7 @@ from fabula.jobs.replication import (
 )
 from fabula.jobs.result_files import TableFiles
 
-_data = click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
+_folder = click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 
 
 @click.group(cls=Group, short_help="Recompute a paper's tables from its released data.")
@@ -46,47 +46,45 @@ def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool)
 @replicate.command(
     "linguistic-metrics", short_help="Replicate the linguistic metrics of Roemmele et al. (2017)."
 )
-@_data
 @settings_options(LinguisticMetricsSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def linguistic_metrics(
-    data: Path | None, settings: LinguisticMetricsSettings, files: TableFiles, as_json: bool
+    settings: LinguisticMetricsSettings, files: TableFiles, as_json: bool
 ) -> None:
     """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
     Roemmele, Gordon and Swanson 2017: random, case-based, unigram and recurrent generators and the
-    books' own sentences on fifteen metrics. DATA is a folder that contains cbt/ and reference/.
+    books' own sentences on fifteen metrics.
     """
     from fabula.jobs.replication import replicate_linguistic_metrics
 
     check_outputs([settings.html], map(Path, (*settings.books, *settings.train)), files)
     with progress_bar("replicating", None) as bar:
-        found = replicate_linguistic_metrics(data, settings, progress=bar)
+        found = replicate_linguistic_metrics(settings, progress=bar)
     print_result(found.tables, found.content, files, as_json=as_json, written=[settings.html])
 
 
 @replicate.command("creativity-index", short_help='Replicate "AI as Humanity\'s Salieri" (2024).')
-@_data
+@_folder
 @settings_options(CreativityIndexSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def creativity_index(
-    data: Path | None, settings: CreativityIndexSettings, files: TableFiles, as_json: bool
+    folder: Path | None, settings: CreativityIndexSettings, files: TableFiles, as_json: bool
 ) -> None:
     """Run the analyses of "AI as Humanity's Salieri" on your own texts and references.
 
     Lu et al. 2024, Figures 3a to 3j and 3n: the index of people and models, verbatim and near;
     L-uniqueness against L; models before and after alignment; the spread over documents; detection
-    beside a language model's log-probabilities. DATA is a copy of the authors' repository
-    (github.com/GXimingLu/creativity_index), whose outputs/ are read too, or a folder that contains
-    human_vs_machine/ and reference/.
+    beside a language model's log-probabilities. DIR is a copy of the authors' repository
+    (github.com/GXimingLu/creativity_index), whose outputs/ are read too.
     """
     from fabula.jobs.replication import replicate_creativity_index
 
     check_outputs([], [*settings.texts, *settings.references], files)
     with progress_bar("replicating", None) as bar:
-        found = replicate_creativity_index(data, settings, progress=bar)
+        found = replicate_creativity_index(folder, settings, progress=bar)
     print_result(found.tables, found.content, files, as_json=as_json)
     if not as_json:
         out = settings.out
@@ -97,7 +95,7 @@ def creativity_index(
 
 
 @replicate.command("story-feedback", short_help='Replicate "Help Me Write a Story" (2025).')
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@_folder
 @settings_options(StoryFeedbackSettings)
 @settings_options(TableFiles, "files")
 @json_option

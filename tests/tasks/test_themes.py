@@ -17,6 +17,7 @@ from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
 from fabula.tasks.drafting import draft_rubric, read_measures
+from fabula.tasks.naming import names_by_words
 from fabula.tasks.rationales import read_rationales
 from fabula.tasks.reason_themes import Rationale, find_themes, keep_labels, theme_row
 
@@ -156,3 +157,17 @@ def test_measures_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, said:
     file.write_bytes(data)
     with pytest.raises(InputError, match=said):
         read_measures(file)
+
+
+def test_themes_are_named_by_phrases_that_say_each_thing_once() -> None:
+    """Three words of one stem in a row, as in "Times original originality", name nothing."""
+    flat = ["The characters are flat here.", "Flat characters, and they stay flat characters.",
+            "Sadly flat characters again.", "A flat character."]  # fmt: skip
+    ends = [
+        "An abrupt ending that doesn't end.",
+        "Such an abrupt ending!",
+        "The end: abrupt ending.",
+    ]
+    first, second = names_by_words([flat, ends])
+    assert first.split(", ")[0] == "Flat characters"
+    assert second == "Abrupt ending"

@@ -40,6 +40,11 @@ class Document:
         own = {"author": self.author, "prompt_id": self.prompt_id}
         return {name: value for name, value in own.items() if value is not None} | dict(self.meta)
 
+    def beside(self, row: Mapping[str, Any], taken: Iterable[str] = ()) -> dict[str, Any]:
+        """A row of results with the text's own fields; those whose names it has get `input_`."""
+        names = {*row, *taken}
+        return dict(row) | {f"input_{k}" if k in names else k: v for k, v in self.fields.items()}
+
     def group(self, by: str) -> str:
         """The value of the field `by`. Raises `InputError` if the text has none."""
         value = self.fields.get(by)

@@ -29,7 +29,7 @@ from fabula.presentation.review_pictures import Dot, scatter
 from fabula.presentation.review_tables import review_json, review_sheets, review_tables
 from fabula.presentation.sheet import csv_of, latex_of, render
 from fabula.reference import Reference
-from fabula.review import Review, compare_groups
+from fabula.review import Review
 from fabula.tasks.feedback.advising import Advice
 from fabula.tasks.feedback.points import Point, Remark
 from fabula.types import Document, Measurement, Signature
@@ -206,7 +206,7 @@ def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
 
 def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
     texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
-    rows = latex_of(review_sheets(reviewed(tmp_path, *texts), [])).splitlines()
+    rows = latex_of(review_sheets(reviewed(tmp_path, *texts))).splitlines()
     # Of the numbers, and of the borrowed passages.
     assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 4
     assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
@@ -221,7 +221,7 @@ def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path
     run = " ".join(["rare seldom"] * 40)
     with Reviewer(plan) as reviewer:
         review = reviewer.run([Document("a", f"He said {run}."), Document("b", STORY)])
-    parts = review_sheets(review, [])
+    parts = review_sheets(review)
     [row] = csv.DictReader(io.StringIO(csv_of(parts)["passages"]))
     bits = 80 * math.log2(1152 / 64)
     assert (row["text"], row["rank"], row["n_words"], row["n_verbatim"]) == ("a", "1", "80", "80")
@@ -240,7 +240,7 @@ def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
     assert "What is missing" in page
     assert "<code>fabula report --model openai/gpt-4o</code>" in page
     assert "no reference group was measured in this way" in page
-    shown = render(*review_tables(review, []))
+    shown = render(*review_tables(review))
     assert "not included: feedback, no language model was named" in shown
 
 
@@ -248,17 +248,15 @@ def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path)
     texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
     texts.append(Document("short", "One.", author="a"))
     review = reviewed(tmp_path, *texts)
-    tests = compare_groups(review, "author")
-    write_review_page(tmp_path / "page.html", review, by="author", tests=tests)
+    write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<details id=") == 5
-    assert "By author" in page
     assert page_of(review)["table"]["rows"][4]["cells"][0] == "missing"
-    latex = latex_of(review_sheets(review, tests))
+    latex = latex_of(review_sheets(review))
     assert latex.startswith("% Fabula")
-    assert latex.count(r"\begin{tabular}") == 3
+    assert latex.count(r"\begin{tabular}") == 2
     assert "short & missing" in latex
-    content = review_json(review, tests)
+    content = review_json(review)
     assert content["texts"][4]["originality"]["creativity_index"] is None
     assert content["texts"][4]["originality"]["missing_reason"] == "too_short"
 
@@ -286,8 +284,7 @@ def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: 
     write_review_page(tmp_path / "one.html", with_fluency(one, 5.0, 9.9))
     texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
     many = reviewed(tmp_path / "many", *texts)
-    tests = compare_groups(many, "author")
-    write_review_page(tmp_path / "many.html", many, by="author", tests=tests)
+    write_review_page(tmp_path / "many.html", many)
     found = {}
     for name in ("one", "many"):
         browser.get((tmp_path / f"{name}.html").as_uri())

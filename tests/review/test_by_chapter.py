@@ -40,7 +40,7 @@ def test_borrowed_words_are_counted_in_the_chapter_where_they_stand(
     without = ("profile", "lines")
     with Reviewer(ReportSettings(references=(books,), without=without, n_jobs=1)) as reviewer:
         review = reviewer.run([Document("d", text)])
-    found = review_json(review, ())["texts"][0]["by_chapter"]
+    found = review_json(review)["texts"][0]["by_chapter"]
     n_taken, n_all = len(TAKEN.split()), len(bodies[1].split()) + 2
     assert [one["chapter"] for one in found] == [1, 2, 3]
     assert [one["borrowed"] for one in found] == [0.0, pytest.approx(n_taken / n_all), 0.0]

@@ -126,11 +126,11 @@ def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path) -> None:
 
 def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review) -> None:
     (view,) = page_of(review)["texts"]
-    (row,) = review_json(review, ())["texts"]
+    (row,) = review_json(review)["texts"]
     assert [f"line {one['line']}" for one in row["findings"]["first"]] == [
         one["where"] for one in view.findings["first"]
     ]
-    shown = render(*review_tables(review, ()))
+    shown = render(*review_tables(review))
     assert shown.index("passages to check") < shown.index("Creativity Index")
     assert row["lines"]["n_notes"]["spelling"] == 1
 

@@ -22,7 +22,7 @@ from fabula.presentation.review_tables import review_json, review_tables
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.review import Review, compare_groups, numbers_of_review
+from fabula.review import Review, numbers_of_review
 from fabula.rubrics.load import load_rubric
 from fabula.settings import SettingsError
 from fabula.types import Document
@@ -228,28 +228,6 @@ def test_many_texts_have_the_numbers_of_each_alone(books: str) -> None:
     assert together.measurements() == [one for found in alone for one in found]
 
 
-def test_groups_are_compared_in_every_number_and_a_text_without_group_is_refused(
-    books: str,
-) -> None:
-    new = "A hundred kites hung over the quarry, and each of them pulled at another child. " * 3
-    texts = [
-        Document(f"{who}{k}", text * (k + 1), author=who)
-        for who, text in (("old", STORY + "\n\n"), ("new", new))
-        for k in range(3)
-    ]
-    review = run(texts, references=(books,))
-    tests = {test.number.key: test for test in compare_groups(review, "author")}
-    index = tests["creativity_index"]
-    assert index.means["new"].value == 8.0
-    assert index.means["old"].n == 3
-    (pair,) = index.pairs
-    assert (pair.a, pair.b) == ("new", "old")
-    assert pair.difference.superiority == 1.0
-    assert "n_words" not in tests
-    with pytest.raises(InputError, match="no field 'model'"):
-        compare_groups(review, "model")
-
-
 def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
     words = "the keeper of the last lamp never once looked out to sea"
     texts = [Document(f"t{k}", " ".join(f"w{k}x{j}" for j in range(30))) for k in range(12)]
@@ -271,10 +249,10 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
     assert few.together is not None
     assert (few.together.diversity, few.together.pairs) == (None, [])
     assert "need 10 texts, and these are 5" in few.together.reason
-    content = review_json(review, ())["together"]
+    content = review_json(review)["together"]
     assert content["pairs"][1]["longest_run"] == len(words.split())
     assert content["set"]["n_units"] == 12
-    shown = render(*review_tables(review, ()))
+    shown = render(*review_tables(review))
     assert "keeper of the last lamp" in shown
     page = tmp_path / "page.html"
     write_review_page(page, review)
@@ -315,17 +293,16 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     verdicts = [one for text in review.texts for one in text.verdicts]
     for by in (None, "author"):
         known = corrected(review, by)
-        tests = () if by is None else compare_groups(known, by)
         expected = correct_measurements(
             verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
         )
-        found = review_json(known, tests)["corrected"]
+        found = review_json(known)["corrected"]
         assert found == [expected.content()]
         assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
         assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
-        assert render(*expected.tables()) in render(*review_tables(known, tests))
+        assert render(*expected.tables()) in render(*review_tables(known))
     page = tmp_path / "page.html"
-    write_review_page(page, known, by="author", tests=tests)
+    write_review_page(page, known)
     written = page.read_text()
     assert "Corrected by experts" in written
     assert "prediction-powered inference" in written
@@ -405,10 +382,10 @@ def test_a_class_is_compared_with_itself_and_no_text_with_itself() -> None:
     assert index["dora"] == 1
     assert index["ann"] == pytest.approx(1 - 15 / 22)
     assert "excl=same(id)" in review.signatures["originality"].replace("excl:", "excl=")
-    shown = " ".join(render(*review_tables(review, ())).split())
+    shown = " ".join(render(*review_tables(review)).split())
     assert shown.index("in others") < shown.index("Creativity Index")
     assert "direction unknown" in shown
-    found = review_json(review, ())["together"]
+    found = review_json(review)["together"]
     assert (found["direction"], found["not_compared_within"]) == ("unknown", None)
 
 
@@ -439,8 +416,8 @@ def test_a_class_and_books_are_searched_together(books: str) -> None:
     elsewhere = review.found_elsewhere()
     assert elsewhere["eve"] == 1
     assert {one.id: one.share for one in review.together.shared}["eve"] == 0
-    assert review_json(review, ())["texts"][2]["originality"]["n_words"] == 12
-    assert "found elsewhere" in render(*review_tables(review, ()))
+    assert review_json(review)["texts"][2]["originality"]["n_words"] == 12
+    assert "found elsewhere" in render(*review_tables(review))
 
 
 def test_what_a_class_cannot_be_is_said() -> None:

@@ -170,4 +170,4 @@ def test_themes_are_named_by_phrases_that_say_each_thing_once() -> None:
     ]
     first, second = names_by_words([flat, ends])
     assert first.split(", ")[0] == "Flat characters"
-    assert second == "Abrupt ending"
+    assert second.split(", ")[0] == "Abrupt ending"

@@ -371,30 +371,42 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
 
 @recorded_call
 def compare(
-    scores: Scores | Iterable[dict[str, Any]],
-    *,
+    *results: Scores | Profiles | Iterable[dict[str, Any]],
     by: str | None = None,
     baseline: str | None = None,
     cluster: str | None = None,
+    unnamed: str | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare groups of texts by originality.
+    """Compare groups of texts in one or several results, or the rows of their files.
 
-    Scores are grouped by their field `by`. Gives each group's mean Creativity Index with a 95 %
-    interval, and the pairs (or each group and the `baseline`) with Mann-Whitney tests corrected by
-    Holm's method. Texts that share the field `cluster` count as one, and tests permute within what
-    groups share.
+    Texts are grouped by their field `by`; those without it are the group `unnamed`. Gives each
+    number's mean by group with a 95 % interval, and the pairs (or each group and the `baseline`)
+    with Mann-Whitney tests, corrected over everything by Holm's method. Texts that share the field
+    `cluster` count as one, and tests permute within what groups share. Of scores of originality
+    alone there are curves too, and differences are in per cent.
 
-    Raises `InputError`, and `MixError` for scores that were not measured in the same way.
+    Raises `InputError`, and `MixError` for numbers that were not measured in the same way.
     """
     from fabula.jobs.comparison import ComparisonSettings
     from fabula.measures.group_comparison import compare_rows
+    from fabula.measures.number_comparison import MeasuredTexts, compare_numbers
 
-    rows = scores.rows if isinstance(scores, Scores) else list(scores)
-    settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster)
+    settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster, unnamed=unnamed)
+    how: dict[str, Any] = {"baseline": baseline, "cluster": cluster, "seed": seed}
     field = settings.grouping_field()
-    found = compare_rows(located(rows), by=field, baseline=baseline, cluster=cluster, seed=seed)
-    return Comparison(found)
+    rows: list[dict[str, Any]] = []
+    for one in results:
+        if isinstance(one, Profiles):
+            rows += [profile.to_row() for profile in one.profiles]
+        else:
+            rows += one.rows if isinstance(one, Scores) else list(one)
+    if unnamed is None and all("creativity_index" in row for row in rows):
+        return Comparison(compare_rows(located(rows), by=field, **how))
+    measured = MeasuredTexts()
+    for row, where in located(rows):
+        measured.add(row, where)
+    return Comparison(compare_numbers(measured, by=field, unnamed=unnamed, **how))
 
 
 @recorded_call

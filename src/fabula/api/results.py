@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fabula.measures.detector_verdicts import Label
     from fabula.measures.group_comparison import Comparison as _Comparison
     from fabula.measures.linguistic.profile import Profile
+    from fabula.measures.number_comparison import NumberComparison
     from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
     from fabula.review import Review
@@ -374,35 +375,29 @@ class FoundFaults(Tabled):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Tabled):
-    """Groups of scored texts compared."""
+    """Groups of texts compared."""
 
-    comparison: _Comparison
+    comparison: _Comparison | NumberComparison
 
     def to_json(self) -> dict[str, Any]:
         return self.comparison.to_json()
 
     def wide(self) -> Any:
-        """A frame, one row per group: mean Creativity Index with its interval, and n."""
-        return frame_of(
-            (
-                {
-                    "name": group.name,
-                    "creativity_index": group.index.value,
-                    "low": group.index.low,
-                    "high": group.index.high,
-                    "n": group.index.n,
-                    "n_missing": sum(group.missing.values()),
-                }
-                for group in self.comparison.groups
-            ),
-            None,
-        )
+        """A frame, one row per group: mean Creativity Index with its interval, and n.
+
+        Of other numbers one row per number and group, with `number` and `mean`.
+        """
+        return frame_of(self.comparison.rows(), None)
 
     @recorded_save
     def plot(self, path: str | Path) -> None:
         """Draw curves and distributions (.svg, .pdf or .png)."""
+        from fabula.errors import InputError
+        from fabula.measures.number_comparison import NumberComparison
         from fabula.presentation.charts import save_comparison
 
+        if isinstance(self.comparison, NumberComparison):
+            raise InputError("only a comparison of scores of originality alone can be drawn")
         save_comparison(self.comparison, Path(path))
 
     def tables(self) -> list[Block]:

@@ -1,4 +1,4 @@
-"""Compare groups of texts by the originality of their texts."""
+"""Compare groups of texts in what was measured of their texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
 from fabula.jobs.result_files import plot_setting
@@ -15,6 +15,7 @@ from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
+    from fabula.measures.number_comparison import MeasuredTexts, NumberComparison
 
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 """How a result of diversity begins."""
@@ -26,8 +27,17 @@ class ComparisonSettings(Settings):
 
     by: str | None = setting(
         None,
-        help="Field to group the scores by, such as author or model; `file` for the score file.",
+        help="Field to group the texts by, such as author or model; for scores of originality also "
+        "`file`, the score file.",
         unit="FIELD",
+    )
+    unnamed: str | None = setting(
+        None,
+        help="Name of the group of texts that lack this field, such as human.",
+        unit="NAME",
+    )
+    texts: str | None = setting(
+        None, help="The texts that were measured, for fields that rows lack.", unit="TEXTS"
     )
     cluster: str | None = setting(
         None,
@@ -48,33 +58,85 @@ class ComparisonSettings(Settings):
         return self.by
 
 
-def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Comparison:
-    """Compare the originality of groups of texts, from files written by `fabula originality`.
+def compare_files(
+    results: Sequence[Path], settings: ComparisonSettings
+) -> Comparison | NumberComparison:
+    """Compare groups of texts in the rows of one or several instruments.
 
-    Draws `plot`. Raises `SettingsError` without `by`, `InputError`, and `MixError` for scores that
-    were measured in different ways.
+    Scores of originality alone are compared with their curves, which `plot` draws. Raises
+    `SettingsError` without `by`, `InputError`, and `MixError` for numbers that were measured in
+    different ways.
     """
     from fabula.measures.group_comparison import compare_scores
+    from fabula.measures.number_comparison import compare_numbers
 
-    for path in scores:
+    by = settings.grouping_field()
+    how: dict[str, Any] = {
+        "baseline": settings.baseline,
+        "cluster": settings.cluster,
+        "seed": settings.seed,
+    }
+    for path in results:
         _check_scores(path)
-        check_recorded(path)
-    comparison = compare_scores(
-        scores,
-        by=settings.grouping_field(),
-        baseline=settings.baseline,
-        cluster=settings.cluster,
-        seed=settings.seed,
-    )
-    if settings.plot is not None:
-        from fabula.presentation.charts import save_comparison
+        if not path.is_dir():
+            check_recorded(path)
+    extra = settings.texts is not None or settings.unnamed is not None
+    if not extra and all(map(_is_scores, results)):
+        comparison = compare_scores(results, by=by, **how)
+        if settings.plot is not None:
+            from fabula.presentation.charts import save_comparison
 
-        save_comparison(comparison, settings.plot)
-    return comparison
+            save_comparison(comparison, settings.plot)
+        return comparison
+    if settings.plot is not None:
+        raise SettingsError("plot", "is only for scores of originality alone")
+    return compare_numbers(
+        _measured(results), by=by, unnamed=settings.unnamed, fields=_fields(settings.texts), **how
+    )
+
+
+def _measured(results: Sequence[Path]) -> MeasuredTexts:
+    from fabula.judging.folder import read_run
+    from fabula.judging.run import RETEST
+    from fabula.measures.number_comparison import MeasuredTexts
+    from fabula.measures.rater_agreement import aggregates, ratings_of
+    from fabula.store import measurement_row, read_rows
+    from fabula.types import by_rater
+
+    found = MeasuredTexts()
+    for path in results:
+        if not path.is_dir():
+            for number, row in enumerate(read_rows(path), 1):
+                found.add(row, f"{path}, line {number}")
+            continue
+        rubric, measurements = read_run(path)
+        for one in measurements:
+            if not one.document_id.endswith(RETEST):
+                found.add(measurement_row(one), str(path))
+        for rater, own in by_rater(measurements).items():
+            title = rubric.aggregate.title
+            for text, score in aggregates(ratings_of(own), rubric).items():
+                found.add_number(text, f"{title}, {rater}", score, own[0].signature)
+    return found
+
+
+def _fields(texts: str | None) -> dict[str, dict[str, Any]]:
+    from fabula.text import read_documents
+
+    return {} if texts is None else {one.id: one.fields for one in read_documents([texts])}
+
+
+def _is_scores(path: Path) -> bool:
+    from fabula.store import read_rows
+
+    first = None if path.is_dir() else next(iter(read_rows(path)), None)
+    return first is None or ("creativity_index" in first and not path.is_dir())
 
 
 def _check_scores(path: Path) -> None:
     """Raise `InputError` for a file that cannot be read, or with a result of diversity."""
+    if path.is_dir():
+        return
     try:
         with path.open("rb") as file:
             beginning = file.read(256)
@@ -82,6 +144,6 @@ def _check_scores(path: Path) -> None:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     if _OF_DIVERSITY.match(beginning):
         raise InputError(
-            f"{path}: a result of diversity, and `compare` compares scores of originality; measure "
-            "the groups together: `fabula diversity --by`"
+            f"{path}: a result of diversity, whose numbers are of groups and not of texts; "
+            "`fabula diversity --by` compares the groups"
         )

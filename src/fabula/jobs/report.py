@@ -112,7 +112,10 @@ class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
     by: str | None = setting(
-        None, help="Compare the texts in groups by this field: author, model, ...", unit="FIELD"
+        None,
+        help="Correct verdicts in groups by this field: author, model, ... (`fabula compare` "
+        "compares groups).",
+        unit="FIELD",
     )
     against_each_other: bool = setting(
         False,

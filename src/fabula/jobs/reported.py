@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer, corrected, with_verdicts
-from fabula.packages import check_scipy
-from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import Review
 from fabula.types import Document, Measurement, Rubric
 
@@ -21,18 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The results for some texts, and comparisons of their groups."""
+    """The results for some texts."""
 
     review: Review
-    by: str | None = None
-    tests: tuple[GroupTest, ...] = ()
     n_marks: int | None = None
     """Borrowed passages that the page marks per 1,000 words; None for its own default."""
 
     def write_page(self, path: Path) -> None:
         from fabula.presentation.review_page import write_review_page
 
-        write_review_page(path, self.review, by=self.by, tests=self.tests, n_marks=self.n_marks)
+        write_review_page(path, self.review, n_marks=self.n_marks)
 
     def write_comments(self, path: Path, source: Path | None) -> int:
         """Write the findings as comments in a copy of `source`; returns how many had no place."""
@@ -43,23 +39,21 @@ class Reported:
     def tables(self) -> list[Block]:
         from fabula.presentation.review_tables import review_tables
 
-        return review_tables(self.review, self.tests)
+        return review_tables(self.review)
 
     def sheets(self) -> list[Block]:
         """The tables for files, about all texts."""
         from fabula.presentation.review_tables import review_sheets
 
-        return review_sheets(self.review, self.tests)
+        return review_sheets(self.review)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values, with paragraphs on methods and the citations."""
         from fabula.presentation.methods import bibtex_of, methods_of
-        from fabula.presentation.review_groups import was_tested
         from fabula.presentation.review_tables import review_json
 
-        tested = self.by if was_tested(self.tests) else None
-        return review_json(self.review, self.tests) | {
-            "methods": methods_of(self.review, tested),
+        return review_json(self.review) | {
+            "methods": methods_of(self.review),
             "bibtex": bibtex_of(self.review),
         }
 
@@ -73,14 +67,13 @@ def report_texts(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Reported:
-    """Run every available instrument, correct models' verdicts, and compare groups.
+    """Run every available instrument, and correct models' verdicts.
 
     `verdicts` are existing ones, on a rubric; `people` are labels, used if `settings` names no file
     of them. Before anything is measured, raises `InputError` if a text lacks the field `by`, or a
     cost limit has no price, and `CorpusError` for a reference that cannot be opened.
     """
     if settings.by is not None:
-        check_scipy("comparisons of groups")
         for document in documents:
             document.group(settings.by)
     _check_prices(settings)
@@ -90,9 +83,7 @@ def report_texts(
         review = with_verdicts(review, *verdicts)
     review = replace(review, people=tuple(people) or review.people)
     review = corrected(review, settings.by)
-    by = settings.by
-    tests = () if by is None else tuple(compare_groups(review, by))
-    return Reported(review, by, tests, settings.marking.n_marks)
+    return Reported(review, settings.marking.n_marks)
 
 
 def _check_prices(settings: ReportSettings) -> None:

@@ -76,6 +76,20 @@ class Comparison:
     shared_field: str | None = None
     """A usual cluster field that the texts have, if they were not clustered."""
 
+    def rows(self) -> list[dict[str, Any]]:
+        """For a frame: a row for each group."""
+        return [
+            {
+                "name": group.name,
+                "creativity_index": group.index.value,
+                "low": group.index.low,
+                "high": group.index.high,
+                "n": group.index.n,
+                "n_missing": sum(group.missing.values()),
+            }
+            for group in self.groups
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """As plain values for JSON output."""
         return {

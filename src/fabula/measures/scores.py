@@ -268,11 +268,8 @@ def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
 
     Fields whose names are used get the prefix `input_`.
     """
-    taken = row.keys() | _OWN_NAMES
     row["sketch"] = sketch_of(document.text).to_row()
-    return row | {
-        f"input_{key}" if key in taken else key: value for key, value in document.fields.items()
-    }
+    return document.beside(row, _OWN_NAMES)
 
 
 def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:

@@ -8,20 +8,12 @@ from fabula.review.citations import PPI
 from fabula.review.report_parts import ReportPart, parts_of
 
 
-def methods_of(review: Review, by: str | None = None) -> list[str]:
+def methods_of(review: Review) -> list[str]:
     """Sentences, one list entry per paragraph, about what was done to these texts."""
     n = len(review.texts)
     many = "one text was" if n == 1 else f"{n:,} texts were"
     first = f"With Fabula {__version__}, {many} measured as follows."
-    paragraphs = [first, *(part.methods(review) for part in _measured(review))]
-    if by is not None:
-        paragraphs.append(
-            f"Groups by {by} were compared pair by pair with the two-sided Mann-Whitney U test "
-            f"(whether texts of one tend to have the larger number, which is not whether means "
-            f"differ); p-values were corrected over the pairs of each number by Holm's method, and "
-            f"means have 95 % intervals by Student's t, widened for skewness (Hall 1992)."
-        )
-    return paragraphs
+    return [first, *(part.methods(review) for part in _measured(review))]
 
 
 def bibtex_of(review: Review) -> str:

@@ -14,6 +14,7 @@ from fabula.reasons import explain
 
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
+    from fabula.measures.number_comparison import NumberComparison
     from fabula.stats.clustered import Omnibus
 
 T = TypeVar("T")
@@ -149,8 +150,57 @@ def _index(value: float | None, reason: str | None) -> Cell:
     return Missing(explain(reason)) if value is None else value
 
 
-def comparison_tables(comparison: Comparison) -> list[Block]:
+def number_tables(found: NumberComparison) -> list[Block]:
+    """Each number's mean by group, then pairs with their tests."""
+    unit = "texts" if found.cluster is None else "clusters"
+    groups = Sheet(
+        "groups",
+        [
+            Column("number", once=True),
+            Column(found.field, name="group"),
+            Column(unit, ",", name="n"),
+            Column("missing", ","),
+            Column("mean", ".4g", with_interval=True),
+        ],
+        [[one.number, one.group, one.mean.n, one.n_missing, one.mean] for one in found.groups],
+    )
+    test = "Mann-Whitney" if found.cluster is None else "permutation"
+    pairs = Sheet(
+        "pairs",
+        [
+            Column("number", once=True),
+            Column("A against B", name="pair"),
+            Column("A - B", "+.3g", with_interval=True, name="gap"),
+            Column("P(A > B)", ".3f", name="superiority"),
+            Column(f"p ({test})", ".2g", name="p"),
+            Column("p (Holm)", ".2g", name="p_holm"),
+        ],
+        [
+            [
+                one.number,
+                f"{one.a} : {one.b}",
+                one.difference.gap,
+                one.difference.superiority,
+                one.difference.p,
+                one.p_holm,
+            ]
+            for one in found.pairs
+        ],
+    )
+    n_tests = sum(one.p_holm is not None for one in found.pairs)
+    holm = f"p (Holm): corrected over all {n_tests:,} tests above"
+    shown: Block = pairs if found.pairs else "no number that two groups have, nothing to compare"
+    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
+    signatures = dict.fromkeys(found.signatures[one.number] for one in found.groups)
+    return [groups, "", shown, *([holm] if n_tests else []), *notes, "", *signatures]
+
+
+def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
     """Groups with their means, a test of all, then pairs with their tests."""
+    from fabula.measures.number_comparison import NumberComparison
+
+    if isinstance(comparison, NumberComparison):
+        return number_tables(comparison)
     is_clustered = comparison.cluster is not None
     unit = "clusters" if is_clustered else "texts"
     groups = Sheet(

@@ -26,7 +26,6 @@ from fabula.presentation.methods import bibtex_of, methods_of
 from fabula.presentation.originality_page import Article, article_of
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.profile_page import CHART_HEIGHT, CHART_WIDTH, profile_view
-from fabula.presentation.review_groups import group_views, was_tested
 from fabula.presentation.review_pictures import (
     Band,
     Dot,
@@ -37,7 +36,7 @@ from fabula.presentation.review_pictures import (
 )
 from fabula.presentation.sheet import html_of
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
+from fabula.review import LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
 from fabula.review.comparing import comparable
 from fabula.review.report_parts import parts_of, title_of
@@ -97,27 +96,22 @@ def write_review_page(
     path: Path,
     review: Review,
     *,
-    by: str | None = None,
-    tests: Sequence[GroupTest] = (),
     n_marks: int | None = None,
 ) -> None:
     """Write the page; the same review gives the same bytes."""
-    page = page_of(review, by=by, tests=tests, n_marks=n_marks)
+    page = page_of(review, n_marks=n_marks)
     write_page_file(path, "review.html.j2", page)
 
 
 def page_of(
     review: Review,
     *,
-    by: str | None = None,
-    tests: Sequence[GroupTest] = (),
     n_marks: int | None = None,
 ) -> dict[str, Any]:
     """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
     whole = review.texts[:_MAX_WHOLE]
     texts = [_text(k, text, review, n_marks) for k, text in enumerate(whole, 1)]
     one = len(review.texts) == 1
-    tested = by if was_tested(tests) else None
     signatures = {
         visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
@@ -134,10 +128,8 @@ def page_of(
         "is_class": review.together is not None and review.together.is_class,
         "corrected": _corrected(review),
         "picture": None if one else _picture_of_texts(review),
-        "tests": group_views(tests),
-        "by": visible(by or ""),
         "left_out": [_left_out(entry, review) for entry in review.left_out],
-        "methods": [visible(paragraph) for paragraph in methods_of(review, tested)],
+        "methods": [visible(paragraph) for paragraph in methods_of(review)],
         "bibtex": bibtex_of(review),
         "signatures": signatures,
         "legend": _legend(review),

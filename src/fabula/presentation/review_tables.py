@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +9,8 @@ from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.scores import RankedPassage, first_passages, to_row
 from fabula.presentation.findings_view import first_lines, quoted
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
-from fabula.presentation.review_groups import p_shown
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
-from fabula.review import GroupTest, Review, TextReview, numbers_of_review
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
+from fabula.review import Review, TextReview, numbers_of_review
 from fabula.review.by_chapter import by_chapter
 from fabula.review.comparing import share_below
 from fabula.review.findings import findings_of, said_of
@@ -22,14 +20,10 @@ from fabula.web import visible
 
 _MAX_COLUMNS = 6
 _MAX_CHARS = 60
-_SURE = (
-    "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of each number, not over "
-    "numbers):"
-)
 
 
-def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
-    """Numbers as rows, texts as columns, at most six; then groups, and what was omitted."""
+def review_tables(review: Review) -> list[Block]:
+    """Numbers as rows, texts as columns, at most six; then what was omitted."""
     numbers, rows = numbers_of_review(review)
     parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
     is_class = review.together is not None and review.together.is_class
@@ -47,8 +41,6 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     if len(review.texts) == 1:
         parts += _phrases_found(review.texts[0])
     parts += [] if is_class else _together(review)
-    if tests:
-        parts += ["", *_group_tables(tests)]
     parts += _corrected(review)
     return parts + [
         f"not included: {entry.part}, {entry.reason}; to include it: {entry.remedy}"
@@ -182,34 +174,10 @@ def _share(share: float) -> str:
     return "<1%" if percent == 0 else ">99%" if percent == 100 else f"{percent}%"
 
 
-def _group_tables(tests: Sequence[GroupTest]) -> list[Block]:
-    columns = [
-        Column("", name="number", once=True),
-        Column("group"),
-        Column("mean", "g", with_interval=True),
-        Column("n", "d"),
-    ]
-    rows: list[list[Cell]] = []
-    forms, sure = [], []
-    for test in tests:
-        for name, mean in test.means.items():
-            rows.append([test.number.title, name, mean, str(mean.n)])
-            forms.append(test.number.form)
-        sure += [
-            f"{test.number.title}: {pair.a}, {pair.b}: {p_shown(pair.p_holm)}"
-            for pair in test.pairs
-            if pair.p_holm is not None and pair.p_holm < 0.05
-        ]
-    sheet = Sheet("groups", columns, rows, forms=forms)
-    notes = interval_notes(sheet.estimates(), "texts")
-    return [sheet, *notes, "", *([_SURE, *sure] if sure else [])]
-
-
-def review_json(review: Review, tests: Sequence[GroupTest]) -> dict[str, Any]:
+def review_json(review: Review) -> dict[str, Any]:
     """Everything, as plain values."""
     return {
         "texts": [_text_json(text, review) for text in review.texts],
-        "groups": [_test_json(test) for test in tests],
         **(
             {"corrected": [one.to_json() for one in review.corrected.values()]}
             if review.corrected
@@ -257,35 +225,8 @@ def _below(
     return {item: dict(share_below(review, text, part, item, value))}
 
 
-def _test_json(test: GroupTest) -> dict[str, Any]:
-    return {
-        "number": test.number.key,
-        "means": {
-            name: {
-                "value": m.value,
-                "low": m.low,
-                "high": m.high,
-                "n": m.n,
-                "n_missing": test.n_missing[name],
-            }
-            for name, m in test.means.items()
-        },
-        "pairs": [
-            {
-                "a": p.a,
-                "b": p.b,
-                "difference_percent": p.difference.percent.value,
-                "superiority": p.difference.superiority,
-                "p": p.difference.p,
-                "p_holm": p.p_holm,
-            }
-            for p in test.pairs
-        ],
-    }
-
-
-def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
-    """The numbers of all texts and groups, and all borrowed passages, for LaTeX and CSV."""
+def review_sheets(review: Review) -> list[Block]:
+    """The numbers of all texts, and all borrowed passages, for LaTeX and CSV."""
     numbers, rows = numbers_of_review(review)
     columns = [Column("text"), *(Column(n.title, n.form, name=n.key) for n in numbers)]
     cells: list[list[Cell]] = [
@@ -294,5 +235,4 @@ def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     ]
     signatures = [line for one in review.signatures.values() for line in one.split("\n")]
     parts: list[Block] = [*signatures, Sheet("numbers", columns, cells)]
-    parts += _group_tables(tests) if tests else []
     return [*parts, *ranked_sheet(_ranked(review)), *_corrected(review)]

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.compare import Difference, percent_interval
+from fabula.stats.compare import Difference, gap_estimate, percent_interval
 from fabula.stats.permutation import N_PERMUTATIONS
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
@@ -78,20 +78,22 @@ def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -
     method = f"percentage difference of means over {over}, Fieller"
     if not n_units:
         none = Estimate(None, None, None, 0, method, signature, 0)
-        return Difference(none, None, None, None)
+        return Difference(none, None, None, None, none)
     first, second = cell_means(a), cell_means(b)
     mean_a, mean_b = (math.fsum(cells.values()) / len(cells) for cells in (first, second))
     value = 100 * (mean_a - mean_b) / mean_b if mean_b else None
-    ends: tuple[float | None, float | None] = None, None
-    p: float | None = None
-    if n_units >= MIN_UNITS:
-        p = permutation_f([a, b], seed=seed).p
-        # Both in the order of the clusters' names.
-        columns = [np.array(list(cells.values()), np.float64) for cells in (first, second)]
-        ends = percent_interval(*columns, are_paired=is_paired)
+    # Both in the order of the clusters' names.
+    columns = [np.array(list(cells.values()), np.float64) for cells in (first, second)]
+    p = permutation_f([a, b], seed=seed).p if n_units >= MIN_UNITS else None
     n = n_units if is_paired else len(a.keys() | b.keys())
-    percent = Estimate(value, *ends, n, method, signature, n_units)
-    return Difference(percent, None, _superiority(first, second, is_paired), p)
+    ends = percent_interval(*columns, are_paired=is_paired)
+    return Difference(
+        Estimate(value, *ends, n, method, signature, n_units),
+        None,
+        _superiority(first, second, is_paired),
+        p,
+        gap_estimate(*columns, are_paired=is_paired, n=n, signature=signature),
+    )
 
 
 def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool) -> float:

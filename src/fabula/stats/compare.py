@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import mean_interval, ratio_interval
+from fabula.stats.resample import influence_interval, mean_interval, ratio_interval
 from fabula.types import Estimate
 
 
@@ -28,6 +28,8 @@ class Difference:
     superiority: float | None
     """U as a share of all pairs: the probability that a text of A scores above one of B."""
     p: float | None
+    gap: Estimate
+    """mean A - mean B."""
 
 
 def mean_estimate(values: Sequence[float] | NDArray[np.float64], *, signature: str) -> Estimate:
@@ -58,7 +60,8 @@ def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> 
     n, n_units = len(first) + len(second), min(len(first), len(second))
     method = "percentage difference of means, Fieller"
     if n_units == 0:
-        return Difference(Estimate(None, None, None, n, method, signature, 0), None, None, None)
+        none = Estimate(None, None, None, n, method, signature, 0)
+        return Difference(none, None, None, None, none)
     if first.min() == second.max() and second.min() == first.max():
         # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
         u, p = len(first) * len(second) / 2, 1.0
@@ -74,7 +77,19 @@ def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> 
         u=float(u),
         superiority=float(u) / (len(first) * len(second)),
         p=float(p),
+        gap=gap_estimate(first, second, are_paired=False, n=n, signature=signature),
     )  # fmt: skip
+
+
+def gap_estimate(
+    a: NDArray[np.float64], b: NDArray[np.float64], *, are_paired: bool, n: int, signature: str
+) -> Estimate:
+    """mean A - mean B. a, b: float64, shape (n,); paired value by value."""
+    of_a, of_b = (a - a.mean()) / len(a), (b.mean() - b) / len(b)
+    value = float(a.mean() - b.mean())
+    ends = influence_interval(value, *([of_a + of_b] if are_paired else [of_a, of_b]))
+    method = "difference of means, t corrected for skewness"
+    return Estimate(value, *ends, n, method, signature, min(len(a), len(b)))
 
 
 def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:

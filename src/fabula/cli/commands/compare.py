@@ -13,30 +13,32 @@ from fabula.jobs.comparison import ComparisonSettings
 from fabula.jobs.result_files import TableFiles
 
 
-@click.command(cls=Command, short_help="Compare groups of texts by originality.")
-@click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.command(cls=Command, short_help="Compare groups of texts in any numbers.")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
 @settings_options(ComparisonSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def compare(
-    scores: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
+    results: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Compare groups of texts by the SCORES that `fabula originality --out` wrote.
+    """Compare groups of texts in RESULTS: rows that `originality`, `profile` or `detect score`
+    wrote, runs of `judge`, exports of a study, one or several together.
 
-    Shows the mean Creativity Index of each group of --by with a 95 % interval, a test of all groups
-    (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the Mann-Whitney test
-    (whether texts of A tend to score above those of B; not whether means differ), and Holm's
-    correction. With --cluster, intervals are over clusters and all tests are permutation tests of
-    means: they permute texts within a cluster that the groups share, such as a prompt that all
-    wrote to, and whole clusters otherwise.
+    Shows the mean of each number in each group of --by with a 95 % interval, and for each pair of
+    groups the difference, the Mann-Whitney test (whether texts of A tend to be above those of B;
+    not whether means differ), and Holm's correction over everything that is shown. With --cluster,
+    intervals are over clusters and all tests are permutation tests of means: they permute texts
+    within a cluster that the groups share, such as a prompt that all wrote to, and whole clusters
+    otherwise. Of scores of originality alone the difference is in per cent, (A - B) / B, and all
+    groups are tested too (Kruskal-Wallis).
 
-    Scores that were not measured in the same way are refused.
+    Numbers that were not measured in the same way are refused.
     """
     from fabula.jobs.comparison import compare_files
     from fabula.presentation.originality_tables import comparison_tables
 
-    check_outputs([settings.plot], scores, files)
-    found = compare_files(scores, settings)
+    check_outputs([settings.plot], results, files)
+    found = compare_files(results, settings)
     print_result(
         comparison_tables(found), found.to_json(), files, as_json=as_json, written=[settings.plot]
     )

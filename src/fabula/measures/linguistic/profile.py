@@ -166,7 +166,7 @@ class Profile:
 
     def to_row(self) -> dict[str, Any]:
         """As written to JSON."""
-        return {
+        row = {
             "id": self.document.id,
             "values": self.values,
             "missing": self.missing,
@@ -179,6 +179,7 @@ class Profile:
             "errors": [[span.start, span.end] for span in self.errors],
             "signature": self.signature,
         }
+        return self.document.beside(row)
 
 
 def profile_texts(

@@ -200,7 +200,7 @@ def test_a_function_is_a_judge(model: Any) -> None:
     assert corrected.to_json()["overall"]["corrected"] == 0.5
     row = corrected.wide().set_index("name").loc["all"]
     assert (row["raw"], row["n_labelled"]) == (0.5, 2)
-    with pytest.raises(fb.SettingsError, match="sensitivity"):
+    with pytest.raises(fb.SettingsError, match="labels"):
         fb.correct(verdicts)
 
 

@@ -14,7 +14,7 @@ from fabula.measures.corrected_means import Correction, correct
 from fabula.measures.labels import labels_of, read_labels
 from fabula.replicate.ttcw import released_verdicts
 from fabula.rubrics.load import load_rubric
-from fabula.stats.prediction_powered import Rate, corrected_mean
+from fabula.stats.prediction_powered import corrected_mean
 from fabula.types import Measurement, Rubric
 
 TTCW = load_rubric("ttcw")
@@ -159,13 +159,6 @@ def test_grades_are_corrected_on_their_own_scale() -> None:
     assert found.overall.n_worth > 30
 
 
-def test_known_rates_of_errors_take_the_place_of_labels() -> None:
-    said = {(f"{k}", FIRST): float(k % 10 < 3) for k in range(100)}
-    found = correct(judged(said), [], TTCW, rates=(Rate(90, 100), Rate(80, 100)))
-    assert found.overall.value == pytest.approx(0.1 / 0.7)
-    assert "rogan-gladen|known:90/100,80/100" in found.signature
-
-
 def test_nothing_in_common_is_said() -> None:
     with pytest.raises(InputError, match="check that the ids match"):
         correct(judged({("a", FIRST): 1.0}), labels([("b", FIRST, "Ann", 1)]), TTCW)
@@ -193,9 +186,6 @@ def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
     assert (row.name, row.value, row.low, row.high) == (number, plain.value, plain.low, plain.high)
     assert row.raw == pytest.approx(marks.mean())
     assert found.to_json()["items"][number]["corrected"] == plain.value
-    # Rates are of Yes and No alone.
-    by_rates = correct(judged(said, ESSAY), [], ESSAY, rates=(Rate(9, 10), Rate(8, 10)))
-    assert (by_rates.numbers, by_rates.left_out) == ((), (number,))
     assert found.left_out == ()
 
 

@@ -24,9 +24,7 @@ from fabula.stats.clustered import compare_clusters, permutation_f
 from fabula.stats.compare import compare_means, holm, kruskal_wallis
 from fabula.stats.keyness import exact_p
 from fabula.stats.prediction_powered import (
-    Rate,
     is_covered,
-    rogan_gladen,
 )
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.reliability import (
@@ -216,21 +214,6 @@ def clustered(strengths: list[float], n_clusters: int, rng: np.random.Generator)
     )
     cluster = np.repeat(np.arange(n_clusters), [len(part.first) for part in parts])
     return Comparisons(first, second, outcome, cluster)
-
-
-def test_a_share_that_is_corrected_by_known_rates_of_errors() -> None:
-    """The judge's rates are known from labels elsewhere, so they vary too."""
-    rng = np.random.default_rng(11)
-    n, n_held = 400, 0
-    for _ in range(n):
-        is_yes = rng.random(60) < 0.4
-        passed = rng.random(60) < np.where(is_yes, 0.85, 1 - 0.75)
-        rates = Rate(int(rng.binomial(50, 0.85)), 50), Rate(int(rng.binomial(50, 0.75)), 50)
-        _, low, high = rogan_gladen(passed.astype(float), *rates)
-        assert low is not None
-        assert high is not None
-        n_held += low <= 0.4 <= high
-    check_coverage(n_held, n)
 
 
 def test_labels_of_a_random_sample_are_seldom_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from fabula.errors import InputError
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.corrected_means import Correction, Rates
+    from fabula.measures.corrected_means import Correction
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement, Rubric
 
@@ -36,18 +35,6 @@ class CorrectSettings(Settings):
         None, help="The texts that were judged, needed for fields other than author.", unit="TEXTS"
     )
     judge: str | None = setting(None, help="Judge to use, if the run has several.", unit="NAME")
-    sensitivity: str | None = setting(
-        None,
-        help="Instead of labels: of the documents that experts passed, how many the judge passed "
-        "in another study, as in 36/40.",
-        unit="HITS/N",
-    )
-    specificity: str | None = setting(
-        None,
-        help="Instead of labels: of the documents that experts failed, how many the judge failed, "
-        "as in 36/40.",
-        unit="HITS/N",
-    )
     truth: Literal["mean", "majority"] = setting(
         "mean",
         help="How the answers of several experts on a document are combined (majority: "
@@ -76,31 +63,6 @@ class CorrectSettings(Settings):
         check=Between(0, 10_000),
     )
     seed: int = setting(0, help="Seed for the choice of documents to label next.", check=Between(0))
-
-    def check_together(self) -> None:
-        known = (self.sensitivity, self.specificity)
-        if None in known and known != (None, None):
-            raise SettingsError("sensitivity", "needs `specificity`, and the other way round")
-        if self.labels is not None and self.sensitivity is not None:
-            raise SettingsError("labels", "cannot be used with `sensitivity` and `specificity`")
-
-    def rates(self) -> Rates | None:
-        """The judge's known rates; None if there are labels."""
-        if self.sensitivity is None or self.specificity is None:
-            return None
-        return (
-            _rate("sensitivity", self.sensitivity),
-            _rate("specificity", self.specificity),
-        )
-
-
-def _rate(name: str, text: str) -> Any:
-    from fabula.stats.prediction_powered import Rate
-
-    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
-    if found is None or not 0 < int(found[2]) >= int(found[1]):
-        raise SettingsError(name, f"must be counts such as 36/40, not {text!r}")
-    return Rate(int(found[1]), int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +109,8 @@ def correct_measurements(
     from fabula.judging.run import RETEST
     from fabula.measures.corrected_means import correct
 
-    rates = settings.rates()
-    if not labels and rates is None:
-        raise SettingsError("labels", "are needed, or `sensitivity` and `specificity`")
+    if not labels:
+        raise SettingsError("labels", "are needed: what people said of some of the documents")
     mine = [one for one in measurements if not one.document_id.endswith(RETEST)]
     judges = list(dict.fromkeys(one.rater for one in mine))
     if settings.judge is not None or len(judges) != 1:
@@ -163,7 +124,6 @@ def correct_measurements(
         labels,
         rubric,
         group_of=_field_of(settings.by, [*labels, *mine], documents),
-        rates=rates,
         truth=settings.truth,
         about=settings.about,
         cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),

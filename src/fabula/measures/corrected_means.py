@@ -1,10 +1,9 @@
 """Estimate what experts would have said: a judge's means corrected by the available labels.
 
 A judge reads every document, experts read some. Means over documents, by item and by group, are
-computed by prediction-powered inference (`stats/prediction_powered.py`), or by Rogan and Gladen's
-method if the judge's error rates are known from elsewhere. The experts' value of a document is
-their mean, which preserves disagreement, or their majority. Where no honest estimate is possible,
-the reason is given instead.
+computed by prediction-powered inference (`stats/prediction_powered.py`). The experts' value of a
+document is their mean, which preserves disagreement, or their majority. Where no honest estimate is
+possible, the reason is given instead.
 """
 
 from __future__ import annotations
@@ -26,13 +25,11 @@ from fabula.stats.prediction_powered import (
     MIN_LABELS,
     MIN_VERDICTS,
     Corrected,
-    Rate,
     corrected_difference,
     corrected_mean,
     is_covered,
     n_labels_for,
     n_worth,
-    rogan_gladen,
     stratified,
     transfer,
 )
@@ -41,8 +38,6 @@ from fabula.types import Item, Measurement, Rubric
 
 Means = Mapping[str, float]
 Values = NDArray[np.float64]
-Rates = tuple[Rate, Rate]
-"""A judge's sensitivity and specificity, measured elsewhere."""
 Truth = Literal["mean", "majority"]
 About = Literal["texts", "source"]
 """The mean over the documents that were judged, or over the source that they are a sample of."""
@@ -153,7 +148,6 @@ class Correction:
 class _Method:
     """How means are corrected."""
 
-    rates: Rates | None
     is_finite: bool
     cluster_of: Callable[[str], str] | None
 
@@ -192,7 +186,6 @@ def correct(
     rubric: Rubric,
     *,
     group_of: Callable[[str], str] | None = None,
-    rates: Rates | None = None,
     truth: Truth = "mean",
     about: About = "texts",
     cluster_of: Callable[[str], str] | None = None,
@@ -203,7 +196,7 @@ def correct(
     """Correct one judge's measurements by people's, document by document.
 
     `group_of` gives each document's group. `truth` is how several experts are combined: the mean,
-    or for tests their majority, without ties. With `rates` no labels are needed. `width`, a share
+    or for tests their majority, without ties. `width`, a share
     of the scale, is the desired width of the interval; `n_next` is how many documents to suggest
     for labelling next. Raises `InputError` if no item can be averaged, or nothing is labelled.
     """
@@ -222,18 +215,17 @@ def correct(
     }
     by_item = {item.id: tables.pop(item.id) for item in items}
     table, n_partly = _overall(by_item)
-    if rates is None and not any(name in table.judged for name in table.labelled):
+    if not any(name in table.judged for name in table.labelled):
         raise InputError(
             "no document has both an answer of the judge and a label; check that the ids match"
         )
     documents = list(dict.fromkeys(one.document_id for one in measurements))
     groups = _groups([name for name in documents if name in table.judged], group_of)
-    how = _Method(rates, about == "texts", cluster_of)
+    how = _Method(about == "texts", cluster_of)
     parts = {name: _row(name, table.of(members), how) for name, members in groups.items()}
     overall, found = _stratified(table, parts, how)
     scale = items[0].scale
-    # Rates measured elsewhere are for Yes and No.
-    numbers = {name: one for name, one in tables.items() if one.judged and not rates}
+    numbers = {name: one for name, one in tables.items() if one.judged}
     answered = {one.item for one in measurements if one.value is not None}
     corrected = {*by_item, *numbers}
     return Correction(
@@ -243,7 +235,7 @@ def correct(
         numbers=tuple(_row(name, one, how)[0] for name, one in numbers.items()),
         groups=tuple(row for row, _ in parts.values()),
         differences=tuple(_differences(parts)),
-        transfers=() if rates else tuple(_transfers(table, groups, how)),
+        transfers=tuple(_transfers(table, groups, how)),
         about=about,
         width=width * scale.span,
         n_labels_for_width=None if found is None else n_labels_for(found, width * scale.span),
@@ -324,13 +316,8 @@ def _groups(
 def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Corrected | None]:
     documents, (labels, predicted, others) = table.split()
     clusters = how.clusters(documents)
-    everything = np.array(list(table.judged.values()))
     raw = math.fsum(table.judged.values()) / len(table.judged) if table.judged else None
     n, n_labelled = len(table.judged), len(labels)
-    if how.rates is not None:
-        value, low, high = rogan_gladen(everything, *how.rates)
-        reason = "the judge is no better than chance" if value is None else None
-        return CorrectedRow(name, raw, value, low, high, 0, n, reason=reason), None
     if not n_labelled:
         return CorrectedRow(name, raw, None, None, None, 0, n, reason="nothing is labelled"), None
     if not is_covered(
@@ -403,7 +390,7 @@ def _stratified(
 ) -> tuple[CorrectedRow, Corrected | None]:
     """Over all documents; group by group where there are groups, since bias may differ."""
     whole, found = _row("all", table, how)
-    if not parts or how.rates is not None:
+    if not parts:
         return whole, found
     known = [one for _, one in parts.values() if one is not None]
     if len(known) < len(parts):
@@ -486,9 +473,6 @@ def _signature(
     *,
     is_grouped: bool,
 ) -> str:
-    if how.rates is not None:
-        known = ",".join(f"{one.hits}/{one.n}" for one in how.rates)
-        return f"{measurements[0].signature}|correction:rogan-gladen|known:{known}"
     said = sorted((one.document_id, one.item, one.rater, str(one.value)) for one in labels)
     digest = hashlib.sha256(repr(said).encode()).hexdigest()[:8]
     source = labels[0].signature.removeprefix("labels:")

@@ -94,18 +94,6 @@ class Corrected:
         return self.spread * (1 / n_labelled - (1 / self.n if self.is_finite else 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A share counted elsewhere: `hits` of `n`."""
-
-    hits: int
-    n: int
-
-    @property
-    def value(self) -> float:
-        return self.hits / self.n
-
-
 def corrected_mean(
     labels: Values,
     predicted: Values,
@@ -369,34 +357,3 @@ def is_covered(predicted: Values, others: Values) -> bool:
     if np.ptp(np.concatenate([predicted, others])) == 0:
         return True
     return bool(mannwhitneyu(predicted, others).pvalue >= _RARE)
-
-
-def rogan_gladen(
-    shares: Sequence[float] | Values, sensitivity: Rate, specificity: Rate
-) -> tuple[float | None, float | None, float | None]:
-    """A share of Yes, corrected for a judge with known error rates, with its interval.
-
-    shares: float64 (n,), the share of each document that the judge passed. (Rogan and Gladen 1978;
-    the interval by the delta method with a pseudo-observation in each cell, Lang and Reiczigel
-    2014.) None if the judge is no better than chance, so that nothing can be corrected; no interval
-    from fewer than `MIN_LABELS` documents.
-    """
-    norm = scipy("stats").norm
-    data = np.asarray(shares, np.float64)
-    rates = [(one.hits + 1) / (one.n + 2) for one in (sensitivity, specificity)]
-    informed = sensitivity.value + specificity.value - 1
-    if informed <= 0 or math.fsum(rates) <= 1 or not len(data):
-        return None, None, None
-    value = (float(data.mean()) + specificity.value - 1) / informed
-    value = min(1.0, max(0.0, value))
-    if len(data) < MIN_LABELS:
-        return value, None, None
-    informed = math.fsum(rates) - 1
-    mean = (float(data.mean()) * len(data) + 1) / (len(data) + 2)
-    middle = (mean + rates[1] - 1) / informed
-    of_data = max(float(data.var(ddof=1)), mean * (1 - mean) / len(data)) / len(data)
-    of_yes = rates[0] * (1 - rates[0]) / (sensitivity.n + 2)
-    of_no = rates[1] * (1 - rates[1]) / (specificity.n + 2)
-    variance = of_data + middle**2 * of_yes + (1 - middle) ** 2 * of_no
-    half = float(norm.ppf(0.975)) * math.sqrt(variance) / informed
-    return value, max(0.0, min(value, middle - half)), min(1.0, max(value, middle + half))

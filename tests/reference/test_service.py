@@ -33,7 +33,7 @@ from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts
 from fabula.reference.reference_spec import open_backend
 from fabula.reference.serving import client
-from fabula.reference.serving.client import open_served
+from fabula.reference.serving.client import _token_for, open_served
 from fabula.reference.serving.messages import Limits
 from fabula.text import TextSettings
 from fabula.types import Document
@@ -275,6 +275,18 @@ def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, A
         with pytest.raises(LookupFailed):
             near.search(["w0", "sea", "w1"], np.zeros(3, np.int32), 2)
         reference.close()
+
+
+def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fabula.reference.serving.client._first_host", [])
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "one@a.example two@b.example:8100 three")
+    assert _token_for("https://a.example/books") == "one"
+    assert _token_for("http://b.example:8100") == "two"
+    assert _token_for("http://c.example") == _token_for("http://c.example:81") == "three"
+    with pytest.raises(InputError, match="; say which token is for which"):
+        _token_for("http://b.example:9")
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "one@a.example")
+    assert _token_for("http://c.example") == ""
 
 
 def test_without_the_right_token_it_is_said_what_to_do(

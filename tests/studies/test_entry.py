@@ -454,7 +454,11 @@ def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProli
     [
         ('allow = "nobody.txt"', "allow: nobody.txt does not exist"),
         ("signed = true", "name it as `address`"),
-        ('api = "http://elsewhere.example"', "api: must begin with https://"),
+        ('api = "http://elsewhere.example"', "api: must be https://api.prolific.com"),
+        (
+            'api = "https://api.prolific.com.elsewhere.example"',
+            "api: must be https://api.prolific.com",
+        ),
         ('studies = ["../x"]', "entry.studies"),
     ],
 )

@@ -19,6 +19,7 @@ from fabula.types import Item
 
 ShortText = Annotated[str, Field(min_length=1, max_length=300)]
 LongText = Annotated[str, Field(max_length=60_000)]
+_PROLIFIC = "https://api.prolific.com"
 Outcome = Literal["done", "declined", "failed", "full", "withdrawn", "attention"]
 """How a participant's part in a study ends."""
 
@@ -62,7 +63,7 @@ class Entry(Strict):
     """Maximum number of people per IP address and day; 0 for no limit."""
     every_s: Annotated[float, Field(ge=10)] = 60
     """Interval at which a running server fetches statuses, in seconds."""
-    api: str = "https://api.prolific.com"
+    api: str = _PROLIFIC
 
 
 class Example(Strict):
@@ -184,6 +185,6 @@ class Recruiting(Strict):
             )
         if entry.signed and entry.platform == "mturk":
             raise InputError(f"{where}: entry: signed: only Prolific signs addresses")
-        # A token is sent there: only over https, or to this machine.
-        if not re.match(r"https://|http://(127\.0\.0\.1|localhost)[:/]", entry.api):
-            raise InputError(f"{where}: entry: api: must begin with https://")
+        # Prolific's token goes to Prolific, or to a server of this machine in its place.
+        if not re.fullmatch(rf"{_PROLIFIC}/?|http://(127\.0\.0\.1|localhost)(:\d+)?/?", entry.api):
+            raise InputError(f"{where}: entry: api: must be {_PROLIFIC}, where its token goes")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,36 @@ _MAX_NUMBERS = 2**31
 _N_FAILED_IN_A_ROW = 3
 
 
+_first_host: list[str] = []
+"""The only host that has been given a token without one, if any."""
+
+
+def _token_for(url: str) -> str:
+    """The token in the environment for the host of an address; empty without one.
+
+    TOKEN@HOST (or HOST:PORT; several separated by spaces) goes to that host only. A token that
+    names no host goes to the first host that is asked: a second one would receive what was given
+    for the first. Raises `InputError` there.
+    """
+    parts = urlsplit(url)
+    tokens = os.environ.get(TOKEN, "").split()
+    named = dict(one.rpartition("@")[::-2] for one in tokens if "@" in one)
+    for host in (parts.netloc.rpartition("@")[2], parts.hostname or ""):
+        if host in named:
+            return named[host]
+    bare = [one for one in tokens if "@" not in one]
+    if not bare:
+        return ""
+    host = parts.hostname or ""
+    _first_host[:] = _first_host or [host]
+    if _first_host != [host]:
+        raise InputError(
+            f"{url}: {TOKEN} was already given to {_first_host[0]}; say which token is for which "
+            f"host, as in {TOKEN}='TOKEN@{_first_host[0]} TOKEN@{host}'"
+        )
+    return bare[0]
+
+
 def open_served(
     url: str,
     *,
@@ -43,12 +74,12 @@ def open_served(
 ) -> tuple[About, ServedPart]:
     """Connect to the service at `url`; returns what it serves, and its client.
 
-    `token`: by default that of the environment's FABULA_REFERENCE_TOKEN. `timeout_s`: the timeout
-    of each attempt; the others as for `LookupServer`. Raises `InputError` if access is denied or it
+    `token`: by default the environment's for this host (`_token_for`). `timeout_s`: the timeout of
+    each attempt; the others as for `LookupServer`. Raises `InputError` if access is denied or it
     is not such a service, `CorpusError` if this version is not compatible, and `LookupFailed` if
     there is no response.
     """
-    token = os.environ.get(TOKEN, "").strip() if token is None else token
+    token = _token_for(url) if token is None else token
     if not (token.isascii() and token.isprintable()):
         raise InputError(f"{TOKEN}: a token may contain ASCII letters, digits and punctuation")
     server = LookupServer(

@@ -22,7 +22,7 @@ from fastapi.testclient import TestClient
 from tests.serving import prompt_of, serving
 
 from fabula.cli.commands.desk import _door, _key
-from fabula.desk import Desk, create_app
+from fabula.desk import Desk, create_app, desk_name
 from fabula.desk.differences import changed_words
 from fabula.desk.draft_settings import Asked, chosen_model, where_to
 from fabula.errors import InputError
@@ -107,6 +107,29 @@ def test_nobody_comes_in_without_the_key_and_under_no_other_name(desk: Desk) -> 
     assert stranger.post("/drafts", data={"text": "x"}).status_code == 403
     elsewhere = TestClient(app, base_url="http://evil.example", cookies={"fabula_desk": KEY})
     assert elsewhere.get("/").status_code == 400
+
+
+def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Browsers send a host's cookies to all its ports, and so to other users' pages there."""
+    app = create_app(desk, key=KEY)
+    name = desk_name(KEY)
+    assert re.fullmatch(r"[0-9a-f]{20}\.localhost", name)
+    own = TestClient(app, base_url=f"http://{name}:8765")
+    assert own.get(f"/open?given={KEY}").status_code == 200
+    (cookie,) = own.cookies.jar
+    assert KEY not in str(cookie.value)
+    stolen = TestClient(app, base_url="http://127.0.0.1", cookies={"fabula_desk": KEY})
+    assert stolen.get("/").status_code == 403
+    assert TestClient(app, base_url="http://127.0.0.1",
+                      cookies={"fabula_desk": str(cookie.value)}).get("/").status_code == 200  # fmt: skip
+    # It opens no door, and ends.
+    assert stolen.get(f"/open?given={cookie.value}").status_code == 403
+    in_ten_weeks = time.time() + 70 * 86_400
+    monkeypatch.setattr("fabula.desk.app.time.time", lambda: in_ten_weeks)
+    late = TestClient(app, base_url=f"http://{name}", cookies={"fabula_desk": str(cookie.value)})
+    assert late.get("/").status_code == 403
 
 
 def test_a_form_of_another_page_changes_nothing(client: TestClient, desk: Desk) -> None:

@@ -310,29 +310,22 @@ def test_what_stands_around_a_body_is_held_to_a_limit() -> None:
 
 
 def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who holds them idle keeps nobody else of that address out: the oldest are dropped."""
     monkeypatch.setattr(web, "_N_PER_ADDRESS", 3)
-    refused: list[bool] = []
+    dropped: list[bytes] = []
 
     def ask(address: str) -> None:
         port = int(address.rpartition(":")[2])
         held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(3)]
         for _ in range(2):
-            with pytest.raises(httpx.HTTPError):
-                httpx.get(f"{address}/")
-            refused.append(True)
-        held.pop().close()
-        # The server hears of it in its own time.
-        for _ in range(200):
-            with contextlib.suppress(httpx.HTTPError):
-                assert httpx.get(f"{address}/").status_code == 200
-                break
-        else:
-            raise AssertionError("a place that was given back is not taken again")
+            assert httpx.get(f"{address}/").status_code == 200
+        with contextlib.suppress(ConnectionResetError):
+            dropped.append(held[0].recv(1))
         for client in held:
             client.close()
 
     serve_and_ask(application(), ask)
-    assert refused == [True] * 2
+    assert dropped in ([], [b""])
 
     def ask_through_a_proxy(address: str) -> None:
         port = int(address.rpartition(":")[2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabula.desk.app import create_app
+from fabula.desk.app import create_app, desk_name
 from fabula.desk.work import Desk
 
-__all__ = ["Desk", "create_app"]
+__all__ = ["Desk", "create_app", "desk_name"]

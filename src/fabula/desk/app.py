@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
+
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
@@ -27,12 +30,28 @@ _TEXTS = PAGE_TEXTS | {
 }
 
 
+def desk_name(key: str) -> str:
+    """A name of this machine for this desk alone.
+
+    Browsers send a cookie to every port of a host, so under 127.0.0.1 it would reach the pages of
+    other users of the machine; nobody else knows this name.
+    """
+    return f"{hashlib.sha256(f'name {key}'.encode()).hexdigest()[:20]}.localhost"
+
+
+def _session(key: str, n_before: int = 0) -> str:
+    """What the cookie of this month holds, or of an earlier one; the key cannot be had from it."""
+    month = int(time.time() // _MONTH_S) - n_before
+    return hashlib.sha256(f"session {month} {key}".encode()).hexdigest()
+
+
 def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
     """The application; it requires `key`, and a host name of this machine."""
 
     def owner(request: Request) -> None:
         # Other users of this machine can reach its loopback interface too.
-        if not is_secret(request.cookies.get(cookie, ""), key):
+        given = request.cookies.get(cookie, "")
+        if not any(is_secret(given, _session(key, n)) for n in (0, 1)):
             raise HTTPException(403)
 
     app = guarded_app(
@@ -57,7 +76,8 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         if not is_secret(given, key):
             raise HTTPException(403)
         response = RedirectResponse("/", 303)
-        response.set_cookie(cookie, key, max_age=_MONTH_S, httponly=True, samesite="strict")
+        session = _session(key)
+        response.set_cookie(cookie, session, max_age=_MONTH_S, httponly=True, samesite="strict")
         return response
 
     return app

@@ -8,7 +8,6 @@ how long the head of a request may be.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -31,7 +30,7 @@ def bounded_connections(request_s: float, n_per_address: int | None) -> type[Htt
     class Bounded(_BoundedConnection):
         limit_s = request_s
         most_held = n_per_address
-        held: ClassVar[Counter[str]] = Counter()
+        held: ClassVar[dict[str, list[_BoundedConnection]]] = {}
 
     return Bounded
 
@@ -41,8 +40,8 @@ class _BoundedConnection(HttpToolsProtocol):
 
     limit_s: ClassVar[float]
     most_held: ClassVar[int | None]
-    held: ClassVar[Counter[str]]
-    """Open connections by address."""
+    held: ClassVar[dict[str, list[_BoundedConnection]]]
+    """Open connections by address, the oldest first."""
 
     _begun = 0.0
     _n_bytes = 0
@@ -51,18 +50,18 @@ class _BoundedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        address = self._address()
-        self.held[address] += 1
-        if self.most_held is not None and self.held[address] > self.most_held:
-            transport.abort()
-        else:
-            self._begin()
+        held = self.held.setdefault(self._address(), [])
+        held.append(self)
+        self._begin()
+        if self.most_held is not None and len(held) > self.most_held:
+            # The one that has waited longest: who only holds connections keeps nobody out.
+            next((one for one in held if one.is_idle), self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        address = self._address()
-        self.held[address] -= 1
-        if not self.held[address]:
-            del self.held[address]
+        held = self.held[self._address()]
+        held.remove(self)
+        if not held:
+            del self.held[self._address()]
         self._end()
         super().connection_lost(exc)
 
@@ -92,6 +91,11 @@ class _BoundedConnection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = self.loop.call_later(_TO_STOP_S, self.transport.abort)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no complete request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete or self._timer is not None
 
     def _address(self) -> str:
         return self.client[0] if self.client else ""

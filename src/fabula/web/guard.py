@@ -183,4 +183,6 @@ class Guard:
 def _is_own(host: str) -> bool:
     """Whether a `Host` header names this machine, with a port or without."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    return is_loopback(name.lower().strip("[]"))
+    name = name.lower().strip("[]")
+    # Names below localhost are this machine's too, for browsers (RFC 6761).
+    return is_loopback(name) or name.endswith(".localhost")

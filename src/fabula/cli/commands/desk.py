@@ -25,7 +25,7 @@ def desk(settings: DeskSettings) -> None:
     from fabula.errors import InputError
 
     try:
-        from fabula.desk import Desk, create_app
+        from fabula.desk import Desk, create_app, desk_name
         from fabula.web.app import listen, serve
     except ImportError as error:
         raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
@@ -36,11 +36,18 @@ def desk(settings: DeskSettings) -> None:
     listening = listen("127.0.0.1", settings.port)
     number = listening.getsockname()[1]
     key = _key(place)
-    address = f"http://127.0.0.1:{number}/open?given={key}"
+    address, elsewhere = (
+        f"http://{name}:{number}/open?given={key}" for name in (desk_name(key), "127.0.0.1")
+    )
     with Desk(place, settings.references, n_jobs=settings.n_processes) as work:
 
         def announce() -> None:
-            click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
+            click.echo(
+                f"The desk: {address}\nIf your browser does not know names that end in localhost: "
+                f"{elsewhere}\n(only on a computer that nobody else uses: other people's pages "
+                "under 127.0.0.1 receive its cookie)\n"
+                f"Drafts are kept in {place}. Ctrl-C closes it."
+            )
             if settings.opens:
                 webbrowser.open(_door(place, address).as_uri())
 

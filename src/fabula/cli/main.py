@@ -27,7 +27,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _COMMANDS = {
     "agreement": "Measure how far judges agree with experts.",
     "book": "Measure a book by chapter: length, pace, people.",
-    "compare": "Compare groups of texts by originality.",
+    "compare": "Compare groups of texts in any numbers.",
     "continuation": "Generate and score continuations of stories.",
     "desk": "Open a local page to drop drafts on and read reports.",
     "detect": "Distinguish human from machine text, with known error rates.",
@@ -98,6 +98,10 @@ def _end(_result: object) -> None:
 def main() -> None:
     """Run the command line and exit with a code."""
     with interrupted_by_signals():
+        if sys.stdout is None:
+            # Started with it closed: what it prints would be lost without a word.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lasts)
+            click.echo("standard output is closed, so nothing is printed there", err=True)
         _run()
 
 
@@ -132,6 +136,11 @@ def _run() -> None:
 
 def _system_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            f"{where}too many files are open; raise the limit (`ulimit -n 4096`), or lower --jobs, "
+            f"and run the same command again: finished work is kept"
+        )
     if error.errno == errno.ENOSPC:
         return (
             f"{where}the disk is full; free some space and run the same command again: finished "

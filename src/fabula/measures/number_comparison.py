@@ -107,7 +107,7 @@ def _finite(value: Any) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberGroup:
+class ComparedGroup:
     """One number in one group."""
 
     number: str
@@ -118,7 +118,7 @@ class NumberGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberPair:
+class ComparedPair:
     """One number in two groups; `p_holm` is corrected over all pairs of all numbers."""
 
     number: str
@@ -134,8 +134,8 @@ class NumberComparison:
 
     field: str
     cluster: str | None
-    groups: tuple[NumberGroup, ...]
-    pairs: tuple[NumberPair, ...]
+    groups: tuple[ComparedGroup, ...]
+    pairs: tuple[ComparedPair, ...]
     signatures: Mapping[str, str]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -207,14 +207,14 @@ def compare_numbers(
         for name, own in sorted(values.items()):
             mean = mean_estimate(list(cell_means(own).values()), signature=signature)
             n = sum(map(len, own.values()))
-            groups.append(NumberGroup(number, name, mean, n, missing[name]))
+            groups.append(ComparedGroup(number, name, mean, n, missing[name]))
         for a, b in combinations(sorted(values), 2):
             if baseline is not None:
                 if baseline not in (a, b):
                     continue
                 a, b = (b, a) if a == baseline else (a, b)
             found = _difference(values[a], values[b], belongs is not None, seed, signature)
-            tested.append(NumberPair(number, a, b, found, None))
+            tested.append(ComparedPair(number, a, b, found, None))
     corrected = holm([one.difference.p for one in tested])
     return NumberComparison(
         by,

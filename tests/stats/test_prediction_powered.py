@@ -111,6 +111,19 @@ def test_labels_that_are_all_alike_have_the_interval_of_their_number() -> None:
         assert (found.low, found.high) == (0.0, pytest.approx(beta.ppf(0.975, 1, n)))
 
 
+def test_what_no_label_shows_may_be_among_the_texts_without_one() -> None:
+    """Of 40 texts in ten clusters one each is labelled, all alike: the rest may differ."""
+    clusters = [k % 10 for k in range(40)]
+    for is_finite in (True, False):
+        found = corrected_mean(
+            np.zeros(10), np.zeros(10), np.zeros(30), is_finite=is_finite, clusters=clusters
+        )
+        assert found is not None
+        assert found.low == 0.0
+        assert found.high is not None
+        assert found.high > 0.2
+
+
 def test_few_labels_have_no_interval_and_none_have_no_mean() -> None:
     few = corrected_mean(np.ones(MIN_LABELS - 1), np.ones(MIN_LABELS - 1), np.ones(3))
     assert few is not None

@@ -110,10 +110,10 @@ def _measured(results: Sequence[Path]) -> MeasuredTexts:
                 found.add(row, f"{path}, line {number}")
             continue
         rubric, measurements = read_run(path)
-        for one in measurements:
-            if not one.document_id.endswith(RETEST):
-                found.add(measurement_row(one), str(path))
-        for rater, own in by_rater(measurements).items():
+        once = [one for one in measurements if not one.document_id.endswith(RETEST)]
+        for one in once:
+            found.add(measurement_row(one), str(path))
+        for rater, own in by_rater(once).items():
             title = rubric.aggregate.title
             for text, score in aggregates(ratings_of(own), rubric).items():
                 found.add_number(text, f"{title}, {rater}", score, own[0].signature)

@@ -376,11 +376,12 @@ def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method)
         rest, of_rest = table.of([one for one in table.judged if one not in mine]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
             clusters = how.clusters(here), how.clusters(rest)
-            found = transfer(of_mine, of_rest, clusters)
-            tested.append((name, len(of_mine[0]), *found))
+            level, found = transfer(of_mine, of_rest, clusters)
+            if found[-1] is not None:
+                tested.append((name, len(of_mine[0]), level, found))
     adjusted = holm([found[-1] for *_, found in tested])
     return [
-        Transfer(name, None if p is None or p < P_TRANSFER else level, *found[:3], p, n)
+        Transfer(name, level if (p or 0) >= P_TRANSFER else None, *found[:3], p, n)
         for (name, n, level, found), p in zip(tested, adjusted, strict=True)
     ]
 

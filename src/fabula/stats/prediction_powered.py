@@ -148,7 +148,8 @@ def corrected_mean(
     is_test = np.ptp(labels) > 0 and set(np.unique(labels)) <= {0.0, 1.0}
     if len(mine) < (MIN_VERDICTS if is_test else MIN_LABELS):
         return found
-    low, high = _interval(found, labels, samples, n_all)
+    # If clusters were not labelled as a whole, as many more as their documents are of all.
+    low, high = _interval(found, labels, samples, max(n_all, len(mine) * (n + m) // n))
     if spread == 0 and high > low:
         # In a difference or a stratified mean, equal labels do not mean that there is no error.
         found = replace(found, spread=1.0)

@@ -371,7 +371,7 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
 
 @recorded_call
 def compare(
-    *results: Scores | Profiles | Iterable[dict[str, Any]],
+    *results: Scores | Profiles | Verdicts | Iterable[dict[str, Any]],
     by: str | None = None,
     baseline: str | None = None,
     cluster: str | None = None,
@@ -391,6 +391,7 @@ def compare(
     from fabula.jobs.comparison import ComparisonSettings
     from fabula.measures.group_comparison import compare_rows
     from fabula.measures.number_comparison import MeasuredTexts, compare_numbers
+    from fabula.store import measurement_row
 
     settings = ComparisonSettings(by=by, baseline=baseline, cluster=cluster, unnamed=unnamed)
     how: dict[str, Any] = {"baseline": baseline, "cluster": cluster, "seed": seed}
@@ -399,6 +400,8 @@ def compare(
     for one in results:
         if isinstance(one, Profiles):
             rows += [profile.to_row() for profile in one.profiles]
+        elif isinstance(one, Verdicts):
+            rows += map(measurement_row, one.measurements())
         else:
             rows += one.rows if isinstance(one, Scores) else list(one)
     if unnamed is None and all("creativity_index" in row for row in rows):

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.clusters import find_clusters, has_value
+from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.stats.clustered import Clustered, cell_means, compare_clusters
 from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
 from fabula.text.sketch import Sketch
@@ -137,6 +137,10 @@ class NumberComparison:
     groups: tuple[ComparedGroup, ...]
     pairs: tuple[ComparedPair, ...]
     signatures: Mapping[str, str]
+    shared_field: str | None = None
+    """A usual cluster field that several texts share, if they were not clustered."""
+    n_joined: int = 0
+    """By how much joining near-duplicates reduced the number of clusters."""
 
     def rows(self) -> list[dict[str, Any]]:
         """For a frame: a row for each number and group."""
@@ -188,7 +192,7 @@ def compare_numbers(
         raise InputError(
             f"`baseline` {baseline}: no such group; the groups are {', '.join(sorted(set(names)))}"
         )
-    belongs = None if cluster is None else _clusters(texts, cluster)
+    belongs, n_joined = (None, 0) if cluster is None else _clusters(texts, cluster)
     groups, tested = [], []
     for number in measured.signatures:
         values: dict[str, dict[str, list[float]]] = {}
@@ -222,7 +226,17 @@ def compare_numbers(
         tuple(groups),
         tuple(replace(one, p_holm=p) for one, p in zip(tested, corrected, strict=True)),
         measured.signatures,
+        _shared_field(texts, by) if cluster is None else None,
+        n_joined,
     )
+
+
+def _shared_field(texts: Sequence[MeasuredText], by: str) -> str | None:
+    field = cluster_field([text.fields for text in texts], None)
+    if field is None or field == by:
+        return None
+    values = [str(text.fields[field]) for text in texts if has_value(text.fields.get(field))]
+    return field if len(set(values)) < len(values) else None
 
 
 def _difference(
@@ -246,14 +260,15 @@ def _group(text: MeasuredText, by: str, unnamed: str | None) -> str:
     return unnamed
 
 
-def _clusters(texts: Sequence[MeasuredText], cluster: str) -> list[str]:
-    """The cluster of each text; near-duplicates are in one, if all rows have sketches."""
+def _clusters(texts: Sequence[MeasuredText], cluster: str) -> tuple[list[str], int]:
+    """The cluster of each text, and how many were joined: near-duplicates are in one, if all rows
+    have sketches."""
     for text in texts:
         if not has_value(text.fields.get(cluster)):
             raise InputError(f"{text.id}: no field {cluster!r} to cluster by")
     keys = [str(text.fields[cluster]) for text in texts]
     sketches = [text.sketch for text in texts if text.sketch is not None]
     if len(sketches) < len(texts):
-        return keys
+        return keys, 0
     found = find_clusters(keys, sketches, [False] * len(texts))
-    return [found.names[number] for number in found.numbers]
+    return [found.names[number] for number in found.numbers], found.n_before - len(found)

@@ -191,6 +191,7 @@ def number_tables(found: NumberComparison) -> list[Block]:
     holm = f"p (Holm): corrected over all {n_tests:,} tests above"
     shown: Block = pairs if found.pairs else "no number that two groups have, nothing to compare"
     notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
+    notes += _cluster_notes(found)
     signatures = dict.fromkeys(found.signatures[one.number] for one in found.groups)
     return [groups, "", shown, *([holm] if n_tests else []), *notes, "", *signatures]
 
@@ -270,7 +271,7 @@ def omnibus_lines(found: Omnibus | None) -> list[str]:
     ]
 
 
-def _cluster_notes(comparison: Comparison) -> list[str]:
+def _cluster_notes(comparison: Comparison | NumberComparison) -> list[str]:
     notes = []
     if comparison.cluster is not None:
         notes.append(

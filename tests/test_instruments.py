@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import fabula as fb
 from fabula import instruments
 from fabula.cli.main import cli
 from fabula.errors import ModelError
@@ -113,10 +114,12 @@ def test_texts_are_placed_among_groups_that_were_measured_by_it(
 
 
 def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]) -> None:
-    found = json.loads(run("report", *texts, *WITHOUT, "--by", "author", "--json").stdout)
-    (test,) = [one for one in found["groups"] if one["number"] == "adverbs.share"]
-    assert test["means"]["Ann"]["value"] == 0.125
-    assert test["means"]["Ann"]["n_missing"] == 1
+    rows = [json.loads(line) for line in Path(texts[0]).read_text().splitlines()]
+    rows.append({"id": "other", "text": "Sadly he went slowly.", "author": "Bob"})
+    report = fb.report(rows, without=("profile", "verdicts", "feedback"), n_jobs=1)
+    compared = fb.compare(report, by="author").to_json()
+    ann, bob = [one for one in compared["groups"] if one["number"] == "share"]
+    assert (ann["mean"]["value"], ann["n_missing"], bob["mean"]["value"]) == (0.125, 1, 0.5)
 
 
 def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path) -> None:

@@ -59,7 +59,6 @@ attempt("parquet", lambda: command("originality", f"{folder}/rows.parquet", "-r"
 attempt("compare", lambda: command("compare", scores, "--by", "label"))
 attempt("diversity", lambda: command("diversity", rows, "--by", "label"))
 attempt("phrases", lambda: command("groups", "phrases", rows, "--by", "label"))
-attempt("report by", lambda: command("report", rows, "-r", reference, "--by", "label"))
 
 import pandas, polars
 
@@ -114,7 +113,7 @@ def test_a_text_is_measured_without_them(said: dict[str, Any]) -> None:
     assert "l0" not in said["scores"].splitlines()[0]
 
 
-@pytest.mark.parametrize("name", ["compare", "diversity", "phrases", "report by"])
+@pytest.mark.parametrize("name", ["compare", "diversity", "phrases"])
 def test_what_needs_scipy_names_the_extra(said: dict[str, Any], name: str) -> None:
     assert said[name].startswith("InputError: ")
     assert said[name].endswith(" need SciPy; run: pip install 'fabula[stats]'")

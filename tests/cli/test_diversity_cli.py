@@ -112,7 +112,7 @@ def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path) -> No
     done = CliRunner().invoke(cli, ["compare", str(result), "--by", "model"])
     assert done.exit_code != 0
     said = " ".join((done.stderr + str(done.exception)).split())
-    assert "a result of diversity, and `compare` compares scores of originality" in said
+    assert "a result of diversity, whose numbers are of groups and not of texts" in said
 
 
 def test_more_texts_than_a_group_has_are_not_drawn(stories: Path) -> None:

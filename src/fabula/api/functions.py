@@ -371,7 +371,7 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
 
 @recorded_call
 def compare(
-    *results: Scores | Profiles | Verdicts | Iterable[dict[str, Any]],
+    *results: Scores | Profiles | Verdicts | Report | Iterable[dict[str, Any]],
     by: str | None = None,
     baseline: str | None = None,
     cluster: str | None = None,
@@ -402,6 +402,12 @@ def compare(
             rows += [profile.to_row() for profile in one.profiles]
         elif isinstance(one, Verdicts):
             rows += map(measurement_row, one.measurements())
+        elif isinstance(one, Report):
+            rows += (
+                text.document.beside(measurement_row(value))
+                for text in one.review.texts
+                for value in text.measurements()
+            )
         else:
             rows += one.rows if isinstance(one, Scores) else list(one)
     if unnamed is None and all("creativity_index" in row for row in rows):

@@ -39,7 +39,7 @@ class MeasuredTexts:
         self.texts: dict[str, MeasuredText] = {}
         self.signatures: dict[str, str] = {}
         """By number."""
-        self._by_people: dict[tuple[str, str], list[float | None]] = {}
+        self._answers: dict[tuple[str, str], list[float | None]] = {}
 
     def add(self, row: Mapping[str, Any], where: str) -> None:
         """Add a row of any instrument. Raises `InputError`, `MixError` if it does not fit."""
@@ -78,14 +78,14 @@ class MeasuredTexts:
         return [(key, _finite(value)) for key, value in found.items() if key not in _NOT_STYLE]
 
     def _verdict(self, row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
-        """A judge's answer; of people, their mean so far."""
-        if isinstance(row["value"], str):
-            return []
+        """A judge's answer; of people, or an instrument, the mean so far."""
         item, value = str(row["item"]), _finite(row["value"])
+        if isinstance(row["value"], str) or item in _NOT_STYLE:
+            return []
         if str(row["signature"]).startswith(_JUDGES):
             return [(f"{item}, {row['rater']}", value)]
-        key = str(row.get("id", row.get("document_id"))), f"{item}, people"
-        given = self._by_people.setdefault(key, [])
+        key = str(row.get("id", row.get("document_id"))), item
+        given = self._answers.setdefault(key, [])
         given.append(value)
         known = [one for one in given if one is not None]
         self.texts[key[0]].numbers.pop(key[1], None)

@@ -108,6 +108,10 @@ def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path) -> None
         "--texts", str(texts), "--json",
     ])  # fmt: skip
     assert done.exit_code == 0, done.output
+    alone = CliRunner().invoke(cli, ["compare", str(tmp_path / "run"), "--by", "author"])
+    assert "no field 'author' to group by" in str(alone.exception)
+    nothing = CliRunner().invoke(cli, ["compare", str(tmp_path), "--by", "author"])
+    assert "is not a run of `fabula judge`" in str(nothing.exception)
     found = json.loads(done.stdout)
     numbers = list(dict.fromkeys(one["number"] for one in found["pairs"]))
     assert numbers[:3] == ["creativity_index", "mattr", "mtld"]

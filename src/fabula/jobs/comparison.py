@@ -129,8 +129,8 @@ def _fields(texts: str | None) -> dict[str, dict[str, Any]]:
 def _is_scores(path: Path) -> bool:
     from fabula.store import read_rows
 
-    first = None if path.is_dir() else next(iter(read_rows(path)), None)
-    return first is None or ("creativity_index" in first and not path.is_dir())
+    nothing = {"creativity_index": None}
+    return not path.is_dir() and "creativity_index" in next(iter(read_rows(path)), nothing)
 
 
 def _check_scores(path: Path) -> None:

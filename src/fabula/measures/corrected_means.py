@@ -352,7 +352,7 @@ def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
     reason = (
         None
         if found.low is not None
-        else f"fewer than {MIN_LABELS} labels, or {MIN_VERDICTS} of one test"
+        else f"fewer than {MIN_LABELS} labels, {MIN_VERDICTS} of one test; a cluster counts once"
     )
     return CorrectedRow(
         name,

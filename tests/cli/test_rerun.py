@@ -306,7 +306,7 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
 
 
 def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path) -> None:
-    """A file in which every index was changed from 8 to 3 used to be resumed and recorded anew."""
+    """Changing every index from 8 to 3 went unnoticed before: the run was resumed and recorded."""
     original = scored.read_bytes()
     again = (
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"

@@ -13,6 +13,7 @@ from scipy import stats
 from tests.judging.judged_stories import PLAN
 from tests.serving import serving
 
+import fabula as fb
 from fabula.cli.main import cli
 from fabula.errors import InputError, MixError
 from fabula.judging.session import Session, run_session
@@ -118,3 +119,12 @@ def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path) -> None
     # 14 tests and their sum.
     assert len(numbers) == 3 + 15
     assert any("tests passed" in one for one in numbers)
+
+
+def test_verdicts_have_the_fields_of_the_texts_that_are_named() -> None:
+    texts = [{"id": f"t{k}", "text": "She went to sea. " * k, "label": "ab"[k % 2]}
+             for k in range(1, 5)]  # fmt: skip
+    verdicts = fb.judge(texts, model=lambda _: "Yes. So.", items="narrative_ending")
+    found = fb.compare(verdicts, by="label", texts=texts).wide()
+    assert list(found["name"]) == ["a", "b"]
+    assert list(found["mean"]) == [1.0, 1.0]

@@ -72,7 +72,7 @@ def by_noise(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
 def kappa_of(ratings: Floats, *, is_graded: bool) -> float:
     if not is_graded:
         return fleiss_kappa(ratings.reshape(-1, ratings.shape[2])) or 0.0
-    a, b = pooled_pairs(ratings[:, 0])
+    a, b, _ = pooled_pairs(ratings[:, 0])
     return float(concordance_of_sums(pearson_sums(a, b).sum(axis=0)))
 
 
@@ -148,7 +148,7 @@ def test_the_raters_of_a_pilot_are_those_that_ten_stories_have() -> None:
 
 def test_sums_of_stories_are_those_of_their_pairs() -> None:
     marks = np.array([[1.0, 4.0, np.nan], [2.0, 2.0, 5.0], [3.0, np.nan, np.nan]])
-    a, b = pooled_pairs(marks)
+    a, b, _ = pooled_pairs(marks)
     sums = [_pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]
     for of_sums in (pearson_of_sums, concordance_of_sums):
         assert of_sums(sums[0]) == pytest.approx(of_sums(sums[1]))

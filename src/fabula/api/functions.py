@@ -376,15 +376,17 @@ def compare(
     baseline: str | None = None,
     cluster: str | None = None,
     unnamed: str | None = None,
+    texts: Texts | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Compare groups of texts in one or several results, or the rows of their files.
 
-    Texts are grouped by their field `by`; those without it are the group `unnamed`. Gives each
-    number's mean by group with a 95 % interval, and the pairs (or each group and the `baseline`)
-    with Mann-Whitney tests, corrected over everything by Holm's method. Texts that share the field
-    `cluster` count as one, and tests permute within what groups share. Of scores of originality
-    alone there are curves too, and differences are in per cent.
+    Texts are grouped by their field `by`; those without it are the group `unnamed`. `texts` have
+    the fields that rows lack, as those of verdicts do. Gives each number's mean by group with a
+    95 % interval, and the pairs (or each group and the `baseline`) with Mann-Whitney tests,
+    corrected over everything by Holm's method. Texts that share the field `cluster` count as one,
+    and tests permute within what groups share. Of scores of originality alone there are curves too,
+    and differences are in per cent.
 
     Raises `InputError`, and `MixError` for numbers that were not measured in the same way.
     """
@@ -410,12 +412,14 @@ def compare(
             )
         else:
             rows += one.rows if isinstance(one, Scores) else list(one)
-    if unnamed is None and all("creativity_index" in row for row in rows):
+    if unnamed is texts is None and all("creativity_index" in row for row in rows):
         return Comparison(compare_rows(located(rows), by=field, **how))
     measured = MeasuredTexts()
     for row, where in located(rows):
         measured.add(row, where)
-    return Comparison(compare_numbers(measured, by=field, unnamed=unnamed, **how))
+    documents = [] if texts is None else documents_of(texts).documents
+    fields = {document.id: document.fields for document in documents}
+    return Comparison(compare_numbers(measured, by=field, unnamed=unnamed, fields=fields, **how))
 
 
 @recorded_call

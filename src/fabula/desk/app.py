@@ -40,7 +40,7 @@ def desk_name(key: str) -> str:
 
 
 def _session(key: str, n_before: int = 0) -> str:
-    """What the cookie of this month holds, or of an earlier one; the key cannot be had from it."""
+    """The value of this month's cookie, or of an earlier month's. It does not reveal the key."""
     month = int(time.time() // _MONTH_S) - n_before
     return hashlib.sha256(f"session {month} {key}".encode()).hexdigest()
 

@@ -27,6 +27,7 @@ from fabula.stats.reliability import (
     fleiss_estimate,
     pearson_estimate,
     percent_agreement,
+    pooled_pairs,
     spearman,
 )
 from fabula.types import Estimate, Measurement, Rubric
@@ -348,13 +349,11 @@ def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estima
     Its interval is over stories.
     """
     stories, scores = _panel_scores(panel, rubric)
-    n = scores.shape[1]
-    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    a, b = (np.concatenate([scores[:, one[k]] for one in pairs] or [np.empty(0)]) for k in (0, 1))
+    a, b, places = pooled_pairs(scores)
     return pearson_estimate(
         a,
         b,
-        stories * len(pairs),
+        [stories[place] for place in places],
         seed=seed,
         method="Pearson of tests passed between two readers of a story",
         signature=panel.source,

@@ -189,7 +189,7 @@ def _follow_no_redirects(api: Any) -> None:
 
 
 def _wait_as_asked(api: Any) -> None:
-    """Make Inspect heed Retry-After, which it reads and does not use; else it waits as it does."""
+    """Make Inspect wait as long as Retry-After says; without one it waits as usual."""
     from tenacity import wait_exponential_jitter
 
     usual = wait_exponential_jitter(initial=3, max=_MAX_WAIT_S, jitter=3)

@@ -261,20 +261,19 @@ def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
     return 100 * n_equal / n_pairs if n_pairs else None
 
 
-def pooled_pairs(ratings: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """All ordered pairs of ratings of one subject, pooled: shape (n_pairs,) twice.
+def pooled_pairs(
+    ratings: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+    """All ordered pairs of ratings of one subject, and the row of each: shape (n_pairs,).
 
     Each pair occurs in both orders, so a correlation of the two does not depend on the order of the
     columns; the released verdicts have no fixed order of experts.
     """
-    n_raters = ratings.shape[1]
-    first = [ratings[:, i] for i in range(n_raters) for j in range(n_raters) if i != j]
-    second = [ratings[:, j] for i in range(n_raters) for j in range(n_raters) if i != j]
-    if not first:
-        return np.empty(0), np.empty(0)
-    a, b = np.concatenate(first), np.concatenate(second)
+    n_subjects, n_raters = ratings.shape
+    pairs = [(i, j) for i in range(n_raters) for j in range(n_raters) if i != j]
+    a, b = (ratings[:, [pair[k] for pair in pairs]].T.ravel() for k in (0, 1))
     both = ~(np.isnan(a) | np.isnan(b))
-    return a[both], b[both]
+    return a[both], b[both], np.tile(np.arange(n_subjects), len(pairs))[both]
 
 
 def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:

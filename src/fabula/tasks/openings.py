@@ -66,8 +66,6 @@ FORMATS = {
 """Prompt formats by name: `plain`, and the ten of Figure 4a that ask for creativity."""
 
 _BLANK = re.compile(r"\[(?:PROMPT SENTENCE|PROMPT LINE|NEWS HEADLINE|THEOREM QUESTION)\]")
-_OF_KIND = {"novel": "novel", "poem": "poem", "speech": "speech", "news": "news article",
-            "proof": "proof", "continuation": "continuation"}  # fmt: skip
 
 
 def read_formats(path: Path, kind: str) -> dict[str, str]:
@@ -93,7 +91,7 @@ def read_formats(path: Path, kind: str) -> dict[str, str]:
     asked = [f"{_last_paragraph(part)} {{prompt}}" for part in _BLANK.split(text)[:-1]]
     # Those that ask for creativity end with the name of what follows.
     creative = [one for one in asked if one.endswith(" Prompt: {prompt}")]
-    plain = next((one for one in asked if one not in creative and _OF_KIND[kind] in one), None)
+    plain = next((one for one in asked if one not in creative and kind in one), None)
     if plain is None or len(creative) != len(FORMATS) - 1:
         raise InputError(
             f"{path}: does not contain the prompts of appendix B.1; use the paper's text as .txt "

@@ -53,16 +53,7 @@ LABELS = Path(__file__).with_name("line_labels.jsonl")
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "line_labels.jsonl"
 SEED, CHAPTER_CHARS, N_OF_A_KIND = 21, 6_600, 24
 OPENING_CHARS, N_THIRD, N_FOURTH, N_FIFTH = 12_000, 48, 20, 30
-CORRECTED = (
-    "name",
-    "renamed",
-    "sentence",
-    "spelling",
-    "grammar",
-    "tag",
-    "beginning",
-    "echo",
-)
+CORRECTED = ("name", "renamed", "sentence", "spelling", "grammar", "tag", "beginning", "echo")
 CONTEXT = 260
 UNEDITED, N_UNEDITED = ("hanna", "fdg"), 10
 """The stories of r/WritingPrompts, by their ids."""
@@ -241,13 +232,7 @@ def main() -> None:
     if given.rounds:
         return
     digests = {row["digest"] for row in labels}
-    rounds = (
-        *first_round(),
-        *second_round(),
-        *third_round(),
-        *fourth_round(),
-        *fifth_round(),
-    )
+    rounds = (*first_round(), *second_round(), *third_round(), *fourth_round(), *fifth_round())
     texts = [one for one in rounds if text_digest(one.text) in digests]
     found = {key_of(_row(document, note)) for document, note in found_in(texts)}
     there = [row for row in labels if key_of(row) in found]

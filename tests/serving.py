@@ -90,11 +90,7 @@ def completion(text: str, finish: str = "stop") -> dict[str, Any]:
         "created": 0,
         "model": "served",
         "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": text},
-                "finish_reason": finish,
-            }
+            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
         ],
         "usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105},
     }

@@ -20,7 +20,7 @@ PERMISSIVE = {
 
 EXCEPTIONS = {
     # LGPL-3.0: imported as it is, and only by those who keep a study's answers in PostgreSQL.
-    "psycopg": {"postgres", "all"},
+    "psycopg": {"postgres", "all"}
 }
 """The extras that may ask for a package whose licence is not permissive, with the reason."""
 

@@ -120,9 +120,7 @@ def test_a_number_of_threads_that_was_asked_for_is_kept(monkeypatch: pytest.Monk
     assert n_threads() == 3
 
 
-def test_the_environment_says_how_many_processes_there_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_environment_says_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FABULA_JOBS", "3")
     assert default_jobs() == 3
     monkeypatch.setenv("FABULA_JOBS", "many")

@@ -77,15 +77,4 @@ NETWORK = Format("a recurrent network", 1, _TRAIN, error=CorpusError)
 PROVENANCE = Format("a record of how a result was made", 1, "make the result again")
 DESK = Format("the desk's drafts", 1, "name another folder with `dir`")
 
-FORMATS = (
-    ROWS,
-    RUN,
-    REFERENCE,
-    DETECTORS,
-    PHRASES,
-    TRAINING,
-    CASES,
-    NETWORK,
-    DESK,
-    PROVENANCE,
-)
+FORMATS = (ROWS, RUN, REFERENCE, DETECTORS, PHRASES, TRAINING, CASES, NETWORK, DESK, PROVENANCE)

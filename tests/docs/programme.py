@@ -8,13 +8,7 @@ import pytest
 from tests.docs.reading_pages import PAGES, ROOT, Step, read_page
 from tests.docs.stage import Stage
 
-__all__ = [
-    "NOT_RUN",
-    "STEPS",
-    "check_step",
-    "prints",
-    "steps_run",
-]
+__all__ = ["NOT_RUN", "STEPS", "check_step", "prints", "steps_run"]
 
 NOT_RUN = {
     "make demo": "it sets up an environment; run it on a fresh machine before a release",

@@ -15,12 +15,7 @@ from fabula.errors import CallFailed
 from fabula.jobs.advice import AdviceSettings
 from fabula.jobs.continuation import GenerateSettings
 from fabula.jobs.detection import DetectorSettings
-from fabula.jobs.feedback import (
-    CorruptSettings,
-    ElicitSettings,
-    ScoreSettings,
-    score_feedback,
-)
+from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings, score_feedback
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.references import (
     AddSettings,

@@ -282,10 +282,7 @@ def test_every_group_is_cut_to_one_length_and_one_number_of_texts() -> None:
     assert lonely.n == 0
     assert all(one.value is None for one in lonely.estimates.values())
     shown = lonely.to_json()["compression"]
-    assert shown == {
-        **dict.fromkeys(["value", "low", "high"]),
-        "missing_reason": "few_texts",
-    }
+    assert shown == {**dict.fromkeys(["value", "low", "high"]), "missing_reason": "few_texts"}
     assert "words:45|texts:12|draws:texts,5" in found.signature
 
 

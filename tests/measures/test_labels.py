@@ -88,14 +88,8 @@ def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path) -> None:
             "no item 'plot'; its items are thesis, style",
         ),
         ("document,item,rater,value\na,thesis,Ann,maybe\n", "'maybe' is not an answer to thesis"),
-        (
-            "document,item,rater,value\na,style,Ann,6\n",
-            "'6' is not an answer to style; allowed:",
-        ),
-        (
-            "document,item,rater,value\na,grade,Ann,0.7\n",
-            "'0.7' is not an answer to grade",
-        ),
+        ("document,item,rater,value\na,style,Ann,6\n", "'6' is not an answer to style; allowed:"),
+        ("document,item,rater,value\na,grade,Ann,0.7\n", "'0.7' is not an answer to grade"),
         (
             "document,item,rater,value\na,style,Ann,4\na,style,Ann,4\n",
             "line 3: Ann has a second answer on style of a",

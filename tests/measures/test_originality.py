@@ -12,10 +12,7 @@ from tests import oracles
 from tests.serving import serving
 
 from fabula.errors import InputError, LookupFailed
-from fabula.measures.originality_measure import (
-    ExcludeIds,
-    OriginalityMeasure,
-)
+from fabula.measures.originality_measure import ExcludeIds, OriginalityMeasure
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.model_spec import ModelOptions, open_model

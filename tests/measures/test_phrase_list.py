@@ -106,11 +106,7 @@ def test_uses_tell_how_often_and_where(tmp_path: Path) -> None:
     found = PhraseInstrument(listed(tmp_path, "once upon", "upon a time", "time"))
     ((measured,),) = found.measure([Document("d", "Once upon a time. Time and time again.")])
     uses = {use.phrase: use.places for use in uses_of(measured)}
-    assert uses == {
-        "once upon": ((0, 9),),
-        "upon a time": ((5, 16),),
-        "time": ((18, 22), (27, 31)),
-    }
+    assert uses == {"once upon": ((0, 9),), "upon a time": ((5, 16),), "time": ((18, 22), (27, 31))}
     assert measured.value == pytest.approx(1000 * 4 / 8)
 
 

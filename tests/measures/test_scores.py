@@ -84,11 +84,7 @@ def test_rows_are_there_when_reading_fails_later(
 
 @pytest.mark.parametrize(
     "other",
-    [
-        [Document("z", TEXTS[0].text)],
-        [Document("a", "Another text altogether.")],
-        TEXTS[:1],
-    ],
+    [[Document("z", TEXTS[0].text)], [Document("a", "Another text altogether.")], TEXTS[:1]],
     ids=["another id", "another text", "fewer texts"],
 )
 def test_scores_of_other_texts_are_not_overwritten(

@@ -11,11 +11,7 @@ import pytest
 from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.table import SystemTable, compare_systems
-from fabula.presentation.continuation_tables import (
-    system_records,
-    system_tables,
-    write_system_page,
-)
+from fabula.presentation.continuation_tables import system_records, system_tables, write_system_page
 from fabula.presentation.sheet import csv_of, latex_of, render
 
 HOSTILE = "<script>alert(1)</script> & 50% _x_"

@@ -133,15 +133,7 @@ def test_a_killed_build_resumes_to_the_same_bytes(
     held: Holdings, known: Path, tmp_path: Path
 ) -> None:
     hold_pg19(held, 40)
-    arguments = [
-        "pg19",
-        "--sample",
-        "all",
-        "--catalogue",
-        str(known),
-        "--shard-tokens",
-        "1000",
-    ]
+    arguments = ["pg19", "--sample", "all", "--catalogue", str(known), "--shard-tokens", "1000"]
     build(*arguments, "--out", tmp_path / "whole")
     command = [fabula_command(), "reference", "build", *arguments, "--jobs", "1", "--out"]
     process = subprocess.Popen(
@@ -250,15 +242,7 @@ def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_pa
             (f"http://a.org/{k}/{j}", f"Seite {k} {j}: {words((k, j), 40)} é") for j in range(4)
         ]
         held.files[f"data.commoncrawl.org/{name}"] = wet_file(pages)
-    said = build(
-        "commoncrawl",
-        "--sample",
-        "all",
-        "--catalogue",
-        known,
-        "--out",
-        tmp_path / "ref",
-    )
+    said = build("commoncrawl", "--sample", "all", "--catalogue", known, "--out", tmp_path / "ref")
     assert "12 documents" in said
     reference = Reference.open(tmp_path / "ref")
     found = {d.id: d for d in map(reference.document, range(12))}
@@ -356,15 +340,7 @@ def test_books_on_the_hub_have_their_names_from_a_column_of_json(
     held.files[f"{HUB}/sedthh/gutenberg_english/resolve/main/{name}"] = parquet(rows)
     environment = {"HF_ENDPOINT": f"{held.url}/huggingface.co", "HF_HOME": str(tmp_path / "hf")}
     run_build(
-        [
-            "gutenberg",
-            "--sample",
-            "all",
-            "--catalogue",
-            str(known),
-            "--out",
-            str(tmp_path / "ref"),
-        ],
+        ["gutenberg", "--sample", "all", "--catalogue", str(known), "--out", str(tmp_path / "ref")],
         environment,
     )
     document = Reference.open(tmp_path / "ref").document(2)
@@ -415,15 +391,7 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
 ) -> None:
     monkeypatch.setattr(corpus_sample, "_FIRST_WAIT_S", 0.001)
     hold_pg19(held)
-    command = [
-        "pg19",
-        "--sample",
-        "1K",
-        "--catalogue",
-        known,
-        "--out",
-        tmp_path / "r",
-    ]
+    command = ["pg19", "--sample", "1K", "--catalogue", known, "--out", tmp_path / "r"]
     build(*command[:-2], "--out", tmp_path / "whole")
     text = next(path for path in held.bodies() if "/train/" in path)
     held.broken.add(text if what == "a text" else f"{HUB}/{LISTING}")

@@ -188,8 +188,7 @@ def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
 
 
 @pytest.mark.parametrize(
-    "damaged",
-    [b"", b"words", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\x10\x00__import__('os')\n"],
+    "damaged", [b"", b"words", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\x10\x00__import__('os')\n"]
 )
 def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes) -> None:
     (tmp_path / "a.npy").write_bytes(damaged)

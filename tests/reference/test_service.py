@@ -76,10 +76,7 @@ def test_a_served_reference_answers_as_the_local_one(
         max_body_bytes=data.draw(st.sampled_from([1024, 1 << 20])),
         n_per_s=0,
     )
-    with (
-        serving_reference(path, limits=limits) as serving,
-        pytest.MonkeyPatch.context() as smaller,
-    ):
+    with serving_reference(path, limits=limits) as serving, pytest.MonkeyPatch.context() as smaller:
         smaller.setattr(client, "MAX_GRAMS", data.draw(st.sampled_from([1, 3, 100])))
         smaller.setattr(client, "MAX_NAMED", data.draw(st.sampled_from([1, 10, 1000])))
         served = serving.open()

@@ -34,9 +34,7 @@ def add(path: Path, text: str) -> None:
     add_documents([Document(text, text)], path, n_jobs=1)
 
 
-def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(
-    path: Path,
-) -> None:
+def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(path: Path) -> None:
     with serving_reference(path) as serving:
         before = serving.open()
         assert before.longest_matches(SEA).tolist() == [4, 3, 4, 3, 2, 1]

@@ -14,13 +14,7 @@ from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
-from fabula.replicate.story_feedback import (
-    Means,
-    Replica,
-    Row,
-    replicate_released,
-    replicate_run,
-)
+from fabula.replicate.story_feedback import Means, Replica, Row, replicate_released, replicate_run
 from fabula.replicate.story_feedback_files import (
     COLUMNS,
     ERROR,

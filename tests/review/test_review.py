@@ -177,8 +177,7 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
 
     with serving(answer) as served:
         plan = ReportSettings(
-            references=(books,),
-            models=NoModelSettings((f"{served.url}/v1#judge",)),
+            references=(books,), models=NoModelSettings((f"{served.url}/v1#judge",))
         )
         with Reviewer(plan) as reviewer:
             review = reviewer.run([Document("s", STORY)], SILENT, refuse)
@@ -309,9 +308,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     assert written.count("</b> by Ann") == 12 * 14, "what people said stands beside the judge"
 
 
-def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(
-    tmp_path: Path,
-) -> None:
+def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_path: Path) -> None:
     """It was paid for: that it said nothing of the labelled text is told, and no more."""
     labels, rubric = tmp_path / "labels.csv", tmp_path / "short.toml"
     labels.write_text("document,item,rater,value\nt0,1,Ann,Yes\n")

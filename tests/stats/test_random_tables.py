@@ -212,8 +212,7 @@ def test_the_distance_of_feedback_is_that_of_the_package() -> None:
             assert found is None
             continue
         expected = krippendorff.alpha(
-            reliability_data=paired.T,
-            level_of_measurement=lambda v1, v2, **_: np.abs(v1 - v2),
+            reliability_data=paired.T, level_of_measurement=lambda v1, v2, **_: np.abs(v1 - v2)
         )
         assert found == pytest.approx(expected, abs=1e-9)
 

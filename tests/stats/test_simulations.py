@@ -23,16 +23,9 @@ from fabula.stats.association import association_within
 from fabula.stats.clustered import compare_clusters, permutation_f
 from fabula.stats.compare import compare_means, holm, kruskal_wallis
 from fabula.stats.keyness import exact_p
-from fabula.stats.prediction_powered import (
-    is_covered,
-)
+from fabula.stats.prediction_powered import is_covered
 from fabula.stats.ranking import Comparisons, rank
-from fabula.stats.reliability import (
-    cohen_estimate,
-    cohen_of_sums,
-    cohen_sums,
-    difference_interval,
-)
+from fabula.stats.reliability import cohen_estimate, cohen_of_sums, cohen_sums, difference_interval
 from fabula.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -98,9 +91,7 @@ def test_a_difference_of_clustered_means(is_shared: bool) -> None:
 @pytest.mark.parametrize("draw", [
     lambda rng: rng.normal(size=20), lambda rng: rng.integers(0, 4, 20).astype(float)
 ])  # fmt: skip
-def test_kruskal_and_wallis_of_equal_groups(
-    draw: Callable[[np.random.Generator], Floats],
-) -> None:
+def test_kruskal_and_wallis_of_equal_groups(draw: Callable[[np.random.Generator], Floats]) -> None:
     rng = np.random.default_rng(4)
     n = 500
     check_level(sum(kruskal_wallis([draw(rng) for _ in range(3)])[1] < 0.05 for _ in range(n)), n)

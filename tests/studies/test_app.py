@@ -503,9 +503,7 @@ def test_no_word_of_a_request_becomes_a_header_or_a_place_to_go(ttcw: Running) -
         assert "evil.example" not in found.text
 
 
-def test_guesses_of_the_password_from_many_addresses_are_slowed_together(
-    feedback: Running,
-) -> None:
+def test_guesses_of_the_password_from_many_addresses_are_slowed_together(feedback: Running) -> None:
     codes = []
     for number in range(40):
         client = TestClient(feedback.app, client=(f"192.0.2.{number}", 5))

@@ -129,9 +129,7 @@ def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path) -> 
         study.store.close()
 
 
-def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_path: Path) -> None:
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     reader = study.reader()
     form = hidden(reader.get("/page/story-1"))

@@ -20,12 +20,7 @@ from tests.serving import prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.answers import (
-    DIMENSIONS,
-    Trigrams,
-    bertscore,
-    read_answers,
-)
+from fabula.tasks.feedback.answers import DIMENSIONS, Trigrams, bertscore, read_answers
 from fabula.tasks.feedback.feedback_prompts import (
     PERFECT,
     PROMPTS,

@@ -19,12 +19,7 @@ from fabula.errors import CorpusError, InputError  # noqa: E402
 from fabula.measures.linguistic.system_scores import Story  # noqa: E402
 from fabula.tasks.continuation.corpus import Corpus, build_corpus  # noqa: E402
 from fabula.tasks.continuation.recurrent import MODEL_FILE, Network, Recurrent  # noqa: E402
-from fabula.tasks.continuation.training import (  # noqa: E402
-    Progress,
-    Training,
-    _Lanes,
-    train_recurrent,
-)
+from fabula.tasks.continuation.training import Progress, Training, _Lanes, train_recurrent  # noqa: E402
 from fabula.types import Document  # noqa: E402
 
 SMALL = Network(n_embedding=12, n_hidden=16, n_layers=2)

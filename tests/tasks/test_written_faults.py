@@ -83,9 +83,7 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
         (re.sub("SENTENCE: .*", "SENTENCE: A pearl lay there. It shone.", THREAD), "more than one"),
         (
             re.sub(
-                "SENTENCE: .*",
-                "SENTENCE: Anna bought bread and paid for it with a pearl.",
-                THREAD,
+                "SENTENCE: .*", "SENTENCE: Anna bought bread and paid for it with a pearl.", THREAD
             ),
             "repeats the story",
         ),

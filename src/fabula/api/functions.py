@@ -43,12 +43,7 @@ def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
 
 @recorded_call
 def build(
-    texts: Texts,
-    out: str | Path,
-    *,
-    text: str = "text",
-    id: str = "id",
-    **settings: Any,
+    texts: Texts, out: str | Path, *, text: str = "text", id: str = "id", **settings: Any
 ) -> Reference:
     """Build a reference corpus in the folder `out`, and open it.
 

@@ -115,10 +115,7 @@ def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[
         wrapped: Any = called
         for one in reversed(described):
             wrapped = click.option(
-                *_names(one),
-                cls=Option,
-                setting=one.path[-1],
-                **_attributes(one),
+                *_names(one), cls=Option, setting=one.path[-1], **_attributes(one)
             )(wrapped)
         return wrapped  # type: ignore[no-any-return]
 

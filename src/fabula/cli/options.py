@@ -33,9 +33,7 @@ def texts_argument(name: str) -> Callable[[F], F]:
 
 
 def check_outputs(
-    outputs: Iterable[Path | None],
-    inputs: Iterable[Path | None],
-    files: TableFiles | None = None,
+    outputs: Iterable[Path | None], inputs: Iterable[Path | None], files: TableFiles | None = None
 ) -> None:
     """Raise `UsageError` if an output is an input, or two outputs are one file.
 

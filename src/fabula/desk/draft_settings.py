@@ -56,10 +56,7 @@ class Asked:
 
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
         """The requested report; models' answers are cached in `keep`."""
-        chosen: list[tuple[Part, bool]] = [
-            ("verdicts", self.verdicts),
-            ("feedback", self.feedback),
-        ]
+        chosen: list[tuple[Part, bool]] = [("verdicts", self.verdicts), ("feedback", self.feedback)]
         without: list[Part] = [part for part, wanted in chosen if not wanted]
         style: Literal["verdict-first", "reason-first"] = (
             "verdict-first" if self.model == "local" else "reason-first"

@@ -294,9 +294,7 @@ class _Once:
         self._tasks: dict[tuple[str, str, int], asyncio.Task[_Reply]] = {}
 
     async def get(
-        self,
-        key: tuple[str, str, int],
-        call: Callable[[], Coroutine[Any, Any, _Reply]],
+        self, key: tuple[str, str, int], call: Callable[[], Coroutine[Any, Any, _Reply]]
     ) -> _Reply:
         found = self._tasks.get(key)
         if found is None or (found.done() and (found.cancelled() or found.exception())):

@@ -74,10 +74,7 @@ def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
     ends = (
         {}
         if interval.low is None or interval.high is None
-        else {
-            f"{name} low": interval.low,
-            f"{name} high": interval.high,
-        }
+        else {f"{name} low": interval.low, f"{name} high": interval.high}
     )
     return {name: math.fsum(values) / len(values)} | ends
 

@@ -32,9 +32,7 @@ class ComparisonSettings(Settings):
         unit="FIELD",
     )
     unnamed: str | None = setting(
-        None,
-        help="Name of the group of texts that lack this field, such as human.",
-        unit="NAME",
+        None, help="Name of the group of texts that lack this field, such as human.", unit="NAME"
     )
     texts: str | None = setting(
         None, help="The texts that were measured, for fields that rows lack.", unit="TEXTS"

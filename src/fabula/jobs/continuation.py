@@ -291,10 +291,7 @@ def continue_passages(
     for choice in choices:
         choice.open()  # before anything is written
     sampling = Sampling(
-        settings.temperature,
-        max_tokens=MAX_TOKENS,
-        seed=seed,
-        effort=models.reasoning_effort,
+        settings.temperature, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort
     )
     rows: list[Row] = []
     with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart, share=share) as kept:

@@ -23,11 +23,7 @@ ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature
 class LikelihoodSettings(Settings):
     """The model that scores the texts' probability, and where its scores are kept."""
 
-    model: str = setting(
-        "local",
-        help="local (the embedded model) or a .gguf file.",
-        unit="MODEL",
-    )
+    model: str = setting("local", help="local (the embedded model) or a .gguf file.", unit="MODEL")
     out: Path | None = setting(
         None, help="Write one row per text here (.jsonl); interrupted runs resume.", unit="FILE"
     )

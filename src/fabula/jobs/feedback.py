@@ -76,11 +76,7 @@ class CorruptSettings(Settings):
     per_set: int | None = setting(
         None, help="Draw up to N stories from each set (`by`).", unit="N", check=Between(1)
     )
-    by: str = setting(
-        "source",
-        help="Field that names the set a story belongs to.",
-        unit="FIELD",
-    )
+    by: str = setting("source", help="Field that names the set a story belongs to.", unit="FIELD")
     balanced: bool = setting(
         False,
         help="Keep only stories that every method can change, so that all methods use the same "

@@ -168,9 +168,7 @@ def _ends(estimate: Estimate, name: str) -> dict[str, float | None]:
 
 
 def compare_judges(
-    runs: Sequence[Path],
-    settings: JudgeComparisonSettings,
-    stories: Sequence[Document] = (),
+    runs: Sequence[Path], settings: JudgeComparisonSettings, stories: Sequence[Document] = ()
 ) -> JudgeComparison:
     """Compare the judges of finished runs.
 
@@ -277,9 +275,7 @@ def _corrected(
     return correct_measurements(own, people, part, settings).correction.overall
 
 
-def _said_in(
-    runs: Sequence[JudgeRun],
-) -> tuple[dict[str, list[Measurement]], dict[str, JudgeCost]]:
+def _said_in(runs: Sequence[JudgeRun]) -> tuple[dict[str, list[Measurement]], dict[str, JudgeCost]]:
     """What each judge of the runs said, under a unique name, and its cost."""
     from fabula.errors import InputError, MixError
 

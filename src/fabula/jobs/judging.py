@@ -78,8 +78,7 @@ class Asking(Settings):
     """How often each question is asked, and how answers are sampled."""
 
     style: Literal["reason-first", "verdict-first"] = setting(
-        "reason-first",
-        help="Ask for reasons before the verdict, or after it (faster and cheaper).",
+        "reason-first", help="Ask for reasons before the verdict, or after it (faster and cheaper)."
     )
     n_samples: int = setting(
         1,
@@ -192,9 +191,7 @@ class StoriesSettings(LabelledSettings):
         "`n_retest`, `n_samples` or `template`.",
     )
     by: str | None = setting(
-        None,
-        help="Pair only stories that share this field (pairwise).",
-        unit="FIELD",
+        None, help="Pair only stories that share this field (pairwise).", unit="FIELD"
     )
     max_pairs: int | None = setting(
         None,

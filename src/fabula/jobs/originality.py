@@ -415,11 +415,7 @@ def open_rows(
             options = replace(options, references=tuple(map(_for_all_nodes, options.references)))
         measure = stack.enter_context(
             open_measure(
-                options,
-                progress,
-                terms=terms,
-                n_threads=engine.n_processes,
-                fresh=settings.restart,
+                options, progress, terms=terms, n_threads=engine.n_processes, fresh=settings.restart
             )
         )
         if cluster is None:

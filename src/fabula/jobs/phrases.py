@@ -24,21 +24,13 @@ class PhraseSettings(EqualLength):
     """Which groups are compared, and which phrases are listed."""
 
     by: str | None = setting(
-        None,
-        help="Field that divides the texts into both groups, such as label.",
-        unit="FIELD",
+        None, help="Field that divides the texts into both groups, such as label.", unit="FIELD"
     )
     of: str | None = setting(
-        None,
-        help="Group A of the field.",
-        unit="NAME",
-        default_text="the first of two",
+        None, help="Group A of the field.", unit="NAME", default_text="the first of two"
     )
     against: str | None = setting(
-        None,
-        help="Group B of the field.",
-        unit="NAME",
-        default_text="all texts that are not in A",
+        None, help="Group B of the field.", unit="NAME", default_text="all texts that are not in A"
     )
     prompt: str | None = setting(
         None,
@@ -49,9 +41,7 @@ class PhraseSettings(EqualLength):
     shortest: int = setting(1, help="Shortest phrase, in words.", unit="N", check=Between(1, 8))
     longest: int = setting(5, help="Longest phrase, in words.", unit="N", check=Between(1, 8))
     extras: tuple[Literal["templates"], ...] = setting(
-        (),
-        help="Also compare templates of parts of speech (English; needs `nlp`).",
-        option="with",
+        (), help="Also compare templates of parts of speech (English; needs `nlp`).", option="with"
     )
     min_ratio: float = setting(
         3.0,

@@ -350,11 +350,7 @@ def _planned(
     n_raters = most_raters(arrays)
     raters = list(range(1, n_raters + 1)) if settings.raters is None else _numbers(settings.raters)
     sizes = plan_sizes(
-        arrays,
-        _numbers(settings.stories),
-        raters,
-        is_graded=item is not None,
-        seed=settings.seed,
+        arrays, _numbers(settings.stories), raters, is_graded=item is not None, seed=settings.seed
     )
     return PlannedItem(
         item=item,

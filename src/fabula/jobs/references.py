@@ -127,10 +127,7 @@ class BuildSettings(Settings):
         "override it.",
     )
     shard_tokens: int | None = setting(
-        None,
-        help="Words per shard, which is sorted in memory.",
-        unit="N",
-        default_text="133000000",
+        None, help="Words per shard, which is sorted in memory.", unit="N", default_text="133000000"
     )
     memory: str | None = setting(
         None,
@@ -299,11 +296,7 @@ def add_to_corpus(
 
 
 def build_from_catalogue(
-    name: str,
-    sampling: SampleSettings,
-    settings: BuildSettings,
-    *,
-    progress: Progress = SILENT,
+    name: str, sampling: SampleSettings, settings: BuildSettings, *, progress: Progress = SILENT
 ) -> Corpus | None:
     """Build a corpus from a public one, or from a sample of it; resumes with the same bytes.
 

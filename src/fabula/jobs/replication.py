@@ -341,8 +341,7 @@ def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSetting
     runs, seed = settings.runs, settings.seed
     if folder is None and not runs:
         raise SettingsError(
-            "runs",
-            f"or the folder of the released files is required; these are at {HOME}",
+            "runs", f"or the folder of the released files is required; these are at {HOME}"
         )
     count = sentence_counter(load_pipeline(("senter",)))
     means = Means(count, open_encoder(settings.encoder), settings.tokens)

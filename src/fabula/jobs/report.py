@@ -57,8 +57,7 @@ class InstrumentSettings(Processes, Matching):
         env="FABULA_REFERENCE",
     )
     exclude: Literal["none", "auto"] = setting(
-        "none",
-        help="auto: leave out documents of the reference that copy or quote the text.",
+        "none", help="auto: leave out documents of the reference that copy or quote the text."
     )
     exclude_same: str | None = setting(
         None,
@@ -129,15 +128,10 @@ class ReportSettings(InstrumentSettings):
         "reason-first", help="Ask for reasons before the verdict, or after it (faster and cheaper)."
     )
     n_samples: int = setting(
-        5,
-        help="Ask each model N times for feedback.",
-        unit="N",
-        check=Between(1, 50),
+        5, help="Ask each model N times for feedback.", unit="N", check=Between(1, 50)
     )
     groups: tuple[Path, ...] = setting(
-        (),
-        help="Additional reference groups, as `fabula groups measure` writes them.",
-        unit="FILE",
+        (), help="Additional reference groups, as `fabula groups measure` writes them.", unit="FILE"
     )
     phrases: tuple[Path, ...] = setting(
         (),

@@ -122,20 +122,14 @@ class Reviewer:
         return all(getattr(mine, name) == getattr(plan, name) for name in _OPENED)
 
     def run(
-        self,
-        documents: Sequence[Document],
-        progress: Progress = SILENT,
-        confirm: Confirm = agreed,
+        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
     ) -> Review:
         """Run all parts. Raises `InputError`, `CorpusError` for invalid settings."""
         *_, last = self.steps(documents, progress, confirm)
         return last
 
     def steps(
-        self,
-        documents: Sequence[Document],
-        progress: Progress = SILENT,
-        confirm: Confirm = agreed,
+        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
     ) -> Iterator[Review]:
         """Yield the growing review after each part; fast parts come first."""
         reviews = tuple(TextReview(document) for document in check_documents(documents))
@@ -498,9 +492,7 @@ def _with_said(review: Review, said: Said) -> Review:
         new = (advice[id_],) if id_ in advice else ()
         texts.append(
             replace(
-                text,
-                verdicts=(*text.verdicts, *verdicts.get(id_, ())),
-                advice=(*text.advice, *new),
+                text, verdicts=(*text.verdicts, *verdicts.get(id_, ())), advice=(*text.advice, *new)
             )
         )
     return replace(review, texts=tuple(texts))

@@ -85,11 +85,7 @@ class StoryAnalysis:
 
     def _agreement(self) -> tuple[dict[str, dict[str, float]], list[PanelRow], Estimate]:
         """Pass rates, agreement by item and over all, and the correlation of tests passed."""
-        from fabula.measures.rater_agreement import (
-            expert_correlation,
-            panel_agreement,
-            pass_rates,
-        )
+        from fabula.measures.rater_agreement import expert_correlation, panel_agreement, pass_rates
 
         panel, rubric = self.panel, self.rubric
         return (

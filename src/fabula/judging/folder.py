@@ -16,13 +16,7 @@ from fabula.models.replay import recorded
 from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row
 from fabula.rubrics.load import load_rubric, rubric_toml
-from fabula.store import (
-    RowWriter,
-    dump_json,
-    measurement_row,
-    read_measurements,
-    write_whole,
-)
+from fabula.store import RowWriter, dump_json, measurement_row, read_measurements, write_whole
 from fabula.types import Measurement, Rubric, Signature
 
 ROUNDS_FILE = "rounds.jsonl"

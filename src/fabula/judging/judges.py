@@ -236,17 +236,7 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
         one_way = "each question was asked in one wording"
         why["wordings"] = "all answers are the same" if judge.wordings else one_way
     length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, yardstick, why)
-    return JudgeFigures(
-        judge,
-        kappa,
-        baseline,
-        counts,
-        retest,
-        wordings,
-        length,
-        own,
-        why,
-    )
+    return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own, why)
 
 
 def _no_answers(judge: JudgeAnswers) -> str:
@@ -311,10 +301,7 @@ def _given(truth: Mapping[Subject, float]) -> str:
 
 
 def _length(
-    judge: JudgeAnswers,
-    truth: Mapping[Subject, float],
-    yardstick: Yardstick,
-    why: dict[str, str],
+    judge: JudgeAnswers, truth: Mapping[Subject, float], yardstick: Yardstick, why: dict[str, str]
 ) -> Estimate:
     """The partial rank correlation of Yes with the number of words."""
     rankdata = scipy("stats").rankdata
@@ -337,10 +324,7 @@ def _length(
 
 
 def _own_family(
-    judge: JudgeAnswers,
-    truth: Mapping[Subject, float],
-    yardstick: Yardstick,
-    why: dict[str, str],
+    judge: JudgeAnswers, truth: Mapping[Subject, float], yardstick: Yardstick, why: dict[str, str]
 ) -> Estimate:
     """How much more often it says Yes to documents by models of its own family."""
     subjects = [s for s in _measured(judge, truth) if s[0] in judge.own]

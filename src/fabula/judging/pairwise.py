@@ -222,9 +222,7 @@ def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
 
 
 def _comparisons(
-    rows: Sequence[_Row],
-    cluster: Sequence[int] | None = None,
-    round_: Sequence[int] | None = None,
+    rows: Sequence[_Row], cluster: Sequence[int] | None = None, round_: Sequence[int] | None = None
 ) -> Comparisons:
     """Convert rows to arrays; `cluster` and `round_` apply to each row."""
     table = np.array(rows, np.float64).reshape(-1, 3)

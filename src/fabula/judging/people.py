@@ -56,10 +56,7 @@ def people_agreement(
     items = list(dict.fromkeys(item for _, item in here.subjects))
     found = {
         item: _agreement(
-            item,
-            here,
-            [k for k, (_, name) in enumerate(here.subjects) if name == item],
-            judge,
+            item, here, [k for k, (_, name) in enumerate(here.subjects) if name == item], judge
         )
         for item in items
     }

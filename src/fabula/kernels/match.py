@@ -340,11 +340,7 @@ def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, quer
 
 
 def count_allowed(
-    suffixes: Packed,
-    starts: NDArray[np.int64],
-    excluded: NDArray[np.bool_],
-    low: int,
-    high: int,
+    suffixes: Packed, starts: NDArray[np.int64], excluded: NDArray[np.bool_], low: int, high: int
 ) -> int:
     """Count the suffixes from `low` up to but not including `high` in documents not excluded."""
     return int(count_in_documents(suffixes.words, suffixes.n_bits, starts, excluded, low, high))

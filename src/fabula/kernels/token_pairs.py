@@ -17,15 +17,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.packed import (
-    Packed,
-    bits_below,
-    fixed,
-    n_packed_words,
-    pack,
-    put,
-    unpack,
-)
+from fabula.kernels.packed import Packed, bits_below, fixed, n_packed_words, pack, put, unpack
 
 PER_BUCKET = 4
 _SIZE_BITS, _MARK_BITS = 5, 8

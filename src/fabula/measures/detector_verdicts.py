@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from fabula.errors import DAMAGE, InputError, MixError
 from fabula.formats import DETECTORS
 from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
-from fabula.measures.detector import (
-    INSTRUMENTS,
-    Calibration,
-    Collected,
-    Labelled,
-    auroc,
-    calibrate,
-)
+from fabula.measures.detector import INSTRUMENTS, Calibration, Collected, Labelled, auroc, calibrate
 from fabula.measures.kind import Kind, traits
 from fabula.measures.scores import DIRECTIONS
 from fabula.store import read_rows, write_whole

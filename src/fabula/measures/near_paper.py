@@ -218,9 +218,7 @@ class PaperSearch(SearchForNear):
             first_words.copy(),
         )
 
-    def _ranked_by_term(
-        self,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
+    def _ranked_by_term(self) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
         """BM25 weights, the passages they are of, and where those of each word begin."""
         from bm25s import BM25
 

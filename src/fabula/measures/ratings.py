@@ -18,11 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.stats.reliability import (
-    krippendorff_alpha,
-    pearson_estimate,
-    pooled_estimate,
-)
+from fabula.stats.reliability import krippendorff_alpha, pearson_estimate, pooled_estimate
 from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
 Scores = Mapping[str, Mapping[str, Sequence[float]]]

@@ -43,15 +43,7 @@ _SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=T
 _CONTEXT_CHARS = 60
 _MAX_IN_TABLE = 10
 """Borrowed passages in a table."""
-_OWN_NAMES = {
-    *DIRECTIONS,
-    "asked",
-    "in_reference",
-    "missing_detail",
-    "remarks",
-    "sketch",
-    "spread",
-}
+_OWN_NAMES = {*DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread"}
 """Fields that a row may set: never taken from the text's own fields."""
 
 

@@ -130,10 +130,7 @@ def _clause_end(text: str, start: int, end: int, names: Sequence[tuple[int, int,
 
 
 def _subject(
-    words: Sequence[tuple[int, str]],
-    stop: int,
-    most: int,
-    names: Sequence[tuple[int, int, str]],
+    words: Sequence[tuple[int, str]], stop: int, most: int, names: Sequence[tuple[int, int, str]]
 ) -> str | None:
     """The name next to the first speech verb; at most `most` words come before both."""
     words = [(place, word) for place, word in words if place < stop]

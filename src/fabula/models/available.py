@@ -18,12 +18,7 @@ from typing import Literal
 from fabula.errors import ModelError
 from fabula.models.local import embedded_model
 
-PORTS: Mapping[int, str] = {
-    11434: "Ollama",
-    1234: "LM Studio",
-    8080: "llama.cpp",
-    8000: "vLLM",
-}
+PORTS: Mapping[int, str] = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 """The default port of each local server; other servers found there are named by port."""
 
 PROVIDERS: Mapping[str, tuple[str, ...]] = {

@@ -81,10 +81,7 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
     """
     shown = [profile for profile in profiles if profile.sentences][:_MAX_PROFILES]
     size = (9.6, 0.9 + 1.7 * max(1, len(shown)))
-    with figure_of(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (
-        _,
-        panels,
-    ):
+    with figure_of(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (_, panels):
         for profile, rhythm, rarity in zip(shown, panels[::2], panels[1::2], strict=False):
             lengths = [sentence.n_words for sentence in profile.sentences]
             quoted = [sentence.n_quoted for sentence in profile.sentences]

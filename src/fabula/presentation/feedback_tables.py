@@ -80,10 +80,7 @@ def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str,
     return Sheet(name if "length" in columns else f"{name}-words", [*head, *figures], rows)
 
 
-_SAID = {
-    "perfect": ("says perfect", "is praise only"),
-    "repetition": ("repetition", "is specific"),
-}
+_SAID = {"perfect": ("says perfect", "is praise only"), "repetition": ("repetition", "is specific")}
 
 
 def validation_table(found: Mapping[str, Estimate]) -> list[Block]:

@@ -17,9 +17,7 @@ _MAX_CHARS = 60
 
 
 def line_tables(
-    documents: Sequence[Document],
-    reviews: Sequence[LineReview],
-    per_thousand: int,
+    documents: Sequence[Document], reviews: Sequence[LineReview], per_thousand: int
 ) -> list[Block]:
     """For each draft its first notes in text order, and the number of each kind."""
     parts: list[Block] = []

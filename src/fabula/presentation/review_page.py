@@ -15,25 +15,13 @@ from fabula.measures.scores import to_row
 from fabula.presentation.advice_page import notes_of
 from fabula.presentation.advice_tables import advice_notes, nothing_left
 from fabula.presentation.book_page import Fold, book_view, chapters_to_fold, folds_of
-from fabula.presentation.findings_view import (
-    LinesView,
-    findings_view,
-    lines_view,
-    noted_places,
-)
+from fabula.presentation.findings_view import LinesView, findings_view, lines_view, noted_places
 from fabula.presentation.marked_text import Listed, Note, cut_text
 from fabula.presentation.methods import bibtex_of, methods_of
 from fabula.presentation.originality_page import Article, article_of
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.profile_page import CHART_HEIGHT, CHART_WIDTH, profile_view
-from fabula.presentation.review_pictures import (
-    Band,
-    Dot,
-    bands_of,
-    curve_bands,
-    scatter,
-    strip,
-)
+from fabula.presentation.review_pictures import Band, Dot, bands_of, curve_bands, scatter, strip
 from fabula.presentation.sheet import html_of
 from fabula.reasons import NEVER_CHECKED, explain
 from fabula.review import LeftOut, Review, TextReview, numbers_of_review
@@ -92,22 +80,13 @@ class TextView:
     """The paragraphs by chapter, if the text is a book; else none."""
 
 
-def write_review_page(
-    path: Path,
-    review: Review,
-    *,
-    n_marks: int | None = None,
-) -> None:
+def write_review_page(path: Path, review: Review, *, n_marks: int | None = None) -> None:
     """Write the page; the same review gives the same bytes."""
     page = page_of(review, n_marks=n_marks)
     write_page_file(path, "review.html.j2", page)
 
 
-def page_of(
-    review: Review,
-    *,
-    n_marks: int | None = None,
-) -> dict[str, Any]:
+def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
     whole = review.texts[:_MAX_WHOLE]
     texts = [_text(k, text, review, n_marks) for k, text in enumerate(whole, 1)]

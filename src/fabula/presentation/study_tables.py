@@ -33,10 +33,7 @@ def study_tables(
         "passed",
         [Column("passed, %", name="test"), *(Column(author, ".1f") for author in rates)],
         [
-            [
-                f"{item.index} {item.title}",
-                *(by_item.get(item.id) for by_item in rates.values()),
-            ]
+            [f"{item.index} {item.title}", *(by_item.get(item.id) for by_item in rates.values())]
             for item in rubric.items
         ],
     )

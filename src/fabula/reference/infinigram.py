@@ -17,12 +17,7 @@ from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import Attribution, LocatedText, Matches
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
 from fabula.reference.dj import dj_search
-from fabula.reference.external_index import (
-    SURROGATE,
-    IndexElsewhere,
-    n_gram_text,
-    occurs_in_tokens,
-)
+from fabula.reference.external_index import SURROGATE, IndexElsewhere, n_gram_text, occurs_in_tokens
 from fabula.reference.http_client import LookupCache, LookupServer, cache_path
 from fabula.reference.infinigram_server import InfiniGramMiniServer, InfiniGramServer, TooLong
 from fabula.reference.info import Age
@@ -215,11 +210,7 @@ class InfiniGramWeb(IndexElsewhere):
             raise LookupFailed(f"cannot look up {query!r} in {self.name}: {fault}") from fault
 
         return dj_search(
-            len(text),
-            1,
-            lambda i, j: self._occurs(text, i, j, occurs),
-            begin=begin,
-            end=end,
+            len(text), 1, lambda i, j: self._occurs(text, i, j, occurs), begin=begin, end=end
         )
 
     def _occurs(

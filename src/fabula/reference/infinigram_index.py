@@ -39,11 +39,7 @@ class InfiniGramIndex(IndexElsewhere):
     """
 
     def __init__(
-        self,
-        path: Path,
-        tokenizer: Path | None = None,
-        *,
-        token_dtype: TokenDtype | None = None,
+        self, path: Path, tokenizer: Path | None = None, *, token_dtype: TokenDtype | None = None
     ) -> None:
         try:
             from infini_gram.engine import InfiniGramEngine

@@ -70,9 +70,7 @@ def blocks_read() -> int:
     return resource.getrusage(whose).ru_inblock
 
 
-def number_words(
-    documents: Iterable[Sequence[str]],
-) -> tuple[list[str], NDArray[np.int32]]:
+def number_words(documents: Iterable[Sequence[str]]) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct words, and all documents concatenated as word numbers, counted from 1.
 
     int32, shape (n_words + n_documents,): a 0 ends each document.

@@ -214,11 +214,7 @@ class Reference:
         return self.longest_matches_many([words], exclude=exclude, n_threads=n_threads)[0]
 
     def longest_matches_many(
-        self,
-        documents: Sequence[Sequence[str]],
-        *,
-        exclude: Iterable[int] = (),
-        n_threads: int = 1,
+        self, documents: Sequence[Sequence[str]], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[NDArray[np.int32]]:
         """`longest_matches` of many documents in one call; no match spans two of them."""
         lengths = [len(words) for words in documents]

@@ -37,13 +37,7 @@ from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
 from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.creativity_index_release import read_outputs, read_release
-from fabula.replicate.creativity_index_texts import (
-    CLUSTER,
-    Texts,
-    cluster_set,
-    field_of,
-    made_of,
-)
+from fabula.replicate.creativity_index_texts import CLUSTER, Texts, cluster_set, field_of, made_of
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
 from fabula.stats.resample import mean_interval
@@ -470,11 +464,7 @@ def _level_differences(
 
 
 def _level_difference(
-    a: str,
-    b: str,
-    level: int,
-    cells: Mapping[str, Mapping[str, Sequence[float]]],
-    signature: str,
+    a: str, b: str, level: int, cells: Mapping[str, Mapping[str, Sequence[float]]], signature: str
 ) -> LevelDifference:
     """Over the clusters that both have."""
     first, second = cell_means(cells[a]), cell_means(cells[b])

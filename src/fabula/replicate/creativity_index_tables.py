@@ -9,12 +9,7 @@ from typing import Any
 
 from fabula.measures.detector_verdicts import calibration_row
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.detection_tables import (
-    NAMES,
-    SHORT,
-    calibration_remarks,
-    save_rocs,
-)
+from fabula.presentation.detection_tables import NAMES, SHORT, calibration_remarks, save_rocs
 from fabula.presentation.originality_tables import omnibus_lines
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed

@@ -191,11 +191,7 @@ def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) ->
 
 
 def replicate_run(
-    paths: Sequence[Path],
-    folders: Sequence[Path] = (),
-    *,
-    means: Means = _PLAIN,
-    seed: int = 0,
+    paths: Sequence[Path], folders: Sequence[Path] = (), *, means: Means = _PLAIN, seed: int = 0
 ) -> Replica:
     """The same tables for your own feedback, and for runs of `judge` that rated it.
 

@@ -6,11 +6,4 @@ from fabula.review.comparing import group_numbers, numbers_of_review
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.review.report_parts import Number
 
-__all__ = [
-    "LeftOut",
-    "Number",
-    "Review",
-    "TextReview",
-    "group_numbers",
-    "numbers_of_review",
-]
+__all__ = ["LeftOut", "Number", "Review", "TextReview", "group_numbers", "numbers_of_review"]

@@ -107,8 +107,7 @@ def cohen_kappa(
 
 
 def krippendorff_alpha(
-    ratings: NDArray[np.float64],
-    level: Level | Callable[[float, float], float] = "nominal",
+    ratings: NDArray[np.float64], level: Level | Callable[[float, float], float] = "nominal"
 ) -> float | None:
     """Krippendorff's alpha, 1 - disagreement within subjects / by chance; ratings may be missing.
 

@@ -166,12 +166,7 @@ def auroc_interval(value: float, n_a: float, n_b: float) -> Ends:
 
 
 def agreement_interval(
-    units: Floats,
-    of_sums: OfSums,
-    prior: Floats,
-    *,
-    seed: int,
-    n_prior: float = 2.0,
+    units: Floats, of_sums: OfSums, prior: Floats, *, seed: int, n_prior: float = 2.0
 ) -> Ends:
     """Of an agreement on one item, between -1 and 1.
 

@@ -268,10 +268,7 @@ def count_done(connection: Connection, participant: Participant) -> int:
 
 
 def is_wanted(
-    connection: Connection,
-    participant: Participant,
-    design: StudyDesign,
-    units: Mapping[str, Unit],
+    connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
 ) -> bool:
     """Return whether a unit is available for a person, so that they may be asked to take part."""
     _take_turns(connection)

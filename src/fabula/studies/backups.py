@@ -22,12 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from fabula.errors import InputError
 from fabula.store import sync
 from fabula.studies import sqlite_file
-from fabula.studies.database import (
-    Store,
-    answers,
-    participants,
-    sessions,
-)
+from fabula.studies.database import Store, answers, participants, sessions
 from fabula.studies.design import StudyDesign
 from fabula.studies.frozen import check_same
 from fabula.studies.people_tables import TABLES

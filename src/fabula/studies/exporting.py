@@ -38,8 +38,7 @@ def export(
         select(assignments, participants.c.platform_id)
         .join(participants, participants.c.id == assignments.c.participant_id)
         .where(
-            assignments.c.state.in_(states),
-            participants.c.state.not_in(("removed", "forgotten")),
+            assignments.c.state.in_(states), participants.c.state.not_in(("removed", "forgotten"))
         )
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
@@ -99,11 +98,7 @@ def _of_assignment(
             rubric = _rubric(design, question.item.id)
             part = question.part if question.part.isdecimal() else "1"
             document = held.unit.documents[held.document(part)]
-            details: dict[str, object] = {
-                "unit": held.unit.key,
-                "place": int(part),
-                "state": state,
-            }
+            details: dict[str, object] = {"unit": held.unit.key, "place": int(part), "state": state}
             read = None if value is None else question.item.scale.read(value)
             if rubric is None:
                 # What a labeller has to know about the story it concerns.

@@ -16,19 +16,10 @@ from fabula.studies.answer_log import (
     save_answers,
     show_page,
 )
-from fabula.studies.assigning import (
-    Assignment,
-    current_assignment,
-    finish,
-    take_up_again,
-)
+from fabula.studies.assigning import Assignment, current_assignment, finish, take_up_again
 from fabula.studies.forms import WHY, Answers, Key, Page
 from fabula.studies.labels import Labels
-from fabula.studies.participants import (
-    Participant,
-    find_by_token,
-    hash_of,
-)
+from fabula.studies.participants import Participant, find_by_token, hash_of
 from fabula.studies.views import keys_of, page_view, render
 from fabula.studies.whereabouts import first_unopened, where_they_are
 from fabula.web.guard import csrf_of, form_fields

@@ -14,13 +14,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from fabula.measures.ratings import (
-    ItemAgreement,
-    item_agreement,
-    score_table,
-    spans_of,
-    value_of,
-)
+from fabula.measures.ratings import ItemAgreement, item_agreement, score_table, spans_of, value_of
 from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import time_of

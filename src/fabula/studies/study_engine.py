@@ -22,11 +22,7 @@ _SCHEMA = "1"
 
 
 def open_store(
-    design: StudyDesign,
-    units: list[Unit],
-    url: str | None = None,
-    *,
-    create: bool = True,
+    design: StudyDesign, units: list[Unit], url: str | None = None, *, create: bool = True
 ) -> Store:
     """Open the study's database, new or not; without a URL, a file next to the study.
 

@@ -96,11 +96,7 @@ def find_themes(
 
 
 def _themes_of(
-    item: str,
-    side: Side,
-    rationales: Sequence[Rationale],
-    encoder: Encoder,
-    n_themes: int,
+    item: str, side: Side, rationales: Sequence[Rationale], encoder: Encoder, n_themes: int
 ) -> list[Theme]:
     reasons = [
         {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}

@@ -52,9 +52,7 @@ _DROPPED_H = word_set(
     "er ere ell igh eard elp ark ope onest ard old alloween urry it and is as",
 )
 _CLITIC = re.compile(r"(?:s|m|d|re|ve|ll|t)(?![\w'’])", re.IGNORECASE)
-_DROPPED_END = word_set(
-    "o th an n ol wi t d y de fo mo lil po jus",
-)
+_DROPPED_END = word_set("o th an n ol wi t d y de fo mo lil po jus")
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WORD_BEFORE = re.compile(r"[^\W\d_]+\Z")
 _SENTENCE_END = re.compile(rf"[.!?…]+[{_DOUBLE}{_SINGLE})\]]*(?=\s|\Z)")

@@ -33,9 +33,7 @@ from fabula.text.marks import ALL_MARKS, MAX_SCARE_WORDS, SAYING, WORD, MarkedTe
 READER = "marks-and-dashes-1"
 """Name of this reader in signatures; it changes when its results change."""
 
-_SMALL = word_set(
-    "a an and at by for from in into of on or the to with",
-)
+_SMALL = word_set("a an and at by for from in into of on or the to with")
 _SPOKEN_ENDS = frozenset(",!?…—–-―")
 _SPEECH_ENDS = _SPOKEN_ENDS | {"."}
 _NO_SPEECH_AFTER = frozenset(("called", "calls"))

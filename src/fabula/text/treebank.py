@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_BRACKETS = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-}
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _OPENS = frozenset("([{$£#") | {"``", "`"}
 _CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$", re.IGNORECASE)

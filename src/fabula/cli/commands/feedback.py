@@ -28,10 +28,7 @@ from fabula.jobs.result_files import TableFiles
 @settings_options(TableFiles, "files")
 @json_option
 def score(
-    answers: tuple[Path, ...],
-    settings: ScoreSettings,
-    files: TableFiles,
-    as_json: bool,
+    answers: tuple[Path, ...], settings: ScoreSettings, files: TableFiles, as_json: bool
 ) -> None:
     """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
 
@@ -126,11 +123,7 @@ def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: 
 @yes_option
 @json_option
 def find(
-    answers: tuple[Path, ...],
-    settings: FindSettings,
-    files: TableFiles,
-    yes: bool,
-    as_json: bool,
+    answers: tuple[Path, ...], settings: FindSettings, files: TableFiles, yes: bool, as_json: bool
 ) -> None:
     """Score which ANSWERS find the faults that `feedback corrupt` planted.
 

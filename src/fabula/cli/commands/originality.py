@@ -37,16 +37,9 @@ def originality(
     from fabula.presentation.originality_tables import originality_table, passages_table
 
     check_outputs([settings.out, settings.html], [])
-    with (
-        reading(texts, "measuring", how_to_read) as (documents, bar),
-        JsonRows(as_json) as rows,
-    ):
+    with reading(texts, "measuring", how_to_read) as (documents, bar), JsonRows(as_json) as rows:
         result = run(
-            documents,
-            settings,
-            progress=bar,
-            confirm=confirm_on(bar, yes=yes),
-            each=rows.print,
+            documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes), each=rows.print
         )
     if not as_json:
         print_tables(originality_table(result.table, result.levels, result.signature, result.own))

@@ -32,10 +32,7 @@ def profile(
 
     written = [settings.out, settings.html, settings.plot]
     check_outputs(written, map(Path, texts))
-    with (
-        reading(texts, "profiling", how_to_read) as (documents, bar),
-        JsonRows(as_json) as rows,
-    ):
+    with reading(texts, "profiling", how_to_read) as (documents, bar), JsonRows(as_json) as rows:
         found = measure(documents, settings, progress=bar, each=rows.print)
     if not found:
         raise InputError(f"{', '.join(texts)}: contains no texts")

@@ -316,12 +316,7 @@ def _tests(
             fewer = min(one, other, key=lambda values: values.n_units)
             error = _joint_error(one, other, k, pool)
             difference = _estimate(
-                one.values[k] - other.values[k],
-                error,
-                pool,
-                fewer,
-                signature,
-                least=-np.inf,
+                one.values[k] - other.values[k], error, pool, fewer, signature, least=-np.inf
             )
             n = 0 if p is None else (p_values[a, b] or (None, 0))[1]
             reason = "few_texts" if p is None else None

@@ -141,10 +141,7 @@ class Checker(Protocol):
     name: str
 
     def faults(
-        self,
-        text: str,
-        names: Sequence[tuple[int, int]] = (),
-        past: Sequence[tuple[int, int]] = (),
+        self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
         """The errors, by place; `names` and `past` are offsets.
 
@@ -176,10 +173,7 @@ class Harper:
         open_beside(_open_first)
 
     def faults(
-        self,
-        text: str,
-        names: Sequence[tuple[int, int]] = (),
-        past: Sequence[tuple[int, int]] = (),
+        self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
         linters = _taken()
         try:
@@ -307,10 +301,7 @@ class LanguageTool:
         self.name = f"languagetool-{version}"
 
     def faults(
-        self,
-        text: str,
-        names: Sequence[tuple[int, int]] = (),
-        past: Sequence[tuple[int, int]] = (),
+        self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
         places = _code_points(text)
         found = []

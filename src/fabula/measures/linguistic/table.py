@@ -18,13 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
-from fabula.measures.linguistic.lexis import (
-    MATTR_WINDOW,
-    MTLD_THRESHOLD,
-    mattr,
-    mtld,
-    trigrams,
-)
+from fabula.measures.linguistic.lexis import MATTR_WINDOW, MTLD_THRESHOLD, mattr, mtld, trigrams
 from fabula.measures.linguistic.metrics import METRICS, Metric
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.permutation import N_PERMUTATIONS, Design, PairTest, compare_pairs

@@ -25,14 +25,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fabula.reference.serving import messages
-from fabula.reference.serving.answers import (
-    Asked,
-    NotHere,
-    TooLarge,
-    Unfit,
-    answer,
-    tell_about,
-)
+from fabula.reference.serving.answers import Asked, NotHere, TooLarge, Unfit, answer, tell_about
 from fabula.reference.serving.gate import Gate, Tokens
 from fabula.reference.serving.messages import ErrorAnswer, Limits
 from fabula.reference.serving.served import Served

@@ -364,9 +364,7 @@ class ServedWalks:
     """The shards behind a service, for near matches."""
 
     def __init__(
-        self,
-        vocabularies: Sequence[ShardWords],
-        walk: Callable[[int, Walk, list[int]], Stretches],
+        self, vocabularies: Sequence[ShardWords], walk: Callable[[int, Walk, list[int]], Stretches]
     ) -> None:
         self.vocabularies = vocabularies
         self._walk = walk

@@ -27,8 +27,7 @@ State = Annotated[
     ),
 ]
 Excluded = Annotated[
-    Numbers,
-    Field(description="Numbers of documents to ignore.", default_factory=list),
+    Numbers, Field(description="Numbers of documents to ignore.", default_factory=list)
 ]
 
 

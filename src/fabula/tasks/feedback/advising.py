@@ -35,14 +35,7 @@ from fabula.tasks.feedback.editor import (
     Editor,
 )
 from fabula.tasks.feedback.feedback_prompts import PERFECT, says_perfect
-from fabula.tasks.feedback.points import (
-    SAME,
-    Point,
-    Remark,
-    group_remarks,
-    read_answer,
-    touches,
-)
+from fabula.tasks.feedback.points import SAME, Point, Remark, group_remarks, read_answer, touches
 from fabula.tasks.model_texts import why_no_text
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText

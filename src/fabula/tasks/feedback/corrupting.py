@@ -124,10 +124,7 @@ def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[s
 
 
 def swap_sentences(
-    text: str,
-    spans: Sequence[Span],
-    rng: np.random.Generator,
-    quotations: Sequence[Span] = (),
+    text: str, spans: Sequence[Span], rng: np.random.Generator, quotations: Sequence[Span] = ()
 ) -> list[Edit] | None:
     """Swap two consecutive sentences; None if no two differ.
 
@@ -153,10 +150,7 @@ def swap_sentences(
 
 
 def delete_sentence(
-    text: str,
-    spans: Sequence[Span],
-    rng: np.random.Generator,
-    quotations: Sequence[Span] = (),
+    text: str, spans: Sequence[Span], rng: np.random.Generator, quotations: Sequence[Span] = ()
 ) -> list[Edit] | None:
     """Delete a sentence and the space after it, or before the last one; None if it is the only one.
 

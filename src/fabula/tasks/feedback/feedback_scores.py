@@ -122,10 +122,7 @@ def repetition(
 
 
 def _score_by(
-    answers: Answers,
-    names: Sequence[str],
-    cells: NDArray[np.int64] | None,
-    signature: str,
+    answers: Answers, names: Sequence[str], cells: NDArray[np.int64] | None, signature: str
 ) -> Iterator[Subset]:
     distinct, groups = group_answers(answers, names)
     compared = groups if cells is None else cells

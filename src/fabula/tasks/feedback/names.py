@@ -11,12 +11,7 @@ import re
 
 import numpy as np
 
-from fabula.tasks.feedback.characters import (
-    characters,
-    first_names,
-    kinds_called,
-    mentions_of,
-)
+from fabula.tasks.feedback.characters import characters, first_names, kinds_called, mentions_of
 from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits
 

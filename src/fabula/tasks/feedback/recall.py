@@ -28,12 +28,7 @@ from numpy.typing import NDArray
 
 from fabula.stats.clustered import permutation_f
 from fabula.stats.compare import holm
-from fabula.stats.reliability import (
-    Confusion,
-    cohen_kappa,
-    difference_interval,
-    pooled_estimate,
-)
+from fabula.stats.reliability import Confusion, cohen_kappa, difference_interval, pooled_estimate
 from fabula.tasks.feedback.fault_matches import Answer, Findings
 from fabula.types import Estimate
 
@@ -226,9 +221,7 @@ def reader_accuracy(
         a, b = np.array(said, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
         accuracy = _ratio(
-            [(x == y, 1) for x, y in zip(said, truth, strict=True)],
-            stories,
-            findings.signature,
+            [(x == y, 1) for x, y in zip(said, truth, strict=True)], stories, findings.signature
         )
         yield ReaderAccuracy(
             findings.by,

@@ -80,11 +80,7 @@ class Marian:
 
     n_parallel = 8
 
-    def __init__(
-        self,
-        there: str = _MARIAN[0],
-        back: str = _MARIAN[1],
-    ) -> None:
+    def __init__(self, there: str = _MARIAN[0], back: str = _MARIAN[1]) -> None:
         try:
             import torch
             from transformers import MarianMTModel, MarianTokenizer

@@ -11,9 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabula.errors import BusyError, InputError
-from fabula.store import RowWriter, read_rows, write_whole
+from fabula.store import RowWriter, read_rows, write_rows, write_whole
 
 N_WRITERS, N_WRITES = 6, 50
 
@@ -133,3 +135,31 @@ def test_rows_of_this_version_and_older_ones_are_read(tmp_path: Path, signature:
     assert len(list(read_rows(path))) == 1
     with RowWriter(path) as file:
         assert len(file.kept) == 1
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(value=_VALUES, data=st.data())
+def test_no_damage_to_a_row_of_results_is_read_as_another_row(
+    tmp_path_factory: pytest.TempPathFactory, value: object, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    row = {"id": "a", "value": value}
+    write_rows(path, [row], are_results=True)
+    whole = path.read_bytes()
+    assert list(read_rows(path)) == [json.loads(json.dumps(row, default=str))]
+    place = data.draw(st.integers(0, len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[place] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(damaged)
+    try:
+        (read,) = read_rows(path)
+    except (InputError, ValueError):
+        return
+    # Only what stands around the checksum may be read: its name, or the end of the line.
+    assert {name: read[name] for name in row} == row

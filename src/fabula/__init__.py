@@ -77,68 +77,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
-    "fabula.api": ("detect",),
+    "fabula.api": "detect",
     "fabula.api.functions": (
-        "agreement",
-        "book",
-        "build",
-        "compare",
-        "compare_judges",
-        "correct",
-        "diversity",
-        "find_faults",
-        "judge",
-        "key_phrases",
-        "open_reference",
-        "originality",
-        "plan",
-        "profile",
-        "read",
-        "report",
+        "agreement book build compare compare_judges correct diversity find_faults judge "
+        "key_phrases open_reference originality plan profile read report"
     ),
     "fabula.api.results": (
-        "Agreement",
-        "Books",
-        "Comparison",
-        "Corrected",
-        "Detector",
-        "FoundFaults",
-        "JudgeComparison",
-        "Profiles",
-        "Plan",
-        "Report",
-        "Scores",
-        "Verdicts",
+        "Agreement Books Comparison Corrected Detector FoundFaults JudgeComparison Profiles "
+        "Plan Report Scores Verdicts"
     ),
-    "fabula.api.sets": ("Diversity", "KeyPhrases"),
+    "fabula.api.sets": "Diversity KeyPhrases",
     "fabula.errors": (
-        "BusyError",
-        "CallFailed",
-        "CorpusError",
-        "FabulaError",
-        "InputError",
-        "LookupFailed",
-        "MixError",
-        "ModelError",
-        "WorkersEnded",
+        "BusyError CallFailed CorpusError FabulaError InputError LookupFailed MixError "
+        "ModelError WorkersEnded"
     ),
-    "fabula.frames": ("to_arrow", "to_pandas", "to_polars"),
-    "fabula.models.base": ("FunctionModel",),
-    "fabula.reference": ("Reference",),
-    "fabula.rubrics.load": ("load_rubric",),
-    "fabula.settings": ("SettingsError",),
-    "fabula.types": (
-        "Document",
-        "Estimate",
-        "Item",
-        "Measurement",
-        "Rubric",
-        "Scale",
-        "Signature",
-        "Span",
-    ),
+    "fabula.frames": "to_arrow to_pandas to_polars",
+    "fabula.models.base": "FunctionModel",
+    "fabula.reference": "Reference",
+    "fabula.rubrics.load": "load_rubric",
+    "fabula.settings": "SettingsError",
+    "fabula.types": "Document Estimate Item Measurement Rubric Scale Signature Span",
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 __all__ = ["__version__", *sorted(_PLACE_OF)]
 

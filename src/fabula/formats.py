@@ -55,6 +55,9 @@ class Format:
         )
 
 
+CHECKSUM = "fabula_checksum"
+"""The last field of a row that holds results: CRC-32 of the line before it."""
+
 _TRAIN = "train again with `fabula continuation train`"
 
 ROWS = Format("rows", 1, "name another file", field="fabula_format")

@@ -136,7 +136,7 @@ class Recording:
             whole = record | {
                 "folder": _folder_from(path),
                 "outputs": {
-                    name: {"path": _plain(one), "sha256": found[str(one)], **_size(one)}
+                    name: {"path": _plain(one), "sha256": found[str(one)]}
                     for name, one in made.items()
                 },
             }
@@ -272,37 +272,6 @@ def steps_of(record: Record, result: Path) -> list[Record]:
             f"it was made before; nothing to rerun"
         )
     return [*older, record]
-
-
-def _size(path: Path) -> dict[str, int]:
-    return {"bytes": path.stat().st_size} if path.is_file() else {}
-
-
-def check_recorded(path: Path) -> None:
-    """Raise `InputError` if a file is no longer what its record says, before its rows are reused.
-
-    Rows that were added since are not in the record, and not checked; nor is a file that became
-    shorter, as when somebody removes rows to have them made again.
-    """
-    if not record_path(path).exists() or not path.is_file():
-        return
-    held = read_record(path)["outputs"].values()
-    for one in held:
-        n = one.get("bytes")
-        if not isinstance(n, int) or Path(str(one["path"])).name != path.name:
-            continue
-        if path.stat().st_size < n:
-            continue
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while n > 0 and (part := file.read(min(n, 1 << 20))):
-                digest.update(part)
-                n -= len(part)
-        if digest.hexdigest() != one["sha256"]:
-            raise InputError(
-                f"{path}: was changed after it was made, as {record_path(path).name} shows; "
-                "restore it, start over with `restart`, or remove that record to use its rows"
-            )
 
 
 def _is_recorded(path: Path, digest: str) -> bool:

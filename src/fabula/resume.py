@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from fabula.errors import InputError
-from fabula.provenance import check_recorded
 from fabula.store import RowWriter, read_rows
 from fabula.types import Signature
 
@@ -311,16 +310,14 @@ def kept_rows(
         yield KeptRows(kind)
         return
     if share is not None:
-        with RowWriter(share.beside(path)) as file:
+        with RowWriter(share.beside(path), restart=restart) as file:
             yield KeptRows(kind, file, restart=restart)
         return
-    if not restart:
-        check_recorded(path)
     shared: list[Row] = []
     for other in sorted(path.parent.glob(f"{glob.escape(path.name)}.*-of-*")):
         rows = [] if restart else read_rows(other)
         for line, row in enumerate(rows, 1):
             kind.check(row, f"{other}, line {line}")
             shared.append(row)
-    with RowWriter(path) as file:
+    with RowWriter(path, restart=restart) as file:
         yield KeptRows(kind, file, restart=restart, shared=shared)

@@ -2,7 +2,8 @@
 
 A file or folder is written under a temporary name, synced, and renamed, so neither readers nor a
 run after a crash ever see half of it. Result rows are appended one line at a time; an incomplete
-last line left by a crash is dropped when the run resumes.
+last line left by a crash is dropped when the run resumes. Rows that hold results end with a
+checksum, so that a row that was damaged or edited is not used again as if it had been measured.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import os
 import secrets
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,7 +25,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
-from fabula.formats import ROWS
+from fabula.formats import CHECKSUM, ROWS
 from fabula.types import Measurement, Span
 
 _note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
@@ -176,6 +178,27 @@ def _open_alone(path: Path) -> IO[bytes]:
 _ROW_BEGIN = b'{"id":'
 
 
+def sealed(row: Mapping[str, Any]) -> bytes:
+    """A row as a line of JSON with its checksum."""
+    # A model may write half of a surrogate pair, which is not valid UTF-8.
+    begin = dump_json(row).encode(errors="replace")[:-1]
+    return b'%b,"%b":"%08x"}\n' % (begin, CHECKSUM.encode(), zlib.crc32(begin))
+
+
+def _check(row: dict[str, Any], line: bytes, where: str) -> None:
+    """Raise `InputError` if a row has another format or was changed; remove its checksum."""
+    ROWS.check(row, where)
+    said = row.pop(CHECKSUM, None)
+    if said is None:
+        return
+    begin, _, end = line.rpartition(b',"%b":' % CHECKSUM.encode())
+    if said != f"{zlib.crc32(begin):08x}" or end.strip() != b'"%b"}' % said.encode():
+        raise InputError(
+            f"{where}: was changed after Fabula wrote it, as its `{CHECKSUM}` shows; restore it or "
+            f"make it again, or remove that field to use the row as it is"
+        )
+
+
 class RowWriter:
     """Appends JSON rows to a file, each handed to the system before the next one starts.
 
@@ -183,8 +206,9 @@ class RowWriter:
     `RowWriter.kept` holds the rows that were complete when the file was opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, restart: bool = False) -> None:
+        """For a `restart`, which will drop the rows, they may have been changed."""
+        self.path, self._restart = path, restart
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a file that rows could be kept in; name another")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +233,9 @@ class RowWriter:
                     f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
                     f"another `out`"
                 )
-            ROWS.check(row, f"{self.path}, line {len(kept) + 1}")
+            if self._restart:
+                row.pop(CHECKSUM, None)
+            _check(row, line, f"{self.path}, line {len(kept) + 1}")
             kept.append(row)
             end += len(line)
         self._end = end
@@ -225,7 +251,7 @@ class RowWriter:
 
     def write(self, row: dict[str, Any]) -> None:
         """Append a row; once this returns, the row survives a crash of this process."""
-        self._file.write((dump_json(row) + "\n").encode(errors="replace"))
+        self._file.write(sealed(row))
         self._file.flush()
 
     def clear(self) -> None:
@@ -238,7 +264,7 @@ class RowWriter:
         aside, file = _open_beside(self.path)
         try:
             for row in rows:
-                file.write((dump_json(row) + "\n").encode(errors="replace"))
+                file.write(sealed(row))
             sync(file)
             aside.replace(self.path)
         except BaseException:
@@ -290,16 +316,21 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise InputError(
                     f"{path}, line {number}: not a JSON object; is this the right file?"
                 )
-            ROWS.check(row, f"{path}, line {number}")
+            _check(row, line, f"{path}, line {number}")
             yield row
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Atomically replace a file by these rows, in the format of `read_rows`."""
-    lines = "".join(dump_json(row) + "\n" for row in rows)
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, are_results: bool = False) -> None:
+    """Atomically replace a file by these rows, in the format of `read_rows`.
+
+    Results get a checksum each; rows that people may edit do not.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A model may write half of a surrogate pair, which is not valid UTF-8.
-    write_whole(path, lines.encode(errors="replace"))
+    if are_results:
+        data = b"".join(map(sealed, rows))
+    else:
+        data = "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
+    write_whole(path, data)
 
 
 def measurement_row(measurement: Measurement) -> dict[str, Any]:

@@ -38,3 +38,15 @@ def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
         signal.signal(signal.SIGINT, before)
     assert watch() is None
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_that_compiled_code_hides_in_another_error_is_an_interrupt(
+    by: type[BaseException],
+) -> None:
+    # As Numba nests them if one comes while it loads what it compiled before.
+    inner = SystemError("returned a result with an exception set")
+    inner.__cause__ = by()
+    expected = KeyboardInterrupt if by is KeyboardInterrupt else SystemError
+    with pytest.raises(expected), interrupted_by_signals():
+        raise SystemError("returned a result with an exception set") from inner

@@ -14,6 +14,7 @@ from tests.serving import completion, serving
 from fabula.cli.main import cli
 from fabula.cli.records import written_by
 from fabula.errors import InputError
+from fabula.formats import CHECKSUM
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
 from fabula.types import PARTS
@@ -307,21 +308,29 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
 
 def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path) -> None:
     """Changing every index from 8 to 3 went unnoticed before: the run was resumed and recorded."""
-    original = scored.read_bytes()
     again = (
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
     )  # fmt: skip
+    lines = scored.read_text(encoding="utf-8").splitlines(keepends=True)
+    changed = [json.dumps(json.loads(line) | {"creativity_index": 3.0}) + "\n" for line in lines]
+    record = record_path(scored).read_bytes()
+    for kept, is_recorded in ((changed, True), (changed[:1], True), (changed, False)):
+        # Whole, shorter than its record, and as a run leaves it that was killed before its record.
+        scored.write_text("".join(kept), encoding="utf-8")
+        record_path(scored).write_bytes(record)
+        if not is_recorded:
+            record_path(scored).unlink()
+        for words in (again, ("compare", "out/s.jsonl", "--by", "id")):
+            refused = run(*words)
+            assert isinstance(refused.exception, InputError), words
+            assert "line 1: was changed after Fabula wrote it" in str(refused.exception)
+    assert run(*again, "--restart").exit_code == 0
+    assert scored.read_text(encoding="utf-8") == "".join(lines)
+    # The last rows are made again if they are removed.
+    scored.write_text(lines[0], encoding="utf-8")
     assert run(*again).exit_code == 0
-    rows = [json.loads(line) | {"creativity_index": 3.0} for line in original.splitlines()]
-    scored.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    for words in (again, ("compare", "out/s.jsonl", "--by", "id")):
-        refused = run(*words)
-        assert isinstance(refused.exception, InputError), words
-        assert "was changed after it was made" in str(refused.exception)
-    scored.write_bytes(original + b'{"id": "later"}\n')
-    assert "was changed" not in str(run("compare", "out/s.jsonl", "--by", "id").exception)
-    scored.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    record_path(scored).unlink()
+    assert scored.read_text(encoding="utf-8") == "".join(lines)
+    scored.write_text("".join(changed).replace(CHECKSUM, "as_it_is"), encoding="utf-8")
     assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0
 
 

@@ -18,6 +18,7 @@ from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
 
+from fabula.formats import CHECKSUM
 from fabula.rubrics.load import load_rubric
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
@@ -198,7 +199,8 @@ def _published_tests(path: Path) -> None:
 def _others(path: Path) -> None:
     """Scores of other texts, measured as those of the page were."""
     scores = (path.parent / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    _rows(path, [json.loads(line) | {"id": f"other {k}"} for k, line in enumerate(scores)])
+    rows = [json.loads(line) | {"id": f"other {k}"} for k, line in enumerate(scores)]
+    _rows(path, [{name: row[name] for name in row if name != CHECKSUM} for row in rows])
 
 
 def _eval_log(path: Path) -> None:

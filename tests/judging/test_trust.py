@@ -11,6 +11,7 @@ import pytest
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
+from fabula.formats import CHECKSUM
 from fabula.judging.calibrate import calibrate, released_folder
 from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
@@ -433,7 +434,7 @@ def test_the_day_of_a_measurement_is_kept_and_shown_and_may_be_absent(tmp_path: 
     args = ("m", TTCW.key, "verdict-first", "own@1")
     assert TrustBook(path).find(*args)["all"].origin == "x; h; measured on 2026-05-31"
     row = json.loads(path.read_text())
-    for name in ("date", "effort"):
+    for name in ("date", "effort", CHECKSUM):
         del row[name]
     path.write_text(json.dumps(row) + "\n")
     assert TrustBook(path).find(*args)["all"] == old

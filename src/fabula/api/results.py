@@ -117,7 +117,7 @@ class Scores(Tabled):
         if str(path).endswith(".html"):
             self.result.save_page(Path(path))
         else:
-            write_rows(Path(path), self.rows)
+            write_rows(Path(path), self.rows, are_results=True)
 
     def tables(self) -> list[Block]:
         from fabula.presentation.originality_tables import originality_table
@@ -162,7 +162,7 @@ class Profiles(Tabled):
 
     @recorded_save
     def save_rows(self, path: str | Path) -> None:
-        write_rows(Path(path), [profile.to_row() for profile in self.profiles])
+        write_rows(Path(path), [profile.to_row() for profile in self.profiles], are_results=True)
 
     @recorded_save
     def plot(self, path: str | Path) -> None:
@@ -230,7 +230,7 @@ class Verdicts(Tabled):
         if str(path).endswith(".html"):
             self.judged.save_page(Path(path))
             return
-        write_rows(Path(path), self.judged.rows())
+        write_rows(Path(path), self.judged.rows(), are_results=True)
 
     def tables(self) -> list[Block]:
         return self.judged.tables()

@@ -2,6 +2,8 @@
 
 Python drops an interrupt that arrives during a callback (of a weak reference, of a garbage
 collection): it prints the traceback and carries on. This module sends such an interrupt again.
+Compiled code that an interrupt reaches may raise `SystemError` because of it, as Numba's does; that
+is an interrupt too.
 """
 
 from __future__ import annotations
@@ -51,7 +53,16 @@ def interrupted_by_signals() -> Iterator[None]:
     sys.unraisablehook = send_again
     try:
         yield
+    except SystemError as error:
+        if not _is_by_interrupt(error):
+            raise
+        raise KeyboardInterrupt from error
     finally:
         sys.unraisablehook = before
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _is_by_interrupt(error: BaseException) -> bool:
+    cause = error.__cause__
+    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _is_by_interrupt(cause))

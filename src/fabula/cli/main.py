@@ -97,18 +97,15 @@ def _end(_result: object) -> None:
 
 def main() -> None:
     """Run the command line and exit with a code."""
-    with interrupted_by_signals():
-        if sys.stdout is None:
-            # Started with it closed: what it prints would be lost without a word.
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lasts)
-            click.echo("standard output is closed, so nothing is printed there", err=True)
-        _run()
-
-
-def _run() -> None:
+    if sys.stdout is None:
+        # Started with it closed: what it prints would be lost without a word.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lasts)
+        click.echo("standard output is closed, so nothing is printed there", err=True)
     try:
-        # For a command that ends by `ctx.exit`, click returns the code.
-        if code := cli(standalone_mode=False):
+        with interrupted_by_signals():
+            # For a command that ends by `ctx.exit`, click returns the code.
+            code = cli(standalone_mode=False)
+        if code:
             sys.exit(code)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)

@@ -124,7 +124,7 @@ def advise(
     with _kept_calls(settings.out) as kept:
         advised = asyncio.run(_advised(story, plan, past, settings.models, kept, progress, confirm))
     if settings.out is not None:
-        write_rows(settings.out, advised.rows())
+        write_rows(settings.out, advised.rows(), are_results=True)
     if settings.html is not None:
         from fabula.presentation.advice_page import write_advice_page
 

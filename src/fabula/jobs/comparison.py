@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
 from fabula.jobs.result_files import plot_setting
-from fabula.provenance import check_recorded
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
@@ -76,8 +75,6 @@ def compare_files(
     }
     for path in results:
         _check_scores(path)
-        if not path.is_dir():
-            check_recorded(path)
     extra = settings.texts is not None or settings.unnamed is not None
     if not extra and all(map(_is_scores, results)):
         comparison = compare_scores(results, by=by, **how)

@@ -157,5 +157,5 @@ def apply_detector(
     detectors = read_detectors(detector)
     rows = [row for path in scores for row in apply_detectors(detectors, path, settings.fpr)]
     if settings.out is not None:
-        write_rows(settings.out, rows)
+        write_rows(settings.out, rows, are_results=True)
     return rows

@@ -61,7 +61,7 @@ def profile(
             found.append(one)
             each(one.to_row())
     if found and settings.out is not None:
-        write_rows(settings.out, [one.to_row() for one in found])
+        write_rows(settings.out, [one.to_row() for one in found], are_results=True)
     if found and settings.html is not None:
         write_profile_page(found, settings.html)
     if found and settings.plot is not None:

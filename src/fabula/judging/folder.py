@@ -16,7 +16,14 @@ from fabula.models.replay import recorded
 from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row
 from fabula.rubrics.load import load_rubric, rubric_toml
-from fabula.store import RowWriter, dump_json, measurement_row, read_measurements, write_whole
+from fabula.store import (
+    RowWriter,
+    dump_json,
+    measurement_row,
+    read_measurements,
+    write_rows,
+    write_whole,
+)
 from fabula.types import Measurement, Rubric, Signature
 
 ROUNDS_FILE = "rounds.jsonl"
@@ -44,7 +51,7 @@ class RunFolder:
         `BusyError` if another process has it open.
         """
         is_new, had_answers = not self.path.exists(), (self.path / "answers.jsonl").exists()
-        with RowWriter(self.path / "answers.jsonl") as file:
+        with RowWriter(self.path / "answers.jsonl", restart=restart) as file:
             for number, row in enumerate(file.kept, 1):
                 _check_answer(row, f"{file.path}, line {number}")
             if file.kept and not restart:
@@ -123,8 +130,8 @@ class RunFolder:
 
     def finish(self, measurements: Sequence[Measurement]) -> None:
         """Write the measurements atomically."""
-        lines = "".join(dump_json(measurement_row(one)) + "\n" for one in measurements)
-        write_whole(self.path / "measurements.jsonl", lines.encode(errors="replace"))
+        rows = map(measurement_row, measurements)
+        write_rows(self.path / "measurements.jsonl", rows, are_results=True)
 
 
 def _check_answer(row: dict[str, Any], where: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date as day
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_data_path
 
@@ -21,7 +22,7 @@ from fabula.judging.people import PeopleAgreement
 from fabula.measures.graded import JudgeOnItem
 from fabula.measures.rater_agreement import JudgeAgreement
 from fabula.stats.reliability import Confusion
-from fabula.store import dump_json, read_rows, write_whole
+from fabula.store import read_rows, write_rows
 from fabula.types import Estimate, Rubric, Signature
 
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
@@ -343,9 +344,7 @@ class TrustBook:
         new = {_key(trust): trust for trust in trusts}
         own |= new
         self._known |= new
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lines = "".join(_line(trust) for trust in own.values())
-        write_whole(self.path, lines.encode())
+        write_rows(self.path, map(_row, own.values()), are_results=True)
 
 
 def _key(trust: Trust) -> tuple[str, ...]:
@@ -373,10 +372,10 @@ def _is_model(kept: str, wanted: str) -> bool:
     return not is_address and (kept.rpartition("@")[2] == decisive or bool(label and kept == label))
 
 
-def _line(trust: Trust) -> str:
+def _row(trust: Trust) -> dict[str, Any]:
     row = asdict(trust)
     del row["is_other_mode"]
-    return dump_json(row) + "\n"
+    return row
 
 
 def _read(path: Path) -> Sequence[Trust]:

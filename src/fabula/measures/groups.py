@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fabula.errors import DAMAGE, InputError
-from fabula.store import dump_json, read_rows, write_whole
+from fabula.store import read_rows, write_rows
 from fabula.types import Measurement, Signature
 
 GroupKind = Literal["people", "models", "other"]
@@ -142,8 +142,7 @@ def measure_group(
 
 def write_groups(path: Path, groups: Sequence[GroupNumbers]) -> None:
     """Write one group per line."""
-    rows = (asdict(group) for group in groups)
-    write_whole(path, "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace"))
+    write_rows(path, map(asdict, groups), are_results=True)
 
 
 def read_groups(path: Path) -> list[GroupNumbers]:

@@ -352,7 +352,7 @@ def _score_files(
     if plan.release is not None:
         for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
             file = out / "scores" / f"{name}-theirs-{match}.jsonl"
-            write_rows(file, rows)
+            write_rows(file, rows, are_results=True)
             yield name, "their search", match, file
 
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
+from fabula.formats import CHECKSUM
 from fabula.packages import pyarrow
 from fabula.text.cbt import cbt_documents
 from fabula.text.odt import parse_odt
@@ -91,6 +92,7 @@ def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
         if not isinstance(row, dict):
             kind = _KINDS.get(type(row), "a string")
             raise InputError(f"{where}: {kind}, not a JSON object; fix the line")
+        row.pop(CHECKSUM, None)  # what is read as a text, people may edit
         yield Row(number, where, row)
 
 

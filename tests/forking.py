@@ -34,14 +34,9 @@ from tests.session_folder import session_folder
 from tests.timings import add_forked
 
 __all__ = [
-    "INSTALLED",
-    "fabula_command",
-    "inspect_command",
-    "python_command",
-    "serve",
-    "use_kernels",
+    "INSTALLED", "fabula_command", "inspect_command", "python_command", "serve", "use_kernels",
     "write_programs",
-]
+]  # fmt: skip
 
 INSTALLED = Path(sys.executable).with_name("fabula")
 """The command as a user runs it."""

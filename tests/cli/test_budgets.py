@@ -243,19 +243,9 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path) -> None
 
 def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path) -> None:
     words = [
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
         "twelve",
-    ]
+    ]  # fmt: skip
     (tmp_path / "d.txt").write_text(". ".join(f"The {w} horse ran to the {w} barn" for w in words))
 
     def editor(body: dict[str, Any], _: int) -> str:

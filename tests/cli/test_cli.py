@@ -22,19 +22,9 @@ from fabula.cli.main import _COMMANDS
 from fabula.store import read_rows
 
 HEAVY = [
-    "numba",
-    "scipy",
-    "matplotlib",
-    "pyarrow",
-    "docx",
-    "lxml",
-    "fsspec",
-    "joblib",
-    "rich",
-    "jinja2",
-    "numpy",
-    "regex",
-]
+    "numba", "scipy", "matplotlib", "pyarrow", "docx", "lxml", "fsspec", "joblib", "rich", "jinja2",
+    "numpy", "regex",
+]  # fmt: skip
 COMMAND = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
 
 

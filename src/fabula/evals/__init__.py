@@ -9,12 +9,5 @@ from fabula.evals.tasks import rubric, ttcw
 from fabula.evals.text_scorers import fluency, instrument, originality, profile
 
 __all__ = [
-    "answers",
-    "fluency",
-    "instrument",
-    "originality",
-    "profile",
-    "rubric",
-    "ttcw",
-    "verdict",
-]
+    "answers", "fluency", "instrument", "originality", "profile", "rubric", "ttcw", "verdict",
+]  # fmt: skip

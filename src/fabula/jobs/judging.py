@@ -30,15 +30,9 @@ RESTART_HELP = "Ask everything again, ignoring what `out` contains."
 
 
 _ANSWERED = (
-    "no_answer",
-    "no_verdict",
-    "truncated",
-    "refusal",
-    "blocked",
-    "too_long",
-    "contradictory",
+    "no_answer", "no_verdict", "truncated", "refusal", "blocked", "too_long", "contradictory",
     "out_of_scale",
-)
+)  # fmt: skip
 """Why an answer may have no verdict; failed calls are repeated in any case."""
 
 

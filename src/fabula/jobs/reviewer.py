@@ -69,15 +69,9 @@ def open_class(
 
 
 _OPENED = (
-    "references",
-    "levels",
-    "match",
-    "exclude",
-    "exclude_same",
-    "fluency_model",
-    "groups",
+    "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
     "phrases",
-)
+)  # fmt: skip
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 

@@ -66,31 +66,12 @@ _LONG_WORDS = 60
 _LONG_RATIO = 3
 
 _UNSPOKEN = {
-    "smiled": "smile",
-    "smiles": "smile",
-    "grinned": "grin",
-    "grins": "grin",
-    "nodded": "nod",
-    "nods": "nod",
-    "shrugged": "shrug",
-    "shrugs": "shrug",
-    "frowned": "frown",
-    "frowns": "frown",
-    "smirked": "smirk",
-    "smirks": "smirk",
-    "winced": "wince",
-    "winces": "wince",
-    "beamed": "beam",
-    "beams": "beam",
-    "glared": "glare",
-    "glares": "glare",
-    "blinked": "blink",
-    "blinks": "blink",
-    "blushed": "blush",
-    "blushes": "blush",
-    "shuddered": "shudder",
-    "shudders": "shudder",
-}
+    "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
+    "nods": "nod", "shrugged": "shrug", "shrugs": "shrug", "frowned": "frown", "frowns": "frown",
+    "smirked": "smirk", "smirks": "smirk", "winced": "wince", "winces": "wince", "beamed": "beam",
+    "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
+    "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
+}  # fmt: skip
 """Verbs that cannot utter words, by the forms that occur beside speech."""
 
 

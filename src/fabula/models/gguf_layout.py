@@ -24,18 +24,8 @@ _BLOCKS = {F32: (1, 4), Q4_1: (32, 20), Q8_0: (32, 34)}
 
 # How each type of value is packed, by the format's number.
 _PACKED = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
 _STRING, _LIST = 8, 9
 _VERSIONS = (2, 3)
 _ALIGNMENT = 32

@@ -18,13 +18,9 @@ from fabula.models.encoder import packaged_encoder
 from fabula.models.onnx_layer import read_onnx_layer
 
 _NAMES = (
-    "embed_tokens.weight",
-    "wte.weight",
-    "word_embeddings.weight",
-    "embed_in.weight",
-    "tok_embeddings.weight",
-    "shared.weight",
-)
+    "embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",
+    "tok_embeddings.weight", "shared.weight",
+)  # fmt: skip
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 

@@ -58,13 +58,9 @@ def is_llama(layout: Layout) -> bool:
 
 
 _SETTINGS = (
-    "attention.head_count",
-    "embedding_length",
-    "attention.head_count_kv",
-    "block_count",
-    "attention.layer_norm_rms_epsilon",
-    "rope.freq_base",
-)
+    "attention.head_count", "embedding_length", "attention.head_count_kv", "block_count",
+    "attention.layer_norm_rms_epsilon", "rope.freq_base",
+)  # fmt: skip
 _HARMLESS = {
     f"llama.{name}"
     for name in ("context_length", "feed_forward_length", "vocab_size", "rope.dimension_count")

@@ -13,16 +13,11 @@ from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 
 _COLUMNS = {
-    "length": "length",
-    "perfect": "% PAI",
-    "perfect_precision": "PAI prec",
-    "perfect_precision_chance": "by chance",
-    "repetition": "3-gramR",
-    "repetition_imperfect": "w/o PAI",
-    "overlap": "in story",
-    "bertscore": "BERTSc.",
+    "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
+    "perfect_precision_chance": "by chance", "repetition": "3-gramR",
+    "repetition_imperfect": "w/o PAI", "overlap": "in story", "bertscore": "BERTSc.",
     "one_sentence": "1 sentence",
-}
+}  # fmt: skip
 """Labels as in Tables 1, 6 and 8."""
 _SAYS = ("length", "perfect", "perfect_precision", "perfect_precision_chance")
 """Metrics of the first table of a cross; the others concern words."""

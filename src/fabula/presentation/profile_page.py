@@ -128,15 +128,9 @@ def _zipf(values: Sequence[float]) -> list[dict[str, Any]]:
         counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
     largest = max(counts, default=0) or 1
     names = (
-        "in a billion",
-        "in 100 million",
-        "in 10 million",
-        "in a million",
-        "in 100,000",
-        "in 10,000",
-        "in 1,000",
-        "in 100 or more often",
-    )
+        "in a billion", "in 100 million", "in 10 million", "in a million", "in 100,000",
+        "in 10,000", "in 1,000", "in 100 or more often",
+    )  # fmt: skip
     return [
         {"name": f"1 {name}", "share": n / max(1, len(values)), "width": 100 * n / largest}
         for name, n in zip(names, counts, strict=True)

@@ -37,13 +37,9 @@ if TYPE_CHECKING:
     from fabula.presentation.judging_page import Judge
 
 _PLAIN_METRICS = (
-    "n_sentences",
-    "sentence_length",
-    "sentence_length_sd",
-    "dialogue_share",
-    "rare_words",
+    "n_sentences", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
     "repeated_share",
-)
+)  # fmt: skip
 """The part of the profile for writers; the rest is for researchers."""
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000

@@ -18,15 +18,11 @@ from fabula.replicate.creativity_index_texts import Texts
 
 _SIGNATURE = Column("", name="signature")
 _CLAIMED = {
-    "verbatim": "above, % verbatim",
-    "near": "above, % near",
-    "gap_11_verbatim": "L 11, verbatim",
-    "gap_11_near": "L 11, near",
-    "human_uniqueness_50": "left, people",
-    "machine_uniqueness_50": "left, machines",
-    "human_to_half": "to half, people",
+    "verbatim": "above, % verbatim", "near": "above, % near", "gap_11_verbatim": "L 11, verbatim",
+    "gap_11_near": "L 11, near", "human_uniqueness_50": "left, people",
+    "machine_uniqueness_50": "left, machines", "human_to_half": "to half, people",
     "machine_to_half": "to half, machines",
-}
+}  # fmt: skip
 """The columns compared with the paper: the printed quantity, and a title."""
 
 

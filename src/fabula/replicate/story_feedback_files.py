@@ -51,23 +51,15 @@ _COLUMNS = {
 """The authors' measures of a piece of feedback, under our names."""
 _RATINGS = {question: question for question in QUESTIONS} | {"feedback-type": "is-perfect-as-is"}
 _NOISES = {
-    "original": "original",
-    "gold": "original",
-    "none": "original",
-    "swap": "swap",
-    "delet": "delete",
-    "backtransl": "backtranslate",
-}
+    "original": "original", "gold": "original", "none": "original", "swap": "swap",
+    "delet": "delete", "backtransl": "backtranslate",
+}  # fmt: skip
 _MODELS = {
-    "Bloomz 7B": r"bloomz?7b1?",
-    "Bloomz 176B": r"bloomz?176b",
-    "Gemma 9B": r"gemma2?9b(it)?",
-    "Gemma 27B": r"gemma2?27b(it)?",
-    "Gemini 1.5 Flash": r"gemini(15)?flash(00\d)?",
-    "Gemini 1.5 Pro": r"gemini(15)?pro(00\d)?",
-    "GPT 3.5": r"(chat)?gpt35(turbo)?(\d{4})?",
+    "Bloomz 7B": r"bloomz?7b1?", "Bloomz 176B": r"bloomz?176b", "Gemma 9B": r"gemma2?9b(it)?",
+    "Gemma 27B": r"gemma2?27b(it)?", "Gemini 1.5 Flash": r"gemini(15)?flash(00\d)?",
+    "Gemini 1.5 Pro": r"gemini(15)?pro(00\d)?", "GPT 3.5": r"(chat)?gpt35(turbo)?(\d{4})?",
     "GPT 4": r"gpt4(\d{4})?",
-}
+}  # fmt: skip
 _OWN_PROMPTS = {
     "full": "bulleted list",
     "list": "bulleted list only",

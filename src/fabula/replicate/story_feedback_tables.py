@@ -13,17 +13,11 @@ from fabula.replicate.story_feedback_files import COLUMNS, ERROR, HOME, QUESTION
 from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
 
 _TITLES = {
-    "length": "length",
-    "perfect": "% PAI",
-    "perfect_precision": "PAI prec",
-    "repetition": "3-gramR",
-    "repetition_imperfect": "w/o PAI",
-    "overlap": "with story",
-    "bertscore": "BERTScore",
-    "one_sentence": "1 sentence",
-    "n_words": "words",
+    "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
+    "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
+    "bertscore": "BERTScore", "one_sentence": "1 sentence", "n_words": "words",
     "n_trigrams": "trigrams",
-}
+}  # fmt: skip
 _SPLITS = (("model",), ("prompt",), ("shots",))
 _TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ("Table 1: feedback by model, prompt and examples", (*_SPLITS, ()), COLUMNS),

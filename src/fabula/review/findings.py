@@ -22,19 +22,9 @@ _AGAIN = 0.55
 _AGAIN_BORROWED = {"passage": 0.8, "near": 0.7}
 """The same for borrowed passages, since a second one matters more than any point of style."""
 _WEIGHTS = {
-    "passage": 1.1,
-    "near": 1.05,
-    "name": 1.0,
-    "renamed": 0.97,
-    "sentence": 0.95,
-    "spelling": 0.9,
-    "grammar": 0.85,
-    "echo": 0.75,
-    "tag": 0.7,
-    "stock": 0.65,
-    "beginning": 0.6,
-    "long": 0.4,
-}
+    "passage": 1.1, "near": 1.05, "name": 1.0, "renamed": 0.97, "sentence": 0.95, "spelling": 0.9,
+    "grammar": 0.85, "echo": 0.75, "tag": 0.7, "stock": 0.65, "beginning": 0.6, "long": 0.4,
+}  # fmt: skip
 """Weights of the first finding of each kind. A point of feedback is weighted by its share of
 answers.
 """
@@ -43,20 +33,9 @@ _REPETITIONS = ("sentence", "beginning", "echo")
 _ERRORS = ("spelling", "grammar")
 _STYLE = ("tag", "stock", "long")
 _NUMBERS = (
-    "No",
-    "One",
-    "Two",
-    "Three",
-    "Four",
-    "Five",
-    "Six",
-    "Seven",
-    "Eight",
-    "Nine",
-    "Ten",
-    "Eleven",
+    "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
     "Twelve",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,8 @@ from fabula.studies.times import PageTime
 from fabula.types import Measurement
 
 _COLUMNS = (
-    "id",
-    "rubric",
-    "item",
-    "rater",
-    "value",
-    "missing_reason",
-    "rationale",
-    "details",
-    "signature",
-)
+    "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
+)  # fmt: skip
 _NOT_OWN = ("id", "name", "facts")
 Row = dict[str, Any]
 

@@ -24,16 +24,9 @@ from fabula.studies.database import (
 from fabula.studies.people_tables import OF_PEOPLE
 
 State = Literal[
-    "invited",
-    "declined",
-    "consented",
-    "ready",
-    "failed",
-    "withdrawn",
-    "left",
-    "removed",
+    "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",
     "forgotten",
-]
+]  # fmt: skip
 _TOKEN_BYTES = 24
 MAX_WAITING = 10_000
 """Maximum number of people from a platform without consent, since anybody can invent more."""

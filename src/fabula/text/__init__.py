@@ -12,17 +12,7 @@ from fabula.text.sources import (
 from fabula.text.words import TOKENISER, TextSettings, TextWords, count_words
 
 __all__ = [
-    "TOKENISER",
-    "FileSource",
-    "TextSettings",
-    "TextWords",
-    "check_documents",
-    "check_ids",
-    "count_words",
-    "find_files",
-    "in_batches",
-    "open_filesystem",
-    "read_documents",
-    "read_ids",
+    "TOKENISER", "FileSource", "TextSettings", "TextWords", "check_documents", "check_ids",
+    "count_words", "find_files", "in_batches", "open_filesystem", "read_documents", "read_ids",
     "read_table",
-]
+]  # fmt: skip

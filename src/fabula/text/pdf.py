@@ -37,14 +37,9 @@ _number = re.compile(
 _ended = re.compile(r"[.!?…:;][\"”'’»)\]]*$")
 _broken = re.compile(r"(\w+)[-\u00ad\u2010]$")
 _LIGATURES = {0x00AD: ""} | {
-    0xFB00: "ff",
-    0xFB01: "fi",
-    0xFB02: "fl",
-    0xFB03: "ffi",
-    0xFB04: "ffl",
-    0xFB05: "st",
+    0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st",
     0xFB06: "st",
-}
+}  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 
 _COMPRESSIONS = (".gz", ".zst")
 _INSTALL = {
-    "s3": "fabula[remote]",
-    "hf": "fabula[remote]",
-    "http": "fabula[remote]",
-    "https": "fabula[remote]",
-    "gs": "fabula[google]",
-    "gcs": "fabula[google]",
-}
+    "s3": "fabula[remote]", "hf": "fabula[remote]", "http": "fabula[remote]",
+    "https": "fabula[remote]", "gs": "fabula[google]", "gcs": "fabula[google]",
+}  # fmt: skip
 _READ = {"file", "local", "memory", *_INSTALL}
 """Schemes of addresses that are read; of others the libraries beneath fail in their own ways."""
 _ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")

@@ -14,14 +14,6 @@ from fabula.measures.diversity.result import Diversity, GroupDiversity
 from fabula.measures.diversity.text_pairs import SimilarPair
 
 __all__ = [
-    "Diversity",
-    "DiversityTest",
-    "Extra",
-    "GroupDiversity",
-    "Plan",
-    "Resampling",
-    "SharedPhrase",
-    "SimilarPair",
-    "Stages",
-    "measure_diversity",
-]
+    "Diversity", "DiversityTest", "Extra", "GroupDiversity", "Plan", "Resampling", "SharedPhrase",
+    "SimilarPair", "Stages", "measure_diversity",
+]  # fmt: skip

@@ -18,19 +18,9 @@ from fabula.errors import InputError, ModelError
 
 # A clitic counts as the word it stands for; the list barely contains clitics themselves.
 _CLITICS = {
-    "n't": "not",
-    "'s": "is",
-    "'ll": "will",
-    "'re": "are",
-    "'ve": "have",
-    "'m": "am",
-    "'d": "would",
-    "ca": "can",
-    "wo": "will",
-    "sha": "shall",
-    "'em": "them",
-    "'t": "it",
-}
+    "n't": "not", "'s": "is", "'ll": "will", "'re": "are", "'ve": "have", "'m": "am", "'d": "would",
+    "ca": "can", "wo": "will", "sha": "shall", "'em": "them", "'t": "it",
+}  # fmt: skip
 
 FLOOR = 1e-9
 """The frequency of a word missing from the list: the list's own smallest step."""

@@ -29,20 +29,10 @@ _REMEMBERED_CHARS = 1_200_000
 # Dependents of a verb outside its phrase: its subject, and coordinated phrases.
 _OUTSIDE = frozenset(
     (
-        "nsubj",
-        "nsubjpass",
-        "csubj",
-        "csubjpass",
-        "expl",
-        "mark",
-        "cc",
-        "conj",
-        "punct",
-        "parataxis",
-        "intj",
-        "preconj",
+        "nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
+        "parataxis", "intj", "preconj",
     )
-)
+)  # fmt: skip
 _HELPS = frozenset(("aux", "auxpass"))
 
 

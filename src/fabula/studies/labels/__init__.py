@@ -25,13 +25,8 @@ __all__ = ["ENGLISH", "LANGUAGES", "Labels", "load_labels"]
 _HERE = Path(__file__).parent
 LANGUAGES = tuple(sorted(path.stem for path in _HERE.glob("*.toml")))
 _SCRIPTED = (
-    "saving",
-    "saved_at",
-    "not_saved_retrying",
-    "not_saved_closed",
-    "done_of",
-    "same_place",
-)
+    "saving", "saved_at", "not_saved_retrying", "not_saved_closed", "done_of", "same_place",
+)  # fmt: skip
 _TABLES = ("items", "answers")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 

@@ -69,15 +69,9 @@ _TITLES = word_set(
 _FIRST_NAME_TITLES = word_set("aunt uncle cousin king queen prince princess")
 _DETERMINERS = word_set("the a an this that these those my your his her its our their")
 _PRONOUNS = {
-    "she": "she",
-    "her": "she",
-    "hers": "she",
-    "herself": "she",
-    "he": "he",
-    "him": "he",
-    "his": "he",
-    "himself": "he",
-}
+    "she": "she", "her": "she", "hers": "she", "herself": "she", "he": "he", "him": "he",
+    "his": "he", "himself": "he",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,17 +45,8 @@ METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "thread", "motive")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

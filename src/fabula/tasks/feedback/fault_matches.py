@@ -43,19 +43,9 @@ _MIN_WORDS = 2
 _ECHO = 0.9
 """A point of which this share repeats the story, without marks, says nothing about it."""
 _ORDINALS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-)
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth",
+)  # fmt: skip
 _ORDINAL = "|".join([*_ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
 _BY_ORDINAL = re.compile(
     rf"\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b", re.I

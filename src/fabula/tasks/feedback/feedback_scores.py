@@ -36,16 +36,9 @@ from fabula.types import Estimate
 
 CELL = ("model", "prompt", "shots")
 METRICS = (
-    "length",
-    "perfect",
-    "perfect_precision",
-    "perfect_precision_chance",
-    "repetition",
-    "repetition_imperfect",
-    "overlap",
-    "bertscore",
-    "one_sentence",
-)
+    "length", "perfect", "perfect_precision", "perfect_precision_chance", "repetition",
+    "repetition_imperfect", "overlap", "bertscore", "one_sentence",
+)  # fmt: skip
 _N_RESAMPLES = 1_000
 
 

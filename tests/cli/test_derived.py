@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fabula.cli.derived import Command, Group, Option, settings_options
+from fabula.cli.derived import Command, Group, Option
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.settings import Between, Settings, part, setting
@@ -34,6 +34,18 @@ class Job(Settings):
     out: Path | None = setting(None, help="File.")
 
 
+@dataclass(frozen=True, slots=True)
+class Defaults(Settings):
+    n_rest: int = setting(0, help="Rest.")
+    wanted: bool = setting(True, help="Wanted.")
+    quick: bool = setting(False, help="Quick.")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder(Settings):
+    out: Path = setting(help="Folder.", unit="DIR")
+
+
 seen: list[Job] = []
 
 
@@ -43,7 +55,6 @@ def tool() -> None:
 
 
 @tool.command()
-@settings_options(Job)
 def work(settings: Job) -> None:
     seen.append(settings)
     if settings.quick:
@@ -73,14 +84,7 @@ def test_a_value_out_of_range_is_refused_with_the_option() -> None:
 
 
 def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Defaults(Settings):
-        n_rest: int = setting(0, help="Rest.")
-        wanted: bool = setting(True, help="Wanted.")
-        quick: bool = setting(False, help="Quick.")
-
     @click.command(cls=Command)
-    @settings_options(Defaults)
     def command(settings: Defaults) -> None:
         pass
 
@@ -91,12 +95,7 @@ def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_
 
 
 def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path) -> None:
-    @dataclass(frozen=True, slots=True)
-    class Folder(Settings):
-        out: Path = setting(help="Folder.", unit="DIR")
-
     @click.command(cls=Command)
-    @settings_options(Folder)
     def command(settings: Folder) -> None:
         pass
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from fabula.cli.config import Config, read_config
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.cli.main import main
 from fabula.errors import (
     BusyError,
@@ -50,7 +50,6 @@ def test_exit_codes_tell_kinds_of_failure_apart(
 
 
 @click.command(cls=Command)
-@settings_options(NoModelSettings, "asked")
 @click.option("--reference", multiple=True)
 @click.option("--fail", is_flag=True)
 def tool(asked: NoModelSettings, reference: tuple[str, ...], fail: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -21,7 +21,6 @@ from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
 
-F = TypeVar("F", bound=Callable[..., Any])
 _SEPARATOR = "__"
 
 
@@ -47,8 +46,17 @@ class Command(click.Command):
     Settings named in errors are shown as options.
     """
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+    def __init__(
+        self,
+        name: str | None,
+        callback: Callable[..., Any],
+        params: list[click.Parameter],
+        **more: Any,
+    ) -> None:
+        asked_for, called = _asked_for(callback)
+        declared = {param.name for param in params}
+        params += [param for param in asked_for if param.name not in declared]
+        super().__init__(name, callback=called, params=params, **more)
         for option in self.params:
             short = _SHORT.get(option.opts[-1])
             if short is not None and short not in option.opts:
@@ -102,24 +110,46 @@ class Group(click.Group):
     group_class = type
 
 
-def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[F], F]:
-    """Add an option for each field of `kind`; the command is called with `name=kind(...)`."""
-    described = list(fields_of(kind))
+_USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
+    ("as_json", bool): (("--json", "Print JSON to standard output and nothing else."),),
+    ("as_json", str | None): (
+        ("--json", "Print one JSON array of rows to standard output and nothing else."),
+        ("--jsonl", "Print one line of JSON per row, as rows are ready, and nothing else."),
+    ),
+    ("yes", bool): (("--yes", "Accept the cost without asking for confirmation."),),
+}
+"""The options of a command's parameter, by its name and type."""
 
-    def decorate(command: F) -> F:
-        @wraps(command)
-        def called(*args: Any, **given: Any) -> Any:
+
+def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Callable[..., Any]]:
+    """The options that a command's function asks for, and the function that click calls.
+
+    A parameter whose type is a class of settings gets an option for each of their fields.
+    """
+    hints = get_type_hints(function)
+    parts = {
+        name: (kind, list(fields_of(kind)))
+        for name, kind in hints.items()
+        if isinstance(kind, type) and issubclass(kind, Settings)
+    }
+    params: list[click.Parameter] = []
+    for name, kind in hints.items():
+        params += (
+            Option(_names(one), setting=one.path[-1], **_attributes(one))
+            for one in parts.get(name, (kind, []))[1]
+        )
+        for option, told in _USUAL.get((name, kind), ()):
+            value = True if kind is bool else option.removeprefix("--")
+            params.append(click.Option([option, name], is_flag=True, flag_value=value, help=told))
+
+    @wraps(function)
+    def called(*args: Any, **given: Any) -> Any:
+        for name, (kind, described) in parts.items():
             values = {one.path: given.pop(_SEPARATOR.join(one.path)) for one in described}
-            return command(*args, **given, **{name: build(kind, values)})
+            given[name] = build(kind, values)
+        return function(*args, **given)
 
-        wrapped: Any = called
-        for one in reversed(described):
-            wrapped = click.option(
-                *_names(one), cls=Option, setting=one.path[-1], **_attributes(one)
-            )(wrapped)
-        return wrapped  # type: ignore[no-any-return]
-
-    return decorate
+    return params, called
 
 
 def _names(one: Described) -> list[str]:
@@ -147,9 +177,10 @@ def _attributes(one: Described) -> dict[str, Any]:
     kind = _plain(one.type)
     if kind is bool:
         return found | {"is_flag": True} if default is False else found
-    if field.unit:
-        found["metavar"] = field.unit
-    return found | {"type": _click_type(field, get_args(kind)[0] if several else kind)}
+    each = get_args(kind)[0] if several else kind
+    if unit := field.unit or {int: "N", Path: "FILE"}.get(each):
+        found["metavar"] = unit
+    return found | {"type": _click_type(field, each)}
 
 
 def _plain(hint: Any) -> Any:

@@ -57,21 +57,4 @@ def check_outputs(
         files.check_files()
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON to standard output and nothing else."
-)
-
-
-def rows_option(command: F) -> F:
-    """Add an option: `as_json` is `json`, `jsonl` or None, for `fabula.cli.printing.JsonRows`."""
-    for form, help_ in (
-        ("jsonl", "Print one line of JSON per row, as rows are ready, and nothing else."),
-        ("json", "Print one JSON array of rows to standard output and nothing else."),
-    ):
-        command = click.option(f"--{form}", "as_json", flag_value=form, help=help_)(command)
-    return command
-
-
-yes_option = click.option(
-    "--yes", is_flag=True, help="Accept the cost without asking for confirmation."
-)
+study_argument = click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))

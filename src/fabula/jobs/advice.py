@@ -27,7 +27,6 @@ class AdviceSettings(Settings):
     n_samples: int = setting(
         5,
         help="Number of times the model is asked; points it makes more often come first.",
-        unit="N",
         check=Between(1, 50),
     )
     n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
@@ -38,15 +37,12 @@ class AdviceSettings(Settings):
         "chapters.",
     )
     since: Path | None = setting(
-        None,
-        help="The `out` file for an earlier draft: shows which of its points are resolved.",
-        unit="FILE",
+        None, help="The `out` file for an earlier draft: shows which of its points are resolved."
     )
     out: Path | None = setting(
         None,
         help="Keep the points here (.jsonl), for `since` of the next draft; answers saved beside "
         "it (FILE with .answers before its ending) are not asked for again.",
-        unit="FILE",
     )
     html: Path | None = page_setting("Write the draft with the points in its margin here.")
     seed: int = seed_setting()

@@ -26,7 +26,6 @@ class ModelsSettings(Pricing):
     words: int = setting(
         1500,
         help="Length of the story that costs are estimated for, in words.",
-        unit="N",
         check=Between(1, 1_000_000),
     )
 

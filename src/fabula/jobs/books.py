@@ -20,7 +20,7 @@ class BookSettings(Settings):
     """How much of a book is shown."""
 
     n_people: int = setting(
-        12, help="Show the N people named most often (0: all).", unit="N", check=Between(0)
+        12, help="Show the N people named most often (0: all).", check=Between(0)
     )
 
 

@@ -37,10 +37,9 @@ class CalibrateSettings(LabelledSettings):
         None,
         help="People's labels for the stories: a table of document, item, rater, value, or a "
         "study's export.",
-        unit="FILE",
         default_text="those in the released folder",
     )
-    out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP)
+    out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP, unit="DIR")
     html: Path | None = page_setting(
         "Write a page here: each verdict and reason beside those of people."
     )

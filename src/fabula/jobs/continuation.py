@@ -45,14 +45,11 @@ _N_ON_PAGE = 2
 class CutSettings(Settings):
     """How books are split into contexts and the sentences after them."""
 
-    out: Path = setting(
-        help="Write a row for each passage here (.jsonl): context and gold.", unit="FILE"
-    )
+    out: Path = setting(help="Write a row for each passage here (.jsonl): context and gold.")
     n_sentences: int = setting(20, help="Number of sentences in a context.", check=Between(1))
     stride: int | None = setting(
         None,
         help="Number of sentences from the start of one passage to the next.",
-        unit="N",
         check=Between(1),
         default_text="no overlap",
     )
@@ -62,9 +59,7 @@ class CutSettings(Settings):
         "the Children's Book Test: a common noun (CN), name (NE), verb (V) or preposition "
         "(P).",
     )
-    limit: int | None = setting(
-        None, help="Sample N passages (see `seed`).", unit="N", check=Between(1)
-    )
+    limit: int | None = setting(None, help="Sample N passages (see `seed`).", check=Between(1))
     seed: int = seed_setting()
 
 
@@ -235,7 +230,7 @@ class GenerateSettings(Settings):
         help="Passages to continue, as `continuation passages` writes them (.jsonl).",
         unit="PASSAGES",
     )
-    out: Path = setting(help="Write a row for each continuation here (.jsonl).", unit="FILE")
+    out: Path = setting(help="Write a row for each continuation here (.jsonl).")
     folder: Path | None = setting(
         None, help="Folder that `continuation train` wrote.", unit="DIR", option="from"
     )
@@ -326,15 +321,12 @@ class CompareSettings(Settings):
         unit="PASSAGES",
     )
     out: Path | None = setting(
-        None,
-        help="Write the metrics of each continuation here (.jsonl); interrupted runs resume.",
-        unit="FILE",
+        None, help="Write the metrics of each continuation here (.jsonl); interrupted runs resume."
     )
     gold: bool = setting(True, help="Measure the book's own sentences too.")
     n_examples: int | None = setting(
         None,
         help="Show N passages with each system's text and scores.",
-        unit="N",
         check=Between(0, 1000),
         default_text="2 on the page, none in the terminal",
     )
@@ -342,7 +334,6 @@ class CompareSettings(Settings):
         None,
         help="Count only these words in the two ratios: one word per line, or DIR/vocabulary.tsv "
         "from `continuation train`.",
-        unit="FILE",
     )
     test: Literal["paired", "two-sample"] = setting(
         "paired",

@@ -24,7 +24,6 @@ class CorrectSettings(Settings):
         None,
         help="People's labels for some of the documents, drawn at random: a table of document, "
         "item, rater, value, a study's export, or TTCW's.",
-        unit="FILE",
     )
     by: str | None = setting(
         None,
@@ -57,10 +56,7 @@ class CorrectSettings(Settings):
         check=Between(0.001, 1),
     )
     n_next: int = setting(
-        5,
-        help="Number of documents to suggest for labelling next.",
-        unit="N",
-        check=Between(0, 10_000),
+        5, help="Number of documents to suggest for labelling next.", check=Between(0, 10_000)
     )
     seed: int = setting(0, help="Seed for the choice of documents to label next.", check=Between(0))
 

@@ -25,7 +25,7 @@ class LikelihoodSettings(Settings):
 
     model: str = setting("local", help="local (the embedded model) or a .gguf file.", unit="MODEL")
     out: Path | None = setting(
-        None, help="Write one row per text here (.jsonl); interrupted runs resume.", unit="FILE"
+        None, help="Write one row per text here (.jsonl); interrupted runs resume."
     )
     share: str | None = share_setting()
     restart: bool = setting(False, help="Score everything again and replace `out`.")
@@ -144,7 +144,7 @@ class ApplySettings(Settings):
         unit="RATE",
         check=Between(0, 1, low_open=True, high_open=True),
     )
-    out: Path | None = setting(None, help="Write the verdicts here (.jsonl).", unit="FILE")
+    out: Path | None = setting(None, help="Write the verdicts here (.jsonl).")
 
 
 def apply_detector(

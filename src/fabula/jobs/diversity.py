@@ -23,7 +23,6 @@ class EqualLength(Settings):
     n_words: int | None = setting(
         None,
         help="Cut every text to N words; shorter ones are left out.",
-        unit="N",
         check=Between(10),
         option="words",
         default_text="the length that nine tenths of each group reach",
@@ -56,7 +55,6 @@ class DiversitySettings(EqualLength):
     n_texts: int | None = setting(
         None,
         help="Compare N texts of each group at a time.",
-        unit="N",
         check=Between(2),
         default_text="as many as the smallest group has",
     )
@@ -70,25 +68,21 @@ class DiversitySettings(EqualLength):
         None, help="Folder of a sentence encoder in ONNX.", unit="DIR", default_text="MiniLM"
     )
     n_phrases: int = setting(
-        10, help="Show the N phrases that each group shares most.", unit="N", check=Between(0)
+        10, help="Show the N phrases that each group shares most.", check=Between(0)
     )
     n_pairs: int = setting(
-        0,
-        help="Show the N pairs of texts with the most words in common.",
-        unit="N",
-        check=Between(0),
+        0, help="Show the N pairs of texts with the most words in common.", check=Between(0)
     )
     run_words: int = setting(
-        6, help="Shortest run that counts for a pair, in words.", unit="N", check=Between(3, 100)
+        6, help="Shortest run that counts for a pair, in words.", check=Between(3, 100)
     )
     n_draws: int = setting(
         5,
         help="Average over N draws of as many texts as the smallest group has.",
-        unit="N",
         check=Between(1, 1000),
     )
     n_permutations: int = setting(
-        1000, help="Number of permutations in a test.", unit="N", check=Between(99, 1_000_000)
+        1000, help="Number of permutations in a test.", check=Between(99, 1_000_000)
     )
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     engine: Processes = part(Processes)

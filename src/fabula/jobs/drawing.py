@@ -23,7 +23,6 @@ class DrawSettings(Settings):
 
     n_each: int = setting(
         help="Draw N texts of each group, or all of a group that has fewer.",
-        unit="N",
         option="each",
         check=Between(1),
     )
@@ -33,7 +32,7 @@ class DrawSettings(Settings):
         unit="FIELD",
         default_text="all texts are one group",
     )
-    out: Path = setting(help="Write the drawn texts here (.jsonl).", unit="FILE")
+    out: Path = setting(help="Write the drawn texts here (.jsonl).")
     seed: int = seed_setting()
 
 

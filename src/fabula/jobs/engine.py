@@ -22,7 +22,6 @@ class Processes(Settings):
     n_jobs: int | None = setting(
         None,
         help="Number of processes to use; results do not depend on it.",
-        unit="N",
         check=Between(1),
         default_text="all processors",
     )

@@ -51,9 +51,7 @@ class CorruptSettings(Settings):
         unit="LIST",
         check=_are_methods,
     )
-    out: Path = setting(
-        help="Write the stories here (.jsonl); interrupted runs resume.", unit="FILE"
-    )
+    out: Path = setting(help="Write the stories here (.jsonl); interrupted runs resume.")
     translator: str | None = setting(
         None,
         help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
@@ -74,7 +72,7 @@ class CorruptSettings(Settings):
         10, help="Number of times a story is translated and back.", check=Between(1)
     )
     per_set: int | None = setting(
-        None, help="Draw up to N stories from each set (`by`).", unit="N", check=Between(1)
+        None, help="Draw up to N stories from each set (`by`).", check=Between(1)
     )
     by: str = setting("source", help="Field that names the set a story belongs to.", unit="FIELD")
     balanced: bool = setting(
@@ -295,11 +293,8 @@ class ElicitSettings(Settings):
         None,
         help="Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix B has "
         "the published ones.",
-        unit="FILE",
     )
-    out: Path = setting(
-        help="Write the feedback here (.jsonl); interrupted runs resume.", unit="FILE"
-    )
+    out: Path = setting(help="Write the feedback here (.jsonl); interrupted runs resume.")
     temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
     max_tokens: int = setting(512, help="Maximum length of an answer.", check=Between(1))
     share: str | None = share_setting()
@@ -386,7 +381,7 @@ class ScoreSettings(Settings):
         check=are_crosses,
     )
     out: Path | None = setting(
-        None, help="Write the measures for every subset and cross here (.json).", unit="FILE"
+        None, help="Write the measures for every subset and cross here (.json)."
     )
     repetition: Literal["cell", "subset"] = setting(
         "cell",
@@ -415,7 +410,6 @@ class ScoreSettings(Settings):
         (),
         help="People's answers about the same feedback (measurements, or the released "
         "human_ratings.jsonl): shows whether the measures agree with people.",
-        unit="FILE",
     )
 
 

@@ -44,7 +44,7 @@ class FeedbackSettings(Settings):
     )
     asking: Asking = part(Asking)
     models: ModelSettings = part(ModelSettings)
-    out: Path = setting(Path("rated"), help=FOLDER_HELP)
+    out: Path = setting(Path("rated"), help=FOLDER_HELP, unit="DIR")
     restart: bool = setting(False, help=RESTART_HELP)
 
     def judging(self) -> JudgingSettings:
@@ -61,7 +61,6 @@ class RateSettings(FeedbackSettings):
         (),
         help="People's answers about the same feedback (measurements, or the released "
         "human_ratings.jsonl): shows how far the rater agrees with them.",
-        unit="FILE",
     )
 
 
@@ -75,12 +74,11 @@ class LabelSettings(FeedbackSettings):
         "differently.",
         unit="NAME|FILE",
     )
-    out: Path = setting(Path("labelled"), help=FOLDER_HELP)
+    out: Path = setting(Path("labelled"), help=FOLDER_HELP, unit="DIR")
     labels: Path | None = setting(
         None,
         help="People's labels (.jsonl: id, labels), to measure how often the model is right; an "
         "id is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
-        unit="FILE",
     )
     plot: Path | None = plot_setting("Draw shares by corruption here (.svg, .pdf or .png).")
 

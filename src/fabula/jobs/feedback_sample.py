@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 class SampleSettings(Settings):
     """How many pieces are drawn, and over which fields evenly."""
 
-    n_pieces: int = setting(
-        help="Number of pieces to draw (1,920 in the paper).", unit="N", check=Between(1)
-    )
+    n_pieces: int = setting(help="Number of pieces to draw (1,920 in the paper).", check=Between(1))
     by: str = setting(
         "model,method,prompt,shots",
         help="Fields whose values together make a cell; equally many pieces are drawn from each "
         "cell.",
         unit="LIST",
     )
-    out: Path = setting(help="Write the pieces here (.jsonl), for `study new`.", unit="FILE")
+    out: Path = setting(help="Write the pieces here (.jsonl), for `study new`.")
     seed: int = seed_setting()
 
 

@@ -30,13 +30,12 @@ class HeldOutSettings(Processes, Matching):
     """Which documents are held out, and how they are measured."""
 
     n_documents: int = setting(
-        200, help="Score N documents from the corpus, drawn at random.", unit="N", check=Between(1)
+        200, help="Score N documents from the corpus, drawn at random.", check=Between(1)
     )
     n_words: int = setting(
         1000,
         help="Score a passage of up to N words from each, drawn at random; choose about the "
         "length of your texts.",
-        unit="N",
         check=Between(12),
     )
     exclude: Literal["none", "auto"] = setting(

@@ -29,7 +29,6 @@ class JudgeComparisonSettings(Pricing):
         None,
         help="People's verdicts to measure the judges against; without them, judges are only "
         "compared with each other.",
-        unit="FILE",
     )
     seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
 

@@ -63,7 +63,6 @@ class Questions(Settings):
         None,
         help="Prompt with [STORY], [BACKGROUND], [QUESTION] and optionally [INSTRUCTION], in any "
         "order, to replace the built-in one, such as the authors' with_background.txt.",
-        unit="FILE",
     )
 
 
@@ -77,14 +76,12 @@ class Asking(Settings):
     n_samples: int = setting(
         1,
         help="Ask N times; the value is the share of Yes, or the most frequent choice.",
-        unit="N",
         check=Between(1, 1000),
     )
     n_paraphrases: int = setting(
         0,
         help="Ask each question in N other wordings too, taken from the rubric, and show how far "
         "verdicts depend on the wording.",
-        unit="N",
         check=Between(0, 100),
     )
     temperature: float | None = setting(
@@ -105,7 +102,6 @@ class Asking(Settings):
     max_unreadable: int = setting(
         10,
         help="Stop after N consecutive answers without a readable verdict (0: never).",
-        unit="N",
         check=Between(0),
     )
 
@@ -124,7 +120,7 @@ class JudgingSettings(Settings):
     """A run of judges and where it is kept."""
 
     judging: Judging = part(Judging)
-    out: Path | None = setting(Path("judged"), help=FOLDER_HELP)
+    out: Path | None = setting(Path("judged"), help=FOLDER_HELP, unit="DIR")
     restart: bool = setting(False, help=RESTART_HELP)
     again: str | None = setting(
         None,
@@ -153,13 +149,11 @@ class LabelledSettings(JudgingSettings):
         help="People's labels for some of the stories, drawn at random: shows an estimate of what "
         "people would have said about all stories beside what the judge says (`fabula judge "
         "correct` shows more).",
-        unit="FILE",
     )
     n_shots: int = setting(
         0,
         help="Show N labelled stories with their answers before each story (few-shot); needs "
         "`labels`.",
-        unit="N",
         check=Between(0, 20),
     )
 
@@ -176,7 +170,6 @@ class StoriesSettings(LabelledSettings):
     n_retest: int = setting(
         0,
         help="Judge N stories a second time under another id, to see how often verdicts flip.",
-        unit="N",
         check=Between(0),
     )
     pairwise: bool = setting(
@@ -191,7 +184,6 @@ class StoriesSettings(LabelledSettings):
         None,
         help="Ask only N pairs, chosen in rounds from the answers so far to settle the ranking "
         "soonest (pairwise).",
-        unit="N",
         check=Between(1),
         default_text="all pairs",
     )

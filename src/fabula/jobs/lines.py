@@ -42,10 +42,7 @@ class LineSettings(Processes):
         check=_is_kind,
     )
     per_thousand: int = setting(
-        10,
-        help="Show the N most important notes per thousand words (0: all).",
-        unit="N",
-        check=Between(0),
+        10, help="Show the N most important notes per thousand words (0: all).", check=Between(0)
     )
     grammar: str = setting(
         "harper",

@@ -52,7 +52,6 @@ class NearOptions(Settings):
     floor: int | None = setting(
         None,
         help="near: minimum number of similar content words.",
-        unit="N",
         check=Between(1),
         default_text="4",
     )
@@ -177,7 +176,6 @@ class OriginalityOptions(Matching):
     n_spread: int = setting(
         0,
         help="Show how uniqueness falls when only the best 1, 2, ... N documents may be used.",
-        unit="N",
         check=Between(0, 1000),
         option="spread",
     )
@@ -225,7 +223,6 @@ class Marking(Settings):
         None,
         help="Page: number of passages marked per 1,000 words, the least probable ones (5 in any "
         "text); the others are listed.",
-        unit="N",
         check=Between(0, 1000),
         default_text="20",
         option="marks",

@@ -38,8 +38,8 @@ class PhraseSettings(EqualLength):
         "prompt, and phrases of three words or more that occur in the prompt do not count.",
         unit="FIELD",
     )
-    shortest: int = setting(1, help="Shortest phrase, in words.", unit="N", check=Between(1, 8))
-    longest: int = setting(5, help="Longest phrase, in words.", unit="N", check=Between(1, 8))
+    shortest: int = setting(1, help="Shortest phrase, in words.", check=Between(1, 8))
+    longest: int = setting(5, help="Longest phrase, in words.", check=Between(1, 8))
     extras: tuple[Literal["templates"], ...] = setting(
         (), help="Also compare templates of parts of speech (English; needs `nlp`).", option="with"
     )
@@ -81,7 +81,7 @@ class PhraseSettings(EqualLength):
         default_text="the number of words in a text",
     )
     n_listed: int = setting(
-        20, help="Show the first N phrases of each group.", unit="N", check=Between(0), option="top"
+        20, help="Show the first N phrases of each group.", check=Between(0), option="top"
     )
     seed: int = seed_setting()
 

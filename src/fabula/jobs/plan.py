@@ -59,7 +59,6 @@ class PlanSettings(Settings):
         None,
         help="The pilot's stories, whose authors count where labels name none (what `study export` "
         "writes names none).",
-        unit="FILE",
     )
     authors: str | None = setting(
         None,
@@ -90,7 +89,6 @@ class PlanSettings(Settings):
     per_person: int | None = setting(
         None,
         help="Number of stories that one person reads, to show the number of people.",
-        unit="N",
         check=Between(1),
     )
     seed: int = seed_setting()

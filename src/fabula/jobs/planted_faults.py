@@ -41,9 +41,7 @@ class FindSettings(Settings):
         "of it, its sentence by number, or both names of a renamed character.",
     )
     details: Path | None = setting(
-        None,
-        help="Write what was read from each answer here (.jsonl), to check or label.",
-        unit="FILE",
+        None, help="Write what was read from each answer here (.jsonl), to check or label."
     )
     rubric: str = setting(
         "feedback_fault",
@@ -53,7 +51,9 @@ class FindSettings(Settings):
     )
     asking: Asking = part(Asking)
     models: NoModelSettings = part(NoModelSettings)
-    out: Path | None = setting(Path("found"), help=f"{FOLDER_HELP} For judges (`models`).")
+    out: Path | None = setting(
+        Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
+    )
     restart: bool = setting(
         False, help="Ask judges everything again, ignoring what `out` contains."
     )
@@ -62,7 +62,6 @@ class FindSettings(Settings):
         help="People's answers about some of the feedback (document, item, rater, value; items "
         "found and asks): measures how often quotations and judges are right. A document is "
         "an answer, named as in `details`.",
-        unit="FILE",
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ProfileSettings(Settings):
     """How texts are profiled, and what is written."""
 
-    out: Path | None = setting(None, help="Write a row for each text here (.jsonl).", unit="FILE")
+    out: Path | None = setting(None, help="Write a row for each text here (.jsonl).")
     html: Path | None = page_setting("Write a page here: rhythm, rare words, repeated phrases.")
     plot: Path | None = plot_setting(
         "Draw rhythm and rarity for up to 12 texts here (.svg, .pdf or .png)."

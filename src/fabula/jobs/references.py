@@ -67,7 +67,7 @@ _CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones
 class CatalogueSettings(Settings):
     """Collections to list besides the built-in public corpora and indexes."""
 
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
+    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class SampleSettings(Settings):
         None,
         help="Spread the sample over at least N of the corpus's files; more files take longer to "
         "read.",
-        unit="N",
         check=Between(1),
         default_text="depends on the corpus",
         option="sample-files",
@@ -96,7 +95,7 @@ class SampleSettings(Settings):
         help="Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).",
         unit="NAME",
     )
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
+    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class BuildSettings(Settings):
         "override it.",
     )
     shard_tokens: int | None = setting(
-        None, help="Words per shard, which is sorted in memory.", unit="N", default_text="133000000"
+        None, help="Words per shard, which is sorted in memory.", default_text="133000000"
     )
     memory: str | None = setting(
         None,
@@ -388,13 +387,10 @@ class WriteSettings(Settings):
 
     out: Path = setting(help="Folder to build.", unit="DIR")
     answers: Path | None = setting(
-        None,
-        help="Keep the models' texts here (.jsonl).",
-        unit="FILE",
-        default_text="beside DIR, DIR.jsonl",
+        None, help="Keep the models' texts here (.jsonl).", default_text="beside DIR, DIR.jsonl"
     )
     n_sample: int | None = setting(
-        None, help="Draw N of the sentences at random.", unit="N", check=Between(1)
+        None, help="Draw N of the sentences at random.", check=Between(1)
     )
     top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))

@@ -37,14 +37,11 @@ class TtcwSettings(Settings):
     judges: tuple[Path, ...] = setting(
         (),
         help="Answers by a judge, as in llm_judges/.",
-        unit="FILE",
         option="judge",
         default_text="all of DIR/llm_judges",
     )
     preferences: Path | None = setting(
-        None,
-        help="Measurements of the rubric `preference`, for Figure 4; the release has none.",
-        unit="FILE",
+        None, help="Measurements of the rubric `preference`, for Figure 4; the release has none."
     )
     plot: Path | None = plot_setting("Draw Figure 3 here (.svg, .pdf or .png).")
 
@@ -91,7 +88,6 @@ class LinguisticMetricsSettings(Settings):
     n_examples: int | None = setting(
         None,
         help="Show N passages with every system's sentence and scores.",
-        unit="N",
         check=Between(0),
         default_text="2 with `html`",
     )
@@ -158,7 +154,6 @@ class CreativityIndexSettings(Settings):
     texts: tuple[Path, ...] = setting(
         (),
         help="Texts by people and machines, one set per file.",
-        unit="FILE",
         default_text="the authors' texts",
     )
     references: tuple[Path, ...] = setting(
@@ -186,10 +181,7 @@ class CreativityIndexSettings(Settings):
         check=Between(12),
     )
     spread: int = setting(
-        50,
-        help="Number of documents over which the spread is followed.",
-        unit="N",
-        check=Between(1, 1000),
+        50, help="Number of documents over which the spread is followed.", check=Between(1, 1000)
     )
     model: str = setting(
         "local",

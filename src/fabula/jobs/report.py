@@ -127,24 +127,20 @@ class ReportSettings(InstrumentSettings):
     style: Literal["reason-first", "verdict-first"] = setting(
         "reason-first", help="Ask for reasons before the verdict, or after it (faster and cheaper)."
     )
-    n_samples: int = setting(
-        5, help="Ask each model N times for feedback.", unit="N", check=Between(1, 50)
-    )
+    n_samples: int = setting(5, help="Ask each model N times for feedback.", check=Between(1, 50))
     groups: tuple[Path, ...] = setting(
-        (), help="Additional reference groups, as `fabula groups measure` writes them.", unit="FILE"
+        (), help="Additional reference groups, as `fabula groups measure` writes them."
     )
     phrases: tuple[Path, ...] = setting(
         (),
         help="Mark the phrases in this list: the file that `fabula groups phrases --out` wrote, "
         "or a JSON list of phrases, or of [phrase, count]; repeat it for several.",
-        unit="FILE",
     )
     marking: Marking = part(Marking)
     labels: Path | None = setting(
         None,
         help="People's labels for some of the texts, drawn at random: shows an estimate of what "
         "people would have said about all texts beside what the models say (with `models`).",
-        unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
@@ -182,7 +178,6 @@ class ReportFiles(TableFiles):
         None,
         help="Write the findings as comments into a Word document (.docx), which keeps the "
         "formatting of a .docx draft, or as W3C annotations (.jsonld).",
-        unit="FILE",
     )
 
 

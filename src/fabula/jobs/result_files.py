@@ -47,7 +47,7 @@ def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A00
 
 def plot_setting(help: str) -> Path | None:  # noqa: A002
     """A field for a picture; an unknown suffix, or no matplotlib, raises `InputError`."""
-    made: Path | None = setting(None, help=help, unit="FILE", check=_is_plot)
+    made: Path | None = setting(None, help=help, check=_is_plot)
     return made
 
 
@@ -94,11 +94,10 @@ class TableFiles(Settings):
         None,
         help="Write the first table here (.csv), and each further table beside it, with its name "
         "before the ending.",
-        unit="FILE",
         check=_ends_with(".csv"),
     )
     latex: Path | None = setting(
-        None, help="Write the tables for LaTeX here (.tex).", unit="FILE", check=_ends_with(".tex")
+        None, help="Write the tables for LaTeX here (.tex).", check=_ends_with(".tex")
     )
 
     def check_files(self) -> None:

@@ -61,7 +61,7 @@ class ImportSettings(Settings):
     """Where a published rubric is written."""
 
     out: Path | None = setting(
-        None, help="Write the rubric here.", unit="FILE", default_text="NAME-published.toml"
+        None, help="Write the rubric here.", default_text="NAME-published.toml"
     )
 
 
@@ -91,11 +91,10 @@ def _taken(out: Path) -> InputError:
 class DraftSettings(Settings):
     """How measures are grouped, and which model words the tests."""
 
-    out: Path = setting(help="Write the draft here, a .toml file to edit.", unit="FILE")
+    out: Path = setting(help="Write the draft here, a .toml file to edit.")
     n_groups: int | None = setting(
         None,
         help="Number of groups in each dimension.",
-        unit="N",
         check=Between(1),
         default_text="depends on their distances",
         option="n-groups",
@@ -142,11 +141,10 @@ def draft(
 class ExpansionSettings(Settings):
     """What is written for each item, and by which model."""
 
-    out: Path = setting(help="Write the expanded rubric here, a .toml file to verify.", unit="FILE")
+    out: Path = setting(help="Write the expanded rubric here, a .toml file to verify.")
     n_paraphrases: int = setting(
         0,
         help="Also write N other wordings of each question, for `fabula judge`.",
-        unit="N",
         check=Between(0, 20),
     )
     models: ModelSettings = part(ModelSettings)

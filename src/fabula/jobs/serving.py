@@ -27,7 +27,6 @@ class ServeSettings(Settings):
         None,
         help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
         "Without a token, only this machine has access.",
-        unit="FILE",
     )
     max_body: str = setting(
         "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size

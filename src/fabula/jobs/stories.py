@@ -28,7 +28,7 @@ _TOKENS_PER_WORD = 1.35
 class PlotSettings(Settings):
     """How plots are summarised."""
 
-    out: Path = setting(help="Write a row with the plot of each story here (.jsonl).", unit="FILE")
+    out: Path = setting(help="Write a row with the plot of each story here (.jsonl).")
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)
@@ -40,23 +40,21 @@ class StorySettings(Settings):
     """How stories are written from plots. The defaults are those of Chakrabarty et al. 2024."""
 
     out: Path = setting(
-        help="Write the finished stories here (.jsonl); every round is kept beside it.", unit="FILE"
+        help="Write the finished stories here (.jsonl); every round is kept beside it."
     )
     n_words: int | None = setting(
         None,
         help="Target length of every story.",
-        unit="N",
         check=Between(1),
         default_text="n_words of its row, the length of the human story",
     )
     within: int | None = setting(
         None,
         help="Maximum difference from the target length, in words.",
-        unit="N",
         check=Between(0),
         default_text="200, or a fifth of the length if that is less",
     )
-    attempts: int = setting(20, help="Rewrite a story up to N times.", unit="N", check=Between(0))
+    attempts: int = setting(20, help="Rewrite a story up to N times.", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
     temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
     top_p: float = setting(1.0, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
@@ -70,7 +68,7 @@ class StorySettings(Settings):
 class OpeningSettings(Settings):
     """How texts are written from their beginnings. The defaults are those of Lu et al. 2024."""
 
-    out: Path = setting(help="Write a row for each text here (.jsonl).", unit="FILE")
+    out: Path = setting(help="Write a row for each text here (.jsonl).")
     kind: Literal["novel", "poem", "speech", "news", "proof", "continuation"] = setting(
         "novel", help="Kind of text to write."
     )
@@ -85,13 +83,11 @@ class OpeningSettings(Settings):
         None,
         help="Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix B.1 "
         "has the published ones.",
-        unit="FILE",
     )
     n_sentences: int | None = setting(
         None,
         help="BEGINNINGS are whole texts by people: models get the first N sentences of each, and "
         "the text itself, up to the sentence that passes 256 words, becomes a row too.",
-        unit="N",
         check=Between(1),
         option="sentences",
     )

@@ -141,7 +141,6 @@ class NewStudySettings(Settings):
     )
     documents: Path = setting(
         help="Stories (ttcw, pairs, best-worst), or what `feedback elicit` wrote (feedback).",
-        unit="FILE",
         check=lambda path: None if path.exists() else f"{path} does not exist",
     )
     title: str = setting("", help="What participants see.")
@@ -399,18 +398,16 @@ class ExportSettings(Settings):
     format: Literal["jsonl", "csv", "xlsx", "parquet"] = setting(
         "jsonl", help="Format of the files."
     )
-    out: Path = setting(help="Write the measurements here.", unit="FILE")
+    out: Path = setting(help="Write the measurements here.")
     unfinished: bool = setting(False, help="Include answers that were not handed in.")
     wide: bool = setting(
         False, help="Write a row for each person and text, with a column for each item."
     )
     people: Path | None = setting(
-        None, help="Write a table of participants here, in the same format.", unit="FILE"
+        None, help="Write a table of participants here, in the same format."
     )
     times: Path | None = setting(
-        None,
-        help="Write the time each person took over each page here, in the same format.",
-        unit="FILE",
+        None, help="Write the time each person took over each page here, in the same format."
     )
 
     @property

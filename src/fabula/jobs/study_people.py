@@ -56,10 +56,9 @@ class InviteSettings(LinkSettings):
     notes: Path | None = setting(
         None,
         help="File with one note per line: makes one invitation for each, in place of N.",
-        unit="FILE",
         check=_can_be_read,
     )
-    csv: Path | None = setting(None, help="Also write numbers, notes and links here.", unit="FILE")
+    csv: Path | None = setting(None, help="Also write numbers, notes and links here.")
 
 
 @dataclass(frozen=True, slots=True)

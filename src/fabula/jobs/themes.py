@@ -26,7 +26,6 @@ class ThemeSettings(Settings):
     out: Path | None = setting(
         None,
         help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
-        unit="FILE",
     )
     items: str | None = setting(
         None, help="Use only these items, separated by commas.", unit="ID,ID"

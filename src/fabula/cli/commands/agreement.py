@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Command
+from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
 from fabula.jobs.agreement import AgreementSettings
 from fabula.jobs.result_files import TableFiles
@@ -22,9 +22,6 @@ from fabula.jobs.result_files import TableFiles
     metavar="FILE",
     help="People's labels: a table of document, item, rater, value, a study's export, or TTCW's.",
 )
-@settings_options(AgreementSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def agreement(
     runs: tuple[Path, ...],
     experts: Path,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Command
+from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
 from fabula.jobs.comparison import ComparisonSettings
 from fabula.jobs.result_files import TableFiles
@@ -15,9 +15,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="Compare groups of texts in any numbers.")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
-@settings_options(ComparisonSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def compare(
     results: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
 ) -> None:

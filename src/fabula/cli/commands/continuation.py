@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Group
 from fabula.cli.inputs import reading
-from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_tables, print_written
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.continuation import CompareSettings, CutSettings, GenerateSettings, TrainSettings
@@ -31,9 +31,6 @@ def continuation() -> None:
 
 @continuation.command(short_help="Cut books into contexts and the sentences after them.")
 @texts_argument("books")
-@settings_options(CutSettings)
-@json_option
-@settings_options(Reading, "how_to_read")
 def passages(
     books: tuple[str, ...], settings: CutSettings, as_json: bool, how_to_read: Reading
 ) -> None:
@@ -57,9 +54,6 @@ def passages(
 
 @continuation.command(short_help="Train the baseline generators.")
 @click.argument("texts", nargs=-1, metavar="[TEXTS]...")
-@settings_options(TrainSettings)
-@json_option
-@settings_options(Reading, "how_to_read")
 def train(
     texts: tuple[str, ...], settings: TrainSettings, as_json: bool, how_to_read: Reading
 ) -> None:
@@ -82,9 +76,6 @@ def train(
 
 
 @continuation.command(short_help="Generate the next sentence of each passage.")
-@settings_options(GenerateSettings)
-@yes_option
-@json_option
 def generate(settings: GenerateSettings, yes: bool, as_json: bool) -> None:
     """Have generators and language models write the next sentence of each passage.
 
@@ -108,8 +99,6 @@ def generate(settings: GenerateSettings, yes: bool, as_json: bool) -> None:
 @click.argument(
     "systems", nargs=-1, metavar="SYSTEMS...", type=click.Path(path_type=Path), required=True
 )
-@settings_options(CompareSettings)
-@json_option
 def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -> None:
     """Compare SYSTEMS that continue the same stories on fifteen metrics, with tests.
 

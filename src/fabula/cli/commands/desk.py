@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.jobs.desk import DeskSettings
 
 
 @click.command(cls=Command, short_help="Open a local page to drop drafts on and read reports.")
-@settings_options(DeskSettings)
 def desk(settings: DeskSettings) -> None:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Group
 from fabula.cli.inputs import reading
-from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_result, print_rows, print_tables, print_written
 from fabula.jobs.detection import ApplySettings, DetectorSettings, LikelihoodSettings
 from fabula.jobs.reading import Reading
@@ -32,9 +32,6 @@ def detect() -> None:
 
 @detect.command(short_help="Score texts by how probable a language model finds them.")
 @texts_argument("texts")
-@settings_options(LikelihoodSettings)
-@rows_option
-@settings_options(Reading, "how_to_read")
 def score(
     texts: tuple[str, ...], settings: LikelihoodSettings, as_json: str | None, how_to_read: Reading
 ) -> None:
@@ -56,9 +53,6 @@ def score(
 
 @detect.command(short_help="Calibrate a detector on labelled scores.")
 @_scores
-@settings_options(DetectorSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def calibrate(
     scores: tuple[Path, ...], settings: DetectorSettings, files: TableFiles, as_json: bool
 ) -> None:
@@ -83,8 +77,6 @@ def calibrate(
 @detect.command(short_help="Apply a calibrated detector to scores.")
 @click.argument("detector", type=click.Path(path_type=Path))
 @_scores
-@settings_options(ApplySettings)
-@rows_option
 def apply(
     detector: Path, scores: tuple[Path, ...], settings: ApplySettings, as_json: str | None
 ) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, json_option, texts_argument
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_result
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.diversity import DiversitySettings
@@ -16,10 +16,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="Measure how alike texts are that should differ.")
 @texts_argument("texts")
-@settings_options(DiversitySettings)
-@settings_options(TableFiles, "files")
-@json_option
-@settings_options(Reading, "how_to_read")
 def diversity(
     texts: tuple[str, ...],
     settings: DiversitySettings,

@@ -8,9 +8,9 @@ import click
 
 from fabula.cli.commands.judge import print_end
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, Group, in_options, settings_options
+from fabula.cli.derived import Command, Group, in_options
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_result, print_written
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.advice import AdviceSettings
@@ -24,9 +24,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="Measure length, repetition and precision of feedback.")
 @click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
-@settings_options(ScoreSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def score(
     answers: tuple[Path, ...], settings: ScoreSettings, files: TableFiles, as_json: bool
 ) -> None:
@@ -49,8 +46,6 @@ def score(
 @click.argument(
     "files", metavar="FEEDBACK...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@settings_options(SampleSettings)
-@json_option
 def sample(files: tuple[Path, ...], settings: SampleSettings, as_json: bool) -> None:
     """Draw pieces of FEEDBACK for people to rate, evenly from cells and stories.
 
@@ -73,9 +68,6 @@ _feedback_argument = click.argument(
 
 @click.command(cls=Command, short_help="Have a model rate each piece of feedback.")
 @_feedback_argument
-@settings_options(RateSettings)
-@yes_option
-@json_option
 def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bool) -> None:
     """Have a model answer the seven questions of the human form about each piece of FEEDBACK.
 
@@ -95,9 +87,6 @@ def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bo
 
 @click.command(cls=Command, short_help="Have a model label what each piece is about.")
 @_feedback_argument
-@settings_options(LabelSettings)
-@yes_option
-@json_option
 def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: bool) -> None:
     """Have a model assign each piece of FEEDBACK to one of nine categories.
 
@@ -118,10 +107,6 @@ def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: 
 
 @click.command(cls=Command, short_help="Score which answers find the planted faults.")
 @click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
-@settings_options(FindSettings)
-@settings_options(TableFiles, "files")
-@yes_option
-@json_option
 def find(
     answers: tuple[Path, ...], settings: FindSettings, files: TableFiles, yes: bool, as_json: bool
 ) -> None:
@@ -161,10 +146,6 @@ def feedback() -> None:
 
 @feedback.command(short_help="Corrupt stories in known ways.")
 @texts_argument("stories")
-@settings_options(CorruptSettings)
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def corrupt(
     stories: tuple[str, ...],
     settings: CorruptSettings,
@@ -196,9 +177,6 @@ def corrupt(
 
 @feedback.command(short_help="Ask models for feedback on corrupted stories.")
 @click.argument("corrupted", type=click.Path(path_type=Path))
-@settings_options(ElicitSettings)
-@yes_option
-@json_option
 def elicit(corrupted: Path, settings: ElicitSettings, yes: bool, as_json: bool) -> None:
     """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
 
@@ -222,10 +200,6 @@ def elicit(corrupted: Path, settings: ElicitSettings, yes: bool, as_json: bool) 
 
 @feedback.command(name="for", short_help="Ask a model for feedback on your own draft.")
 @click.argument("story", metavar="STORY")
-@settings_options(AdviceSettings)
-@yes_option
-@settings_options(Reading, "how_to_read")
-@json_option
 def for_draft(
     story: str, settings: AdviceSettings, yes: bool, how_to_read: Reading, as_json: bool
 ) -> None:

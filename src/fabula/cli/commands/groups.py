@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Group
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_result, print_rows
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.phrases import NamedTexts, PhraseSettings
@@ -28,7 +28,6 @@ def groups() -> None:
 
 @groups.command(short_help="Measure texts as a reference group.")
 @texts_argument("texts")
-@settings_options(GroupSettings)
 @click.option("--name", required=True, help="A short name, such as my-students.")
 @click.option(
     "--kind",
@@ -47,8 +46,6 @@ def groups() -> None:
     help="Write the numbers here, one line per group (.jsonl); groups with other names in the "
     "file are kept.",
 )
-@json_option
-@settings_options(Reading, "how_to_read")
 def measure(
     texts: tuple[str, ...],
     name: str,
@@ -100,7 +97,6 @@ def measure(
 
 @groups.command(short_help="Show the built-in reference groups, and your own.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
-@rows_option
 def show(files: tuple[Path, ...], as_json: str | None) -> None:
     """Show the groups that ship with Fabula, and those in FILES: the median and the middle 80 %."""
     from dataclasses import asdict
@@ -120,16 +116,12 @@ def show(files: tuple[Path, ...], as_json: str | None) -> None:
 
 @groups.command(short_help="List phrases that one group uses more than another.")
 @texts_argument("texts")
-@settings_options(PhraseSettings)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write the phrases here, one per line (.jsonl), for `fabula report --phrases`.",
 )
-@settings_options(TableFiles, "files")
-@json_option
-@settings_options(Reading, "how_to_read")
 def phrases(
     texts: tuple[str, ...],
     settings: PhraseSettings,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, Group, settings_options
+from fabula.cli.derived import Command, Group
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, json_option, rows_option, yes_option
+from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result, print_tables_or_rows, print_written
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.calibration import CalibrateSettings
@@ -54,9 +54,6 @@ def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) ->
 
 @click.command(cls=Command, short_help="Correct a judge with labels from experts.")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@settings_options(CorrectSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bool) -> None:
     """Estimate what experts would have said about all documents of RUN, from labels for some.
 
@@ -74,16 +71,12 @@ def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bo
 
 @click.command(cls=Command, short_help="Compare judges with people and with each other.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@settings_options(JudgeComparisonSettings)
 @click.option(
     "--stories",
     multiple=True,
     metavar="STORIES",
     help="The texts that were judged; needed to measure length bias.",
 )
-@settings_options(TableFiles, "files")
-@rows_option
-@settings_options(Reading, "how_to_read")
 def compare(
     runs: tuple[Path, ...],
     settings: JudgeComparisonSettings,
@@ -131,11 +124,6 @@ judge.add_command(compare)
 
 @judge.command(short_help="Judge stories with a rubric.")
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
-@settings_options(StoriesSettings)
-@settings_options(TableFiles, "files")
-@yes_option
-@rows_option
-@settings_options(Reading, "how_to_read")
 def stories(
     stories: tuple[str, ...],
     settings: StoriesSettings,
@@ -167,11 +155,6 @@ def stories(
 
 @judge.command(short_help="Measure how far a judge agrees with experts.")
 @click.argument("stories", nargs=-1, required=True, metavar="DIR|STORIES...")
-@settings_options(CalibrateSettings)
-@settings_options(TableFiles, "files")
-@yes_option
-@rows_option
-@settings_options(Reading, "how_to_read")
 def calibrate(
     stories: tuple[str, ...],
     settings: CalibrateSettings,

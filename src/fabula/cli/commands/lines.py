@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.cli.inputs import read_stories
-from fabula.cli.options import check_outputs, rows_option, texts_argument
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.lines import LineSettings
@@ -16,10 +16,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="List places in a draft to look at, line by line.")
 @texts_argument("texts")
-@settings_options(LineSettings)
-@settings_options(TableFiles, "files")
-@rows_option
-@settings_options(Reading, "how_to_read")
 def lines(
     texts: tuple[str, ...],
     settings: LineSettings,

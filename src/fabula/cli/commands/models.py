@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import json_option
+from fabula.cli.derived import Command
 from fabula.cli.printing import print_result
 from fabula.jobs.available_judges import ModelsSettings
 from fabula.jobs.result_files import TableFiles
@@ -13,9 +12,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="List the language models that can judge here.")
 @click.argument("names", nargs=-1, metavar="[MODEL...]")
-@settings_options(ModelsSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def models(
     names: tuple[str, ...], settings: ModelsSettings, files: TableFiles, as_json: bool
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, in_options, settings_options
+from fabula.cli.derived import Command, in_options
 from fabula.cli.inputs import reading
-from fabula.cli.options import check_outputs, rows_option, texts_argument, yes_option
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.jobs.originality import OriginalitySettings
 from fabula.jobs.reading import Reading
@@ -15,10 +15,6 @@ from fabula.jobs.reading import Reading
 
 @click.command(cls=Command, short_help="Score texts against a reference corpus.")
 @texts_argument("texts")
-@settings_options(OriginalitySettings)
-@yes_option
-@rows_option
-@settings_options(Reading, "how_to_read")
 def originality(
     texts: tuple[str, ...],
     settings: OriginalitySettings,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Command
+from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
 from fabula.jobs.plan import PlanSettings
 from fabula.jobs.result_files import TableFiles
@@ -15,9 +15,6 @@ from fabula.jobs.result_files import TableFiles
 
 @click.command(cls=Command, short_help="Plan how large a study must be.")
 @click.argument("labels", metavar="LABELS", type=click.Path(path_type=Path))
-@settings_options(PlanSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def plan(labels: Path, settings: PlanSettings, files: TableFiles, as_json: bool) -> None:
     """Resample a pilot to see how narrow intervals get, and how often a difference is found.
 

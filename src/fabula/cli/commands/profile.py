@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.cli.inputs import reading
-from fabula.cli.options import check_outputs, rows_option, texts_argument
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.jobs.profiles import ProfileSettings
 from fabula.jobs.reading import Reading
@@ -16,9 +16,6 @@ from fabula.jobs.reading import Reading
 
 @click.command(cls=Command, short_help="Measure rhythm, dialogue, word rarity and more.")
 @texts_argument("texts")
-@settings_options(ProfileSettings)
-@settings_options(Reading, "how_to_read")
-@rows_option
 def profile(
     texts: tuple[str, ...], settings: ProfileSettings, how_to_read: Reading, as_json: str | None
 ) -> None:

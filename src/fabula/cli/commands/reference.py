@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, Group, Option, settings_options
+from fabula.cli.derived import Command, Group, Option
 from fabula.cli.inputs import read_stories, reading
-from fabula.cli.options import CorpusType, check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.options import CorpusType, check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_tables
 from fabula.cli.progress_bar import progress_bar
 from fabula.errors import InputError
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Sentences to continue: a .txt file with one per line, or rows of a table.",
 )
-@settings_options(WriteSettings)
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def write(
     beginnings: Path, settings: WriteSettings, yes: bool, as_json: bool, how_to_read: Reading
 ) -> None:
@@ -70,7 +66,6 @@ def write(
 
 @click.command(cls=Command, short_help="Serve corpora over HTTP.")
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=CorpusType())
-@settings_options(ServeSettings)
 def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
     """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
 
@@ -95,8 +90,6 @@ def _announce(reference: Reference, url: str, n_tokens: int) -> None:
 
 @click.command(cls=Command, short_help="List public corpora and web-scale indexes.")
 @click.argument("name", required=False)
-@settings_options(CatalogueSettings)
-@json_option
 def catalogue(name: str | None, settings: CatalogueSettings, as_json: bool) -> None:
     """List public corpora that a reference can be built from, and indexes that can be queried.
 
@@ -125,10 +118,6 @@ def reference() -> None:
 
 @reference.command(short_help="Build a reference corpus from texts.")
 @texts_argument("sources")
-@settings_options(BuildSettings)
-@settings_options(SampleSettings, "sampling")
-@json_option
-@settings_options(Reading, "how_to_read")
 def build(
     sources: tuple[str, ...],
     settings: BuildSettings,
@@ -172,9 +161,6 @@ def _print_corpus(corpus: Corpus | None, settings: AddSettings, *, as_json: bool
 @reference.command(short_help="Add texts to a reference corpus.")
 @_directory
 @texts_argument("sources")
-@settings_options(AddSettings)
-@json_option
-@settings_options(Reading, "how_to_read")
 def add(
     directory: Path,
     sources: tuple[str, ...],
@@ -197,8 +183,6 @@ def add(
 
 @reference.command(short_help="Show what a corpus contains and how it was built.")
 @_directory
-@settings_options(InfoSettings)
-@json_option
 def info(directory: Path, settings: InfoSettings, as_json: bool) -> None:
     """Show what the corpus DIR contains and how it was built."""
     from fabula.jobs.references import info_lines
@@ -213,8 +197,6 @@ def info(directory: Path, settings: InfoSettings, as_json: bool) -> None:
 
 @reference.command(short_help="Score a corpus's own documents against it.")
 @_directory
-@settings_options(HeldOutSettings)
-@json_option
 def measure(directory: Path, settings: HeldOutSettings, as_json: bool) -> None:
     """Score documents of the corpus DIR against the rest of the corpus.
 
@@ -231,8 +213,6 @@ def measure(directory: Path, settings: HeldOutSettings, as_json: bool) -> None:
 
 @reference.command(short_help="Check a corpus for damage.")
 @_directory
-@settings_options(VerifySettings)
-@json_option
 def verify(directory: Path, settings: VerifySettings, as_json: bool) -> None:
     """Check every file of DIR against its checksum, and check that searches find its own text."""
     from fabula.jobs.references import verify_corpus
@@ -249,8 +229,6 @@ def verify(directory: Path, settings: VerifySettings, as_json: bool) -> None:
 @reference.command(short_help="Remove documents from a corpus.")
 @_directory
 @click.argument("ids", nargs=-1, metavar="ID...")
-@settings_options(RemoveSettings)
-@json_option
 def remove(directory: Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool) -> None:
     """Remove documents from the corpus DIR by id; searches no longer find them."""
     from fabula.jobs.references import remove_from_corpus

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Group
+from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.replication import (
@@ -28,9 +28,6 @@ def replicate() -> None:
 
 @replicate.command(short_help='Replicate "Art or Artifice?" (2024).')
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@settings_options(TtcwSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool) -> None:
     """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
@@ -46,9 +43,6 @@ def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool)
 @replicate.command(
     "linguistic-metrics", short_help="Replicate the linguistic metrics of Roemmele et al. (2017)."
 )
-@settings_options(LinguisticMetricsSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def linguistic_metrics(
     settings: LinguisticMetricsSettings, files: TableFiles, as_json: bool
 ) -> None:
@@ -67,9 +61,6 @@ def linguistic_metrics(
 
 @replicate.command("creativity-index", short_help='Replicate "AI as Humanity\'s Salieri" (2024).')
 @_folder
-@settings_options(CreativityIndexSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def creativity_index(
     folder: Path | None, settings: CreativityIndexSettings, files: TableFiles, as_json: bool
 ) -> None:
@@ -96,9 +87,6 @@ def creativity_index(
 
 @replicate.command("story-feedback", short_help='Replicate "Help Me Write a Story" (2025).')
 @_folder
-@settings_options(StoryFeedbackSettings)
-@settings_options(TableFiles, "files")
-@json_option
 def story_feedback(
     folder: Path | None, settings: StoryFeedbackSettings, files: TableFiles, as_json: bool
 ) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fabula.cli.confirming import agree_to_cost
-from fabula.cli.derived import Command, settings_options
+from fabula.cli.derived import Command
 from fabula.cli.inputs import read_stories
 from fabula.cli.notices import notify
-from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_json, print_written
 from fabula.cli.progress_bar import Bar, progress_bar
 from fabula.jobs.reading import Reading
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Run every instrument and write one page.")
 @texts_argument("texts")
-@settings_options(ReportSettings)
-@settings_options(ReportFiles, "files")
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def report(
     texts: tuple[str, ...],
     settings: ReportSettings,

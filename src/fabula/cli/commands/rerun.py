@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import json_option, yes_option
+from fabula.cli.derived import Command
 from fabula.cli.printing import print_done
 from fabula.cli.records import RERUN, elsewhere, words_of, written_by
 from fabula.errors import FabulaError, InputError
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Make a result again, and check that it is the same.")
 @click.argument("result", metavar="RESULT")
-@settings_options(RerunSettings)
-@yes_option
-@json_option
 def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> None:
     """Make RESULT again from the record beside it, and show the differences.
 

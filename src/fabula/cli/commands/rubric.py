@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import json_option, rows_option, yes_option
+from fabula.cli.derived import Group
 from fabula.cli.printing import JsonRows, print_done, print_json
 from fabula.cli.progress_bar import Bar, progress_bar
 from fabula.jobs.rubrics import DraftSettings, ExpansionSettings, ImportSettings, ShowSettings
@@ -21,7 +20,6 @@ def rubric() -> None:
 
 
 @rubric.command("list", short_help="List the built-in rubrics.")
-@rows_option
 def list_(as_json: str | None) -> None:
     """List the rubrics that ship with Fabula."""
     from fabula.rubrics.load import builtin_rubrics, load_rubric
@@ -37,8 +35,6 @@ def list_(as_json: str | None) -> None:
 
 @rubric.command(short_help="Show the items of a rubric.")
 @click.argument("name", metavar="NAME|FILE")
-@settings_options(ShowSettings)
-@json_option
 def show(name: str, settings: ShowSettings, as_json: bool) -> None:
     """Show a rubric: its items by dimension, with the question of each."""
     from dataclasses import asdict
@@ -57,7 +53,6 @@ def show(name: str, settings: ShowSettings, as_json: bool) -> None:
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
-@rows_option
 def check(files: tuple[Path, ...], as_json: str | None) -> None:
     """Check rubric files, and show all errors in each.
 
@@ -95,8 +90,6 @@ def check(files: tuple[Path, ...], as_json: str | None) -> None:
 @rubric.command("import", short_help="Import the published wording of a rubric.")
 @click.argument("name", metavar="NAME")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@settings_options(ImportSettings)
-@json_option
 def import_(name: str, file: Path, settings: ImportSettings, as_json: bool) -> None:
     """Make a rubric with the published wording of NAME, from the authors' released FILE.
 
@@ -115,10 +108,7 @@ def import_(name: str, file: Path, settings: ImportSettings, as_json: bool) -> N
 
 @rubric.command(short_help="Draft yes/no tests from experts' free-form measures.")
 @click.argument("measures", metavar="MEASURES.csv", type=click.Path(path_type=Path))
-@settings_options(DraftSettings)
 @click.option("--no-model", is_flag=True, hidden=True)
-@yes_option
-@json_option
 def draft(
     measures: Path, settings: DraftSettings, no_model: bool, yes: bool, as_json: bool
 ) -> None:
@@ -148,9 +138,6 @@ def draft(
 
 @rubric.command(short_help="Expand the items of a draft rubric.")
 @click.argument("source", metavar="NAME|FILE")
-@settings_options(ExpansionSettings)
-@yes_option
-@json_option
 def expand(source: str, settings: ExpansionSettings, yes: bool, as_json: bool) -> None:
     """Have a model write out what each question of a rubric means, for experts to verify.
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import json_option
+from fabula.cli.derived import Command
 from fabula.cli.printing import print_done
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.setup import SETS, SetupSettings
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Fetch the model files that instruments need.")
 @click.argument("sets", nargs=-1, required=True, type=click.Choice([*SETS, "all"]))
-@settings_options(SetupSettings)
 @click.option("--yes", is_flag=True, help="Fetch without asking for confirmation.")
-@json_option
 def setup(sets: tuple[str, ...], settings: SetupSettings, yes: bool, as_json: bool) -> None:
     """Fetch the model files that instruments need.
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Group, settings_options
+from fabula.cli.derived import Group
 from fabula.cli.inputs import read_stories, reading
-from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.drawing import DrawSettings
@@ -31,9 +31,6 @@ def stories() -> None:
 
 @stories.command(short_help="Draw some texts of many at random.")
 @texts_argument("sources")
-@settings_options(DrawSettings)
-@json_option
-@settings_options(Reading, "how_to_read")
 def draw(
     sources: tuple[str, ...], settings: DrawSettings, as_json: bool, how_to_read: Reading
 ) -> None:
@@ -53,10 +50,6 @@ def draw(
 
 @stories.command(short_help="Summarise the plot of each story in a sentence.")
 @texts_argument("sources")
-@settings_options(PlotSettings)
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def plot(
     sources: tuple[str, ...], settings: PlotSettings, yes: bool, as_json: bool, how_to_read: Reading
 ) -> None:
@@ -77,16 +70,12 @@ def plot(
 
 @stories.command(short_help="Write a story of a given length for each plot.")
 @click.argument("plots", metavar="PLOTS", type=click.Path(path_type=Path))
-@settings_options(StorySettings)
 @click.option(
     "--human",
     multiple=True,
     metavar="SOURCE",
     help="Add the human story of each plot (same id) to its group.",
 )
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def write(
     plots: Path,
     settings: StorySettings,
@@ -114,10 +103,6 @@ def write(
 
 @stories.command(short_help="Continue a first sentence, a headline or a theorem.")
 @texts_argument("beginnings")
-@settings_options(OpeningSettings)
-@yes_option
-@json_option
-@settings_options(Reading, "how_to_read")
 def openings(
     beginnings: tuple[str, ...],
     settings: OpeningSettings,

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.commands.study_file import file_argument, study_options
 from fabula.cli.commands.study_people import PEOPLE
-from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Group
+from fabula.cli.options import check_outputs, study_argument
 from fabula.cli.printing import print_done, print_result
 from fabula.jobs.result_files import TableFiles
 from fabula.jobs.studies import (
@@ -41,9 +40,7 @@ for _command in PEOPLE:
 
 
 @study.command(short_help="Design a study and write its file.")
-@file_argument
-@settings_options(NewStudySettings)
-@json_option
+@study_argument
 def new(file: Path, settings: NewStudySettings, as_json: bool) -> None:
     """Write STUDY.toml, ready to run and for you to edit.
 
@@ -56,8 +53,7 @@ def new(file: Path, settings: NewStudySettings, as_json: bool) -> None:
 
 
 @study.command(short_help="Serve a study's pages.")
-@study_options
-@settings_options(StudyServeSettings)
+@study_argument
 def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
     """Serve the study's page. Organisers log in at /organise.
 
@@ -78,8 +74,7 @@ def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
 
 
 @study.command(short_help="Try a study out; nothing is kept.")
-@file_argument
-@settings_options(PreviewSettings)
+@study_argument
 def preview(file: Path, settings: PreviewSettings) -> None:
     """Serve STUDY.toml on this machine, with a link for yourself, until you stop it.
 
@@ -98,9 +93,7 @@ def preview(file: Path, settings: PreviewSettings) -> None:
 
 
 @study.command(short_help="Export the answers as measurements.")
-@study_options
-@settings_options(ExportSettings)
-@json_option
+@study_argument
 def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: bool) -> None:
     """Write all valid answers as measurements, one per row, each with the time it was saved (UTC).
 
@@ -121,9 +114,8 @@ def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: boo
 
 
 @study.command(short_help="Copy a study, even while it runs, into one file.")
-@study_options
+@study_argument
 @click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path))
-@json_option
 def backup(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> None:
     """Copy all current answers into FILE, and compare the copy with the original.
 
@@ -144,9 +136,8 @@ def backup(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> N
 
 
 @study.command(short_help="Put a backup into an empty database.")
-@study_options
+@study_argument
 @click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
-@json_option
 def restore(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> None:
     """Restore the answers in FILE, which `study backup` wrote, into an empty database.
 
@@ -168,10 +159,7 @@ def restore(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> 
 
 
 @study.command(short_help="Print the paper's tables from a study's answers.")
-@study_options
-@settings_options(AnalysisSettings)
-@settings_options(TableFiles, "files")
-@json_option
+@study_argument
 def analyse(
     file: Path, place: StudyPlace, settings: AnalysisSettings, files: TableFiles, as_json: bool
 ) -> None:

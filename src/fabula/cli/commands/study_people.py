@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.commands.study_file import study_options
-from fabula.cli.derived import Command, settings_options
-from fabula.cli.options import check_outputs, json_option
+from fabula.cli.derived import Command
+from fabula.cli.options import check_outputs, study_argument
 from fabula.cli.printing import print_done
 from fabula.jobs.studies import StudyPlace, named, open_study
 from fabula.jobs.study_people import Invited, InviteSettings, LinkSettings, RemoveSettings
@@ -26,10 +25,8 @@ def _print_invited(
 
 
 @click.command(cls=Command, short_help="Print invitation links.")
-@study_options
+@study_argument
 @click.argument("n", type=click.IntRange(1, 10_000), required=False)
-@settings_options(InviteSettings)
-@json_option
 def invite(
     file: Path, n: int | None, place: StudyPlace, settings: InviteSettings, as_json: bool
 ) -> None:
@@ -48,10 +45,8 @@ def invite(
 
 
 @click.command(cls=Command, short_help="Give a participant a new link.")
-@study_options
+@study_argument
 @click.argument("participant")
-@settings_options(LinkSettings)
-@json_option
 def reissue(
     file: Path, place: StudyPlace, participant: str, settings: LinkSettings, as_json: bool
 ) -> None:
@@ -64,11 +59,9 @@ def reissue(
 
 
 @click.command(cls=Command, short_help="Leave participants' answers out.")
-@study_options
+@study_argument
 @click.argument("people", metavar="[PARTICIPANT]...", nargs=-1)
-@settings_options(RemoveSettings)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
 def remove(
     file: Path,
     place: StudyPlace,
@@ -97,8 +90,7 @@ def remove(
 
 
 @click.command(cls=Command, short_help="Fetch the status of submissions from Prolific.")
-@study_options
-@json_option
+@study_argument
 def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
     """Fetch the status of the study's submissions from Prolific, as a running server does.
 
@@ -119,10 +111,9 @@ def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
 
 
 @click.command(cls=Command, short_help="Delete a participant's answers.")
-@study_options
+@study_argument
 @click.argument("participant")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
 def forget(file: Path, place: StudyPlace, participant: str, yes: bool, as_json: bool) -> None:
     """Delete all answers of PARTICIPANT (such as p0007) permanently."""
     from fabula.studies.participants import check_known, number_of

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, in_options, settings_options
-from fabula.cli.options import rows_option, yes_option
+from fabula.cli.derived import Command, in_options
 from fabula.cli.printing import print_rows
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.themes import ThemeSettings
@@ -18,9 +17,6 @@ from fabula.jobs.themes import ThemeSettings
 @click.argument(
     "sources", nargs=-1, required=True, metavar="RUN|FILE...", type=click.Path(path_type=Path)
 )
-@settings_options(ThemeSettings)
-@yes_option
-@rows_option
 def themes(
     sources: tuple[Path, ...], settings: ThemeSettings, yes: bool, as_json: str | None
 ) -> None:

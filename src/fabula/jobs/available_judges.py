@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.models import Pricing
@@ -83,8 +83,6 @@ class AvailableModels:
 
     def content(self) -> list[dict[str, Any]]:
         """For JSON: one object per model."""
-        from dataclasses import asdict
-
         return [
             {
                 "model": one.name,

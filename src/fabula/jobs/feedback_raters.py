@@ -16,6 +16,8 @@ from fabula.jobs.judging import (
     Judging,
     JudgingSettings,
     Questions,
+    ask_judges,
+    plan_of,
 )
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -242,7 +244,6 @@ def _plan(
 ) -> tuple[list[Document], JudgePlan, dict[str, int]]:
     """The pieces, how they are asked about, and how many rows have no feedback, by reason."""
     from fabula.errors import InputError
-    from fabula.jobs.judging import plan_of
     from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import count_withheld, feedback_documents
@@ -279,8 +280,6 @@ def _ask(
     progress: Progress,
     confirm: Confirm,
 ) -> Judged:
-    from fabula.jobs.judging import ask_judges
-
     return ask_judges(documents, plan, settings.judging(), progress=progress, confirm=confirm)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -71,8 +71,6 @@ class HeldOut:
         return [*lines, f"written: {self.path}"]
 
     def to_json(self) -> dict[str, Any]:
-        from dataclasses import asdict
-
         return {"out": str(self.path), **asdict(self.group)}
 
 

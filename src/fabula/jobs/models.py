@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fabula.settings import Between, Settings, part, setting
@@ -115,8 +115,6 @@ class ModelSettings(Settings):
 
     def options(self, ledger: Ledger | None = None) -> ModelOptions:
         """Options for `open_model`, as of `Spending.options`."""
-        from dataclasses import replace
-
         return replace(
             self.spending.options(ledger),
             n_parallel=self.n_parallel,

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.feedback import are_crosses, crosses_of
-from fabula.jobs.judging import FOLDER_HELP, Asking, Judging, JudgingSettings, Questions
+from fabula.jobs.judging import (
+    FOLDER_HELP,
+    Asking,
+    Judging,
+    JudgingSettings,
+    Questions,
+    ask_judges,
+    plan_of,
+)
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.settings import Settings, part, setting
@@ -195,7 +203,6 @@ def _judged(
 ) -> tuple[list[Findings], list[Spent]]:
     """The answers as each judge reads them; those without points are not given to it."""
     from fabula.errors import InputError
-    from fabula.jobs.judging import ask_judges, plan_of
     from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import feedback_documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -202,7 +202,5 @@ class GroupSettings(InstrumentSettings):
 
     def report(self) -> ReportSettings:
         """A report without models' answers."""
-        from dataclasses import fields
-
         shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
         return ReportSettings(**{**shared, "without": (*self.without, *_ungrouped())})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -237,7 +237,6 @@ def write_openings(
     confirm: Confirm = agreed,
 ) -> Written:
     """A text for each line of the beginnings, in each format. Raises like `plot_stories`."""
-    from dataclasses import replace
 
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows

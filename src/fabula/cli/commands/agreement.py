@@ -9,7 +9,7 @@ import click
 from fabula.cli.derived import Command
 from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
-from fabula.jobs.agreement import AgreementSettings
+from fabula.jobs.agreement import AgreementSettings, agree_runs
 from fabula.jobs.result_files import TableFiles
 
 
@@ -36,8 +36,6 @@ def agreement(
     same) is shown as `-`, never as 0. On items that are not yes-no, kappa is weighted (numbers,
     ordered choices) and shown beside that of people on the same documents.
     """
-    from fabula.jobs.agreement import agree_runs
-
     check_outputs([], [experts], files)
     found = agree_runs(runs, experts, settings)
     print_result(found.tables(), found.content(), files, as_json=as_json)

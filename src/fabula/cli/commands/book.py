@@ -9,7 +9,7 @@ from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.books import BookSettings
+from fabula.jobs.books import BookSettings, measure_books
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -30,8 +30,6 @@ def book(
     (CHAPTER I, Chapter One, 1.); a text without headings is measured in stretches. English only.
     The page of fabula report shows the same as charts.
     """
-    from fabula.jobs.books import measure_books
-
     check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
     with progress_bar("measuring chapters", None) as bar:

@@ -9,7 +9,7 @@ import click
 from fabula.cli.derived import Command
 from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
-from fabula.jobs.comparison import ComparisonSettings
+from fabula.jobs.comparison import ComparisonSettings, compare_files
 from fabula.jobs.result_files import TableFiles
 
 
@@ -31,7 +31,6 @@ def compare(
 
     Numbers that were not measured in the same way are refused.
     """
-    from fabula.jobs.comparison import compare_files
     from fabula.presentation.originality_tables import comparison_tables
 
     check_outputs([settings.plot], results, files)

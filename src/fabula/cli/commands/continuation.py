@@ -12,7 +12,17 @@ from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_tables, print_written
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.continuation import CompareSettings, CutSettings, GenerateSettings, TrainSettings
+from fabula.jobs.continuation import (
+    CompareSettings,
+    CutSettings,
+    GenerateSettings,
+    TrainSettings,
+    compare_continuations,
+    continue_passages,
+    cut_passages,
+    read_training_texts,
+    train_generators,
+)
 from fabula.jobs.reading import Reading
 from fabula.reasons import explain
 
@@ -40,8 +50,6 @@ def passages(
     text (as rows of tokenised sentences, with --text-field sentences). No passage crosses a chapter
     boundary; headings are left out.
     """
-    from fabula.jobs.continuation import cut_passages
-
     with reading(books, "cutting", how_to_read, whole=True) as (documents, _):
         content = cut_passages(documents, settings, ", ".join(books))
     print_done(
@@ -62,8 +70,6 @@ def train(
     Without TEXTS, trains on the texts that --out was made from. If training is interrupted, run the
     same command again to resume from the last checkpoint.
     """
-    from fabula.jobs.continuation import read_training_texts, train_generators
-
     if texts:
         with reading(texts, "reading", how_to_read, whole=True) as (documents, bar):
             read_training_texts(documents, settings, progress=bar)
@@ -81,8 +87,6 @@ def generate(settings: GenerateSettings, yes: bool, as_json: bool) -> None:
 
     Interrupted runs resume; a model whose call failed is asked again.
     """
-    from fabula.jobs.continuation import continue_passages
-
     check_outputs([settings.out], [settings.contexts])
     with progress_bar("continuations", None) as bar:
         confirm = confirm_on(bar, yes=yes)
@@ -105,7 +109,6 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
     A row of SYSTEMS contains the `id` of a passage, the `system` and its `text`; null means that
     the system returned none. Source: Roemmele, Gordon and Swanson 2017.
     """
-    from fabula.jobs.continuation import compare_continuations
     from fabula.presentation.continuation_tables import example_blocks, system_tables
 
     check_outputs([settings.out, settings.html], [*systems, settings.contexts], settings.files)

@@ -10,9 +10,16 @@ from fabula.cli.derived import Group
 from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_result, print_rows, print_tables, print_written
-from fabula.jobs.detection import ApplySettings, DetectorSettings, LikelihoodSettings
+from fabula.jobs.detection import (
+    ApplySettings,
+    DetectorSettings,
+    LikelihoodSettings,
+    apply_detector,
+    calibrate_detectors,
+    score_likelihood,
+)
 from fabula.jobs.reading import Reading
-from fabula.jobs.result_files import TableFiles
+from fabula.jobs.result_files import TableFiles, rows_file
 
 _scores = click.argument(
     "scores", nargs=-1, required=True, metavar="SCORES...", type=click.Path(path_type=Path)
@@ -40,9 +47,6 @@ def score(
     Computes mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT, the baselines
     for the Creativity Index as a detector. Needs the extra [local].
     """
-    from fabula.jobs.detection import score_likelihood
-    from fabula.jobs.result_files import rows_file
-
     check_outputs([settings.out], [])
     with reading(texts, "scoring", how_to_read) as (documents, _), JsonRows(as_json) as rows:
         tables = score_likelihood(documents, settings, each=rows.print)
@@ -63,7 +67,6 @@ def calibrate(
     the interval includes 0.5, the score cannot distinguish them, and gives no verdicts.
     Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
-    from fabula.jobs.detection import calibrate_detectors
     from fabula.measures.detector_verdicts import calibration_row
     from fabula.presentation.detection_tables import calibration_tables
 
@@ -87,7 +90,6 @@ def apply(
     --fpr may be flagged, or if the text differs in kind (length, layout, quotation marks,
     vocabulary) from the human texts that it was calibrated on.
     """
-    from fabula.jobs.detection import apply_detector
     from fabula.presentation.detection_tables import verdict_table
 
     check_outputs([settings.out], [detector, *scores])

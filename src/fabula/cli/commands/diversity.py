@@ -10,6 +10,7 @@ from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_result
 from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.diversity import DiversitySettings
+from fabula.jobs.diversity import diversity as measure
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -30,7 +31,6 @@ def diversity(
     together, self-BLEU, self-repetition and distinct n-grams, with 95 % intervals and permutation
     tests; the phrases that most texts of a group share; and with --pairs who wrote like whom.
     """
-    from fabula.jobs.diversity import diversity as measure
     from fabula.presentation.diversity_tables import diversity_tables
 
     check_outputs([], [], files)

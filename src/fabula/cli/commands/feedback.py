@@ -13,11 +13,18 @@ from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_result, print_written
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.advice import AdviceSettings
-from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings
-from fabula.jobs.feedback_raters import LabelSettings, RateSettings
-from fabula.jobs.feedback_sample import SampleSettings
-from fabula.jobs.planted_faults import FindSettings
+from fabula.jobs.advice import AdviceSettings, advise
+from fabula.jobs.feedback import (
+    CorruptSettings,
+    ElicitSettings,
+    ScoreSettings,
+    corrupt_stories,
+    elicit_feedback,
+    score_feedback,
+)
+from fabula.jobs.feedback_raters import LabelSettings, RateSettings, label_feedback, rate_feedback
+from fabula.jobs.feedback_sample import SampleSettings, sample_feedback
+from fabula.jobs.planted_faults import FindSettings, find_faults
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -32,7 +39,6 @@ def score(
     By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
     Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
     """
-    from fabula.jobs.feedback import score_feedback
     from fabula.jobs.feedback_reading import feedback_rows
 
     check_outputs([settings.out], [*answers, *settings.people], files)
@@ -54,7 +60,6 @@ def sample(files: tuple[Path, ...], settings: SampleSettings, as_json: bool) -> 
     all are used, and the other cells supply more. Source: Rashkin et al. 2025, section 6.
     """
     from fabula.jobs.feedback_reading import feedback_rows
-    from fabula.jobs.feedback_sample import sample_feedback
 
     check_outputs([settings.out], files)
     sampled = sample_feedback(feedback_rows(files, whole=True), settings)
@@ -77,8 +82,6 @@ def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bo
     means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
-    from fabula.jobs.feedback_raters import rate_feedback
-
     with progress_bar("asking", None) as bar:
         found = rate_feedback(files, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     print_result(found.tables(), found.to_json(), as_json=as_json)
@@ -95,8 +98,6 @@ def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: 
     `model` count as written by people. How often the model is right is measured on --labels, and
     unknown without them. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
-    from fabula.jobs.feedback_raters import label_feedback
-
     out, plot = settings.out / "measurements.jsonl", settings.plot
     check_outputs([plot], files)
     with progress_bar("asking", None) as bar:
@@ -118,7 +119,6 @@ def find(
     and unreadable answers are missing, and counted.
     """
     from fabula.jobs.feedback_reading import feedback_rows
-    from fabula.jobs.planted_faults import find_faults
 
     check_outputs([settings.details], [*answers, settings.labels], files)
     rows = feedback_rows(answers, whole=True)
@@ -163,8 +163,6 @@ def corrupt(
     the model of --writer adds two sentences that contradict each other (fact), an object that is
     never mentioned again (thread), or a motive and later its opposite (motive).
     """
-    from fabula.jobs.feedback import corrupt_stories
-
     check_outputs([settings.out], map(Path, stories))
     documents = read_stories(stories, how_to_read)
     with progress_bar("corrupting", None) as bar:
@@ -183,7 +181,6 @@ def elicit(corrupted: Path, settings: ElicitSettings, yes: bool, as_json: bool) 
     Asks about every story with every prompt, with and without examples. Shows the number of calls
     and tokens before it starts. Source: Rashkin et al. 2025, section 4.
     """
-    from fabula.jobs.feedback import elicit_feedback
     from fabula.reasons import explain
 
     check_outputs([settings.out], [corrupted])
@@ -210,7 +207,6 @@ def for_draft(
     larger one with --model.
     """
     from fabula.errors import InputError
-    from fabula.jobs.advice import advise
     from fabula.presentation.advice_tables import advice_text
 
     written = [settings.out, settings.html]

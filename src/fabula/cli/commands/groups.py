@@ -12,7 +12,7 @@ from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_result, print_rows
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.phrases import NamedTexts, PhraseSettings
+from fabula.jobs.phrases import NamedTexts, PhraseSettings, key_phrases, split_texts
 from fabula.jobs.reading import Reading
 from fabula.jobs.report import GroupSettings
 from fabula.jobs.result_files import TableFiles
@@ -137,7 +137,6 @@ def phrases(
     chance explains: words within one text do not count as independent. A phrase that hardly occurs
     outside a longer one is left out.
     """
-    from fabula.jobs.phrases import key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.presentation.diversity_tables import phrase_tables
 
@@ -160,8 +159,6 @@ def _two_groups(
     texts: tuple[str, ...], settings: PhraseSettings, how: Reading
 ) -> tuple[NamedTexts, NamedTexts]:
     """The two groups: by a field, or two files, named after them."""
-    from fabula.jobs.phrases import split_texts
-
     if settings.by is not None:
         return split_texts(read_stories(texts, how), settings)
     if len(texts) != 2:

@@ -15,10 +15,10 @@ from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result, print_tables_or_rows, print_written
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.calibration import CalibrateSettings
-from fabula.jobs.correction import CorrectSettings
-from fabula.jobs.judge_comparison import JudgeComparisonSettings
-from fabula.jobs.judging import StoriesSettings
+from fabula.jobs.calibration import CalibrateSettings, calibrate_judges
+from fabula.jobs.correction import CorrectSettings, correct_run
+from fabula.jobs.judge_comparison import JudgeComparisonSettings, compare_judges
+from fabula.jobs.judging import StoriesSettings, judge_stories, rank_judged
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -62,8 +62,6 @@ def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bo
     prediction-powered inference (PPI++), with 95 % intervals that are valid for few labels. The
     labelled documents must be drawn at random; labels for a different kind of document are refused.
     """
-    from fabula.jobs.correction import correct_run
-
     check_outputs([], [settings.labels], files)
     found = correct_run(run, settings)
     print_result(found.tables(), found.content(), files, as_json=as_json)
@@ -91,8 +89,6 @@ def compare(
     majority of the judges is measured too; numbers and choices are compared item by item, with the
     statistic of their scale. Intervals are over documents.
     """
-    from fabula.jobs.judge_comparison import compare_judges
-
     check_outputs([], [settings.labels], files)
     documents = read_stories(stories, how_to_read) if stories else []
     comparison = compare_judges(runs, settings, documents)
@@ -138,8 +134,6 @@ def stories(
     missing, with its reason, and never counts as No. The judge's measured agreement with experts is
     shown beside each verdict.
     """
-    from fabula.jobs.judging import judge_stories
-
     check_outputs([settings.html], [], files)
     documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
@@ -170,7 +164,6 @@ def calibrate(
     their experts' verdicts. The judge is compared with people on the same stories. Its agreement is
     saved by model, wording, style and mode, and shown with every later verdict of that judge.
     """
-    from fabula.jobs.calibration import calibrate_judges
     from fabula.judging.calibrate import released_folder
 
     check_outputs([settings.html], [], files)
@@ -195,7 +188,6 @@ judge.add_command(correct)
 
 
 def _pair_tables(judged: Judged, settings: StoriesSettings) -> list[Block]:
-    from fabula.jobs.judging import rank_judged
     from fabula.judging.pairwise import summarise_pairs
     from fabula.presentation.judging_tables import pair_table, ranking_tables
 
@@ -210,7 +202,6 @@ def _pair_tables(judged: Judged, settings: StoriesSettings) -> list[Block]:
 
 def _ranking_rows(judged: Judged, settings: StoriesSettings) -> Iterator[dict[str, Any]]:
     """The rankings computed from pairs, over all items and by item."""
-    from fabula.jobs.judging import rank_judged
     from fabula.judging.pairwise import ranking_row
 
     if settings.pairwise:

@@ -9,7 +9,7 @@ from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.lines import LineSettings
+from fabula.jobs.lines import LineSettings, read_lines
 from fabula.jobs.reading import Reading
 from fabula.jobs.result_files import TableFiles
 
@@ -29,8 +29,6 @@ def lines(
     tags, without a language model, and says how often such notes are right. A note is not a grade,
     and repetition can be deliberate; the most important notes are shown.
     """
-    from fabula.jobs.lines import read_lines
-
     check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
     with progress_bar("reading line by line", None) as bar:

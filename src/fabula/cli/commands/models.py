@@ -6,7 +6,7 @@ import click
 
 from fabula.cli.derived import Command
 from fabula.cli.printing import print_result
-from fabula.jobs.available_judges import ModelsSettings
+from fabula.jobs.available_judges import ModelsSettings, available_models
 from fabula.jobs.result_files import TableFiles
 
 
@@ -21,8 +21,6 @@ def models(
     llama.cpp, vLLM), and providers whose key is set. With MODELs, lists only these:
     `fabula models openai/gpt-4o`.
     """
-    from fabula.jobs.available_judges import available_models
-
     files.check_files()
     found = available_models(names, settings)
     print_result(found.tables(), found.content(), files, as_json=as_json)

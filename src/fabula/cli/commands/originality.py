@@ -9,7 +9,7 @@ from fabula.cli.derived import Command, in_options
 from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_tables, print_written
-from fabula.jobs.originality import OriginalitySettings
+from fabula.jobs.originality import OriginalitySettings, run
 from fabula.jobs.reading import Reading
 
 
@@ -28,7 +28,6 @@ def originality(
     the reference; the Creativity Index is the sum of L-uniqueness over the levels. With --out,
     interrupted runs resume.
     """
-    from fabula.jobs.originality import run
     from fabula.jobs.result_files import rows_file
     from fabula.presentation.originality_tables import originality_table, passages_table
 

@@ -10,6 +10,7 @@ from fabula.cli.derived import Command
 from fabula.cli.options import check_outputs
 from fabula.cli.printing import print_result
 from fabula.jobs.plan import PlanSettings
+from fabula.jobs.plan import plan as plan_study
 from fabula.jobs.result_files import TableFiles
 
 
@@ -22,8 +23,6 @@ def plan(labels: Path, settings: PlanSettings, files: TableFiles, as_json: bool)
     document, item, rater and value (.csv, .jsonl, .xlsx, .parquet), and author if two groups of
     stories are compared; what `fabula study export` writes; or the authors' ttcw_annotations.json.
     """
-    from fabula.jobs.plan import plan as plan_study
-
     check_outputs([], [labels], files)
     found = plan_study(labels, settings)
     print_result(found.tables(), found.to_json(), files, as_json=as_json)

@@ -11,6 +11,7 @@ from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.jobs.profiles import ProfileSettings
+from fabula.jobs.profiles import profile as measure
 from fabula.jobs.reading import Reading
 
 
@@ -24,7 +25,6 @@ def profile(
     English only. A metric that cannot be computed is missing, with its reason.
     """
     from fabula.errors import InputError
-    from fabula.jobs.profiles import profile as measure
     from fabula.presentation.profile_page import profile_tables
 
     written = [settings.out, settings.html, settings.plot]

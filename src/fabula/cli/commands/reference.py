@@ -15,7 +15,7 @@ from fabula.cli.options import CorpusType, check_outputs, texts_argument
 from fabula.cli.printing import print_done, print_json, print_tables
 from fabula.cli.progress_bar import progress_bar
 from fabula.errors import InputError
-from fabula.jobs.held_out import HeldOutSettings
+from fabula.jobs.held_out import HeldOutSettings, measure_held_out
 from fabula.jobs.reading import Reading
 from fabula.jobs.references import (
     AddSettings,
@@ -27,9 +27,18 @@ from fabula.jobs.references import (
     SampleSettings,
     VerifySettings,
     WriteSettings,
+    add_to_corpus,
+    build_corpus,
+    build_from_catalogue,
     counted,
+    info_lines,
+    is_in_catalogue,
+    remove_from_corpus,
+    verify_corpus,
+    write_corpus,
 )
 from fabula.jobs.serving import ServeSettings
+from fabula.jobs.serving import serve as run
 
 if TYPE_CHECKING:
     from fabula.reference import Reference
@@ -54,8 +63,6 @@ def write(
     write the same phrases (Lu et al. 2024, section "Evaluation"; 150,000 sentences there). Against
     such a reference `fabula originality` sums levels 5 to 7 by default. Interrupted runs resume.
     """
-    from fabula.jobs.references import write_corpus
-
     check_outputs([settings.answers_path], [beginnings])
     sentences = read_stories((str(beginnings),), how_to_read)
     with progress_bar("texts", None) as bar:
@@ -73,8 +80,6 @@ def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
     corpora on disk. If documents are added to a corpus or removed, the change is served within
     seconds; runs that began before must be started again.
     """
-    from fabula.jobs.serving import serve as run
-
     run(directories, settings, announce=_announce, warn=partial(click.echo, err=True))
 
 
@@ -133,8 +138,6 @@ def build(
     `fabula reference catalogue` lists the names. To resume an interrupted build, run the same
     command again.
     """
-    from fabula.jobs.references import build_corpus, build_from_catalogue, is_in_catalogue
-
     if is_in_catalogue(sources, sampling.catalogue):
         with progress_bar("reading", None, in_bytes=True) as bar:
             corpus = build_from_catalogue(sources[0], sampling, settings, progress=bar)
@@ -169,7 +172,6 @@ def add(
     how_to_read: Reading,
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; existing ones do not change."""
-    from fabula.jobs.references import add_to_corpus
     from fabula.reference.layout import Manifest
 
     before = Manifest.read(directory)
@@ -185,7 +187,6 @@ def add(
 @_directory
 def info(directory: Path, settings: InfoSettings, as_json: bool) -> None:
     """Show what the corpus DIR contains and how it was built."""
-    from fabula.jobs.references import info_lines
     from fabula.reference.layout import Manifest
 
     if as_json and not settings.ids:
@@ -204,8 +205,6 @@ def measure(directory: Path, settings: HeldOutSettings, as_json: bool) -> None:
     `fabula originality` and `fabula report` show the share of the reference's own documents whose
     Creativity Index is below the text's. Interrupted runs resume.
     """
-    from fabula.jobs.held_out import measure_held_out
-
     with progress_bar("measuring", None) as bar:
         found = measure_held_out(str(directory), settings, progress=bar)
     print_done(found.to_json(), *found.lines(), as_json=as_json)
@@ -215,8 +214,6 @@ def measure(directory: Path, settings: HeldOutSettings, as_json: bool) -> None:
 @_directory
 def verify(directory: Path, settings: VerifySettings, as_json: bool) -> None:
     """Check every file of DIR against its checksum, and check that searches find its own text."""
-    from fabula.jobs.references import verify_corpus
-
     with progress_bar("verifying", None) as bar:
         n_shards = len(verify_corpus(directory, settings, progress=bar).manifest.shards)
     print_done(
@@ -231,8 +228,6 @@ def verify(directory: Path, settings: VerifySettings, as_json: bool) -> None:
 @click.argument("ids", nargs=-1, metavar="ID...")
 def remove(directory: Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool) -> None:
     """Remove documents from the corpus DIR by id; searches no longer find them."""
-    from fabula.jobs.references import remove_from_corpus
-
     corpus = remove_from_corpus(directory, ids, settings)
     print_done(corpus.to_json(), str(corpus), as_json=as_json)
 

@@ -15,6 +15,10 @@ from fabula.jobs.replication import (
     LinguisticMetricsSettings,
     StoryFeedbackSettings,
     TtcwSettings,
+    replicate_creativity_index,
+    replicate_linguistic_metrics,
+    replicate_story_feedback,
+    replicate_ttcw,
 )
 from fabula.jobs.result_files import TableFiles
 
@@ -33,8 +37,6 @@ def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool)
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
     """
-    from fabula.jobs.replication import replicate_ttcw
-
     check_outputs([settings.plot], [*settings.judges, settings.preferences], files)
     found = replicate_ttcw(folder, settings)
     print_result(found.tables, found.content, files, as_json=as_json, written=[settings.plot])
@@ -51,8 +53,6 @@ def linguistic_metrics(
     Roemmele, Gordon and Swanson 2017: random, case-based, unigram and recurrent generators and the
     books' own sentences on fifteen metrics.
     """
-    from fabula.jobs.replication import replicate_linguistic_metrics
-
     check_outputs([settings.html], map(Path, (*settings.books, *settings.train)), files)
     with progress_bar("replicating", None) as bar:
         found = replicate_linguistic_metrics(settings, progress=bar)
@@ -71,8 +71,6 @@ def creativity_index(
     beside a language model's log-probabilities. DIR is a copy of the authors' repository
     (github.com/GXimingLu/creativity_index), whose outputs/ are read too.
     """
-    from fabula.jobs.replication import replicate_creativity_index
-
     check_outputs([], [*settings.texts, *settings.references], files)
     with progress_bar("replicating", None) as bar:
         found = replicate_creativity_index(folder, settings, progress=bar)
@@ -94,8 +92,6 @@ def story_feedback(
 
     DIR is the folder of the files released at github.com/google-deepmind/igen.
     """
-    from fabula.jobs.replication import replicate_story_feedback
-
     check_outputs([], settings.runs, files)
     with progress_bar("measuring", None):
         found = replicate_story_feedback(folder, settings)

@@ -16,8 +16,15 @@ from fabula.cli.derived import Command
 from fabula.cli.printing import print_done
 from fabula.cli.records import RERUN, elsewhere, words_of, written_by
 from fabula.errors import FabulaError, InputError
-from fabula.jobs.rerun import RerunSettings
-from fabula.provenance import folder_of_record, steps_of
+from fabula.jobs.rerun import Rerun, RerunSettings, compare_results
+from fabula.provenance import (
+    differences,
+    digest_of,
+    folder_of_record,
+    read_record,
+    record_path,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from fabula.provenance import Record
@@ -36,9 +43,6 @@ def rerun(result: str, settings: RerunSettings, yes: bool, as_json: bool) -> Non
     folder, commands that do more than make a result are refused, and files elsewhere and servers
     are named and asked about first (--yes agrees).
     """
-    from fabula.jobs.rerun import Rerun, compare_results
-    from fabula.provenance import differences, digest_of, read_record, record_path
-
     place = Path(result.rstrip("/").removesuffix(".provenance.json"))
     record = read_record(place)
     if not place.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -11,7 +11,16 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group
 from fabula.cli.printing import JsonRows, print_done, print_json
 from fabula.cli.progress_bar import Bar, progress_bar
-from fabula.jobs.rubrics import DraftSettings, ExpansionSettings, ImportSettings, ShowSettings
+from fabula.jobs.rubrics import (
+    DraftSettings,
+    ExpansionSettings,
+    ImportSettings,
+    ShowSettings,
+    import_rubric,
+    rubric_text,
+)
+from fabula.jobs.rubrics import draft as draft_tests
+from fabula.jobs.rubrics import expand as expand_items
 
 
 @click.group(cls=Group, short_help="Show, check, import and draft rubrics.")
@@ -37,9 +46,7 @@ def list_(as_json: str | None) -> None:
 @click.argument("name", metavar="NAME|FILE")
 def show(name: str, settings: ShowSettings, as_json: bool) -> None:
     """Show a rubric: its items by dimension, with the question of each."""
-    from dataclasses import asdict
 
-    from fabula.jobs.rubrics import rubric_text
     from fabula.rubrics.load import load_rubric
 
     found = load_rubric(name)
@@ -96,8 +103,6 @@ def import_(name: str, file: Path, settings: ImportSettings, as_json: bool) -> N
     For ttcw the file is ttcw_all_tests.json. The new rubric has the same ids as Fabula's own but a
     different digest, so that verdicts on the two wordings can be compared but are never mixed.
     """
-    from fabula.jobs.rubrics import import_rubric
-
     found, out = import_rubric(name, file, settings)
     print_done(
         {"out": str(out), "key": found.key, "n_items": len(found.items)},
@@ -119,8 +124,6 @@ def draft(
     their dimension, and the fullest measure of each group becomes a yes/no question.
     `--model none` drafts without a model.
     """
-    from fabula.jobs.rubrics import draft as draft_tests
-
     if no_model:
         click.echo(
             "warning: --no-model is now --model none; the old name will be removed soon", err=True
@@ -145,7 +148,6 @@ def expand(source: str, settings: ExpansionSettings, yes: bool, as_json: bool) -
     with --paraphrases other wordings, as in section 5.2.1 of "Art or Artifice?". Parts that an item
     already has are not changed.
     """
-    from fabula.jobs.rubrics import expand as expand_items
     from fabula.reasons import explain
 
     with progress_bar("writing", None) as bar:

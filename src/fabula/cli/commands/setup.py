@@ -10,7 +10,7 @@ import click
 from fabula.cli.derived import Command
 from fabula.cli.printing import print_done
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.setup import SETS, SetupSettings
+from fabula.jobs.setup import SETS, SetupSettings, run_setup
 
 if TYPE_CHECKING:
     from fabula.jobs.setup import SetUp
@@ -29,8 +29,6 @@ def setup(sets: tuple[str, ...], settings: SetupSettings, yes: bool, as_json: bo
     Says what is fetched from where, and asks first. Each file is checked against a SHA-256 in this
     version of Fabula. What is complete is not downloaded again.
     """
-    from fabula.jobs.setup import run_setup
-
     chosen = SETS if "all" in sets else sets
     with progress_bar("looking for models", None, in_bytes=True) as bar:
 

@@ -13,9 +13,16 @@ from fabula.cli.inputs import read_stories, reading
 from fabula.cli.options import check_outputs, texts_argument
 from fabula.cli.printing import print_done
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.drawing import DrawSettings
+from fabula.jobs.drawing import DrawSettings, draw_stories
 from fabula.jobs.reading import Reading
-from fabula.jobs.stories import OpeningSettings, PlotSettings, StorySettings
+from fabula.jobs.stories import (
+    OpeningSettings,
+    PlotSettings,
+    StorySettings,
+    plot_stories,
+    write_openings,
+    write_stories,
+)
 
 if TYPE_CHECKING:
     from fabula.jobs.writing import Written
@@ -40,8 +47,6 @@ def draw(
     `judge` does: SOURCES may have millions of texts, of which only the drawn ones are kept. With
     the same seed, the same texts are drawn whatever their order.
     """
-    from fabula.jobs.drawing import draw_stories
-
     check_outputs([settings.out], map(Path, sources))
     with reading(sources, "reading", how_to_read) as (documents, _):
         drawn = draw_stories(documents, settings)
@@ -58,8 +63,6 @@ def plot(
     Read the plots, correct those that are wrong, and set `verified` to true before stories are
     written from them.
     """
-    from fabula.jobs.stories import plot_stories
-
     documents = read_stories(sources, how_to_read)
     with progress_bar("plots", None) as bar:
         confirm = confirm_on(bar, yes=yes)
@@ -91,8 +94,6 @@ def write(
     stories that never come close are reported and left out. All rounds are kept in
     FILE.rounds.jsonl.
     """
-    from fabula.jobs.stories import write_stories
-
     check_outputs([settings.out], map(Path, human))
     stories = read_stories(human, how_to_read) if human else []
     with progress_bar("stories", None) as bar:
@@ -116,8 +117,6 @@ def openings(
     with --sentences they are people's whole texts, which then stand beside the models'.
     The defaults are those of the Creativity Index paper (appendix B.1): top-p 0.9, 288 tokens.
     """
-    from fabula.jobs.stories import write_openings
-
     documents = read_stories(beginnings, how_to_read)
     with progress_bar("texts", None) as bar:
         confirm = confirm_on(bar, yes=yes)

@@ -19,9 +19,13 @@ from fabula.jobs.studies import (
     PreviewSettings,
     StudyPlace,
     StudyServeSettings,
+    design_study,
+    export_study,
     open_study,
+    preview_study,
+    serve_study,
 )
-from fabula.jobs.study_analysis import AnalysisSettings
+from fabula.jobs.study_analysis import AnalysisSettings, analyse_study
 
 
 @click.group(cls=Group, short_help="Run a blinded study with human participants.")
@@ -46,8 +50,6 @@ def new(file: Path, settings: NewStudySettings, as_json: bool) -> None:
 
     Shows how many people the study needs, and what it cannot hide from them.
     """
-    from fabula.jobs.studies import design_study
-
     designed = design_study(file, settings)
     print_done(designed.to_json(), *designed.lines(), as_json=as_json)
 
@@ -61,7 +63,6 @@ def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
     generated and printed. With FABULA_PROLIFIC_TOKEN, and the study's ids as `studies` under
     [entry], the statuses of Prolific's submissions are fetched every minute.
     """
-    from fabula.jobs.studies import serve_study
 
     def announce(url: str, password: str | None) -> None:
         click.echo(f"{opened.design.title}: {url}, organisers: {url}/organise")
@@ -82,7 +83,6 @@ def preview(file: Path, settings: PreviewSettings) -> None:
     take nobody's place, and you can still change the study. The title says that it is a preview.
     The organiser's page has further links.
     """
-    from fabula.jobs.studies import preview_study
 
     def announce(found: Preview) -> None:
         click.echo(f"{found.title}: {found.link}")
@@ -100,8 +100,6 @@ def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: boo
     Commands that read measurements (`agreement --experts`, `feedback score --people`) expect this
     format.
     """
-    from fabula.jobs.studies import export_study
-
     with open_study(file, place) as opened:
         check_outputs(settings.files, opened.files)
         done = export_study(opened, settings)
@@ -167,8 +165,6 @@ def analyse(
     means with standard errors, agreement between raters (feedback); rankings by the Bradley-Terry
     model, as in `judge --pairwise` (pairs).
     """
-    from fabula.jobs.study_analysis import analyse_study
-
     check_outputs([settings.plot], [file], files)
     with open_study(file, place) as opened:
         found = analyse_study(opened, settings)

@@ -12,7 +12,17 @@ from fabula.cli.derived import Command
 from fabula.cli.options import check_outputs, study_argument
 from fabula.cli.printing import print_done
 from fabula.jobs.studies import StudyPlace, named, open_study
-from fabula.jobs.study_people import Invited, InviteSettings, LinkSettings, RemoveSettings
+from fabula.jobs.study_people import (
+    Invited,
+    InviteSettings,
+    LinkSettings,
+    RemoveSettings,
+    fetch_statuses,
+    notes_of,
+)
+from fabula.jobs.study_people import invite as invite_people
+from fabula.jobs.study_people import reissue as make_new_link
+from fabula.jobs.study_people import remove as remove_people
 
 
 def _print_invited(
@@ -34,9 +44,6 @@ def invite(
 
     Links are not kept and cannot be shown again; `study reissue` makes a new one.
     """
-    from fabula.jobs.study_people import invite as invite_people
-    from fabula.jobs.study_people import notes_of
-
     notes = notes_of(n, settings)
     with open_study(file, place, create=True) as opened:
         check_outputs([settings.csv], opened.files)
@@ -51,8 +58,6 @@ def reissue(
     file: Path, place: StudyPlace, participant: str, settings: LinkSettings, as_json: bool
 ) -> None:
     """Print a new link for PARTICIPANT (such as p0007); the old link stops working."""
-    from fabula.jobs.study_people import reissue as make_new_link
-
     with open_study(file, place) as opened:
         done = make_new_link(opened, participant, settings)
     _print_invited(done, settings, None, as_json=as_json)
@@ -74,7 +79,6 @@ def remove(
 
     This cannot be undone; the answers stay in the database.
     """
-    from fabula.jobs.study_people import remove as remove_people
 
     def confirm(names: Sequence[str]) -> None:
         if not yes:
@@ -97,8 +101,6 @@ def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
     The API token is read from the environment variable FABULA_PROLIFIC_TOKEN. Places of people who
     returned their submission, or timed out, are given to others.
     """
-    from fabula.jobs.study_people import fetch_statuses
-
     with open_study(file, place) as opened:
         done = fetch_statuses(opened)
     print_done(

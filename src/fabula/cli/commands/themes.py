@@ -10,7 +10,7 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options
 from fabula.cli.printing import print_rows
 from fabula.cli.progress_bar import progress_bar
-from fabula.jobs.themes import ThemeSettings
+from fabula.jobs.themes import ThemeSettings, group_reasons
 
 
 @click.command(cls=Command, short_help="Group raters' reasons into themes.")
@@ -25,8 +25,6 @@ def themes(
     A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
     by the meaning of their sentences; the most typical ones are shown beside each theme.
     """
-    from fabula.jobs.themes import group_reasons
-
     with progress_bar("grouping reasons", None) as bar:
         found = group_reasons(sources, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     if as_json:

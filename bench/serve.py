@@ -66,7 +66,7 @@ def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
     made: dict[str, list[Query]] = {"match": [], together: [], "find": [], "near": []}
     local = reference.local
     near = NearSearch(reference, open_vectors(), load_stop_words())
-    walking = local.walks()
+    walking = local
     for n in range(0, N_TEXTS, N_TOGETHER):
         some = texts[n : n + N_TOGETHER]
         made["match"] += (matching(reference, state, [words]) for words in some)

@@ -17,9 +17,8 @@ import uvicorn
 
 import fabula
 from fabula.reference import Reference
-from fabula.reference.serving.app import create_app
+from fabula.reference.serving.app import Gate, create_app
 from fabula.reference.serving.client import open_served
-from fabula.reference.serving.gate import Tokens
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.served import Served
 from tests.forking import fabula_command
@@ -48,10 +47,8 @@ def serving_reference(
     check_every_s: float = 60,
 ) -> Iterator[Serving]:
     """In this process, on a thread of its own. It looks for changes when it is told to."""
-    served = Served(paths)
-    app = create_app(
-        served, tokens=Tokens(tokens), limits=limits or Limits(), check_every_s=check_every_s
-    )
+    served, limits = Served(paths), limits or Limits()
+    app = create_app(served, Gate(tokens, limits), limits, check_every_s)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -270,7 +270,9 @@ def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
 
 def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
     with serving_infinigram(built.answers) as served:
-        with pytest.raises(InputError, match=r"'v9_moon' \(\[Flask\] Invalid index: v9_moon\)"):
+        with pytest.raises(
+            InputError, match=r"'v9_moon' \(HTTP 400 \[Flask\] Invalid index: v9_moon\)"
+        ):
             web(served.url, "v9_moon").match_texts(built.texts[3:])
         assert max(served.attempts.values()) == 1
     with (

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabula.errors import InputError
 from fabula.jobs.references import is_size, n_bytes_of
 from fabula.settings import Between, Settings, setting
 
 if TYPE_CHECKING:
     from fabula.reference import Reference
-    from fabula.reference.serving.gate import Tokens
-    from fabula.reference.serving.messages import Limits
-    from fabula.reference.serving.served import Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +25,13 @@ class ServeSettings(Settings):
         None,
         help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
         "Without a token, only this machine has access.",
+        unit="FILE",
     )
     max_body: str = setting(
         "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size
     )
     max_words: int = setting(
-        500_000, help="Maximum number of words in a request.", check=Between(1)
+        2_000_000, help="Maximum number of words in a request.", check=Between(1)
     )
     max_documents: int = setting(
         64, help="Maximum number of documents that a request fetches.", check=Between(1)
@@ -57,18 +56,6 @@ class ServeSettings(Settings):
         check=Between(0.1),
     )
 
-    def limits(self) -> Limits:
-        from fabula.reference.serving.messages import Limits
-
-        return Limits(
-            max_body_bytes=max(1024, n_bytes_of(self.max_body)),
-            max_words=self.max_words,
-            max_documents=self.max_documents,
-            n_per_s=self.rate,
-            n_at_once=self.n_jobs or 0,
-            n_waiting=self.n_waiting,
-        )
-
 
 def serve(
     directories: Sequence[str | Path],
@@ -82,22 +69,27 @@ def serve(
     `announce` receives what is served, the address, and the number of tokens; `warn` receives
     problems. Raises `InputError`, `CorpusError`.
     """
-    from fabula.errors import InputError
-
     try:
-        from fabula.reference.serving.app import create_app
-        from fabula.reference.serving.gate import Tokens, read_tokens
+        from fabula.reference.serving.app import Gate, create_app, read_tokens
+        from fabula.reference.serving.messages import Limits
+        from fabula.reference.serving.served import Served
         from fabula.web import app as web
         from fabula.web.guard import is_loopback
     except ImportError as error:
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
         ) from error
-    from fabula.reference.serving.served import Served
-
+    limits = Limits(
+        max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
+        max_words=settings.max_words,
+        max_documents=settings.max_documents,
+        n_per_s=settings.rate,
+        n_at_once=settings.n_jobs or 0,
+        n_waiting=settings.n_waiting,
+    )
     host, file = settings.host, settings.token_file
-    tokens = Tokens(read_tokens(file))
-    if not tokens and not is_loopback(host):
+    gate = Gate(read_tokens(file), limits)
+    if not gate and not is_loopback(host):
         raise InputError(
             f"`host` {host}: other machines could connect, and no token restricts access; give "
             "`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
@@ -105,30 +97,21 @@ def serve(
     served = Served(directories, say=warn)
     listening = web.listen(host, settings.port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    app = create_app(
-        served, tokens=tokens, limits=settings.limits(), check_every_s=settings.check_every
-    )
+
+    def look_again() -> None:
+        served.wake()
+        try:
+            # Whether tokens are required was decided at the start: none cannot become some, or some
+            # none.
+            if gate:
+                gate.replace(read_tokens(file))
+        except InputError as error:
+            warn(f"the tokens were not reloaded: {error}")
+
     web.serve(
-        app,
+        create_app(served, gate, limits, settings.check_every),
         listening,
-        lambda: announce(served.now.reference, url, len(tokens)),
-        on_hangup=lambda: _look_again(served, tokens, file, warn),
+        lambda: announce(served.now.reference, url, len(gate)),
+        on_hangup=look_again,
         keep_alive_s=60,
     )
-
-
-def _look_again(
-    served: Served, tokens: Tokens, token_file: Path | None, warn: Callable[[str], None]
-) -> None:
-    """Check the corpora for changes, and reload the tokens."""
-    from fabula.errors import InputError
-    from fabula.reference.serving.gate import read_tokens
-
-    served.wake()
-    try:
-        # Whether tokens are required was decided at the start: none cannot become some, or some
-        # none.
-        if tokens:
-            tokens.replace(read_tokens(token_file))
-    except InputError as error:
-        warn(f"the tokens were not reloaded: {error}")

@@ -122,8 +122,7 @@ class NearSearch(SearchForNear):
         super().__init__(vectors, stop_words, settings.meaning, encoder, is_english=is_english)
         self.reference = reference
         self.settings = settings
-        self._part = reference.part.walks()
-        shards = self._part.vocabularies
+        shards = reference.part.vocabularies()
         self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
         self._chance_bits = math.log2(max(1, self._alike.n_words))
         self._functions = [
@@ -188,7 +187,9 @@ class NearSearch(SearchForNear):
         found = []
         n_begins = max(1, len(words) - _OVERLAP) if words else 0
         for begin in range(0, n_begins, _WINDOW - _OVERLAP):
-            for one in self._part.walk(self._walks(words[begin : begin + _WINDOW]), exclude=out):
+            for one in self.reference.part.walk(
+                self._walks(words[begin : begin + _WINDOW]), exclude=out
+            ):
                 columns = (
                     one.firsts + begin,
                     one.ends + begin,

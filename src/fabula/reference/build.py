@@ -118,24 +118,6 @@ class BuildParameters:
         return n_tokens >= self.shard_tokens or used >= self.memory_bytes - _RESERVED_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPlan:
-    """The shards to write, and how to write them."""
-
-    home: Home
-    """Location of the corpus."""
-    first: int
-    """The number of the first shard to write."""
-    settings: TextSettings
-    parameters: BuildParameters
-    report: Report
-    share: Share | None
-
-    def name_of(self, k: int) -> str:
-        """The name of the k-th shard to write."""
-        return f"{self.first + k:05d}"
-
-
 def build_reference(
     documents: Iterable[Document],
     path: str | Path,
@@ -266,8 +248,12 @@ def _extend(
                 f"{home}: the texts differ from those of the interrupted build; use the same "
                 "texts, or start over with `restart`"
             )
-    plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report, share)
-    done += _write_shards(stream, plan, n_jobs)
+    shards = _fill_shards(stream, manifest.settings, parameters, n_jobs, report)
+    for k, shard in enumerate(shards, first + len(done)):
+        if share is None or share.has(k):
+            name = f"{k:05d}"
+            kept = kept_shard(home, name, shard.n_read, shard.content)
+            done.append(kept or write_shard(home, name, shard, n_jobs, report))
     if share is not None:
         return None
     if not done:
@@ -365,23 +351,15 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     home.write(_JOURNAL, dump_json(plan).encode())
 
 
-def _write_shards(stream: Iterator[Document], plan: ShardPlan, n_jobs: int) -> Iterator[ShardInfo]:
-    for k, shard in enumerate(_fill_shards(stream, plan, n_jobs)):
-        if plan.share is not None and not plan.share.has(plan.first + k):
-            continue
-        name = plan.name_of(k)
-        kept = kept_shard(plan.home, name, shard.n_read, shard.content)
-        yield kept or write_shard(plan.home, name, shard, n_jobs, plan.report)
-
-
 def _fill_shards(
-    stream: Iterator[Document], plan: ShardPlan, n_jobs: int
-) -> Iterator[ShardBatches]:
+    stream: Iterator[Document], settings: TextSettings, parameters: BuildParameters, n_jobs: int,
+    report: Report,
+) -> Iterator[ShardBatches]:  # fmt: skip
     shard = ShardBatches()
-    for batch in tokenise_stream(stream, plan.settings, plan.parameters.batch_chars, n_jobs):
+    for batch in tokenise_stream(stream, settings, parameters.batch_chars, n_jobs):
         shard.add(batch)
-        plan.report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
-        if plan.parameters.is_full(shard.n_tokens, len(shard.known)):
+        report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
+        if parameters.is_full(shard.n_tokens, len(shard.known)):
             yield shard
             shard = ShardBatches()
     if shard.n_documents:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabula.cached_results import cache_folder
 from fabula.errors import InputError, LookupFailed
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_S = 60.0
 _TRIES_OF_NOBODY = 3
-_MAX_REDIRECTS = 5
 _BUSY_S = 30.0
 """How long to wait while another process writes to the cache."""
 _REFUSALS = frozenset({400, 401, 404, 405, 422})
 """HTTP statuses that are not retried. 403 is not one of them: the gateway in front of infini-gram's
 server replies Forbidden when it is overloaded."""
 
-Reply = dict[str, Any]
+T = TypeVar("T")
 
 
 class Refused(Exception):  # noqa: N818 (a reply, not yet an error)
@@ -55,10 +54,10 @@ class LookupServer:
         self,
         url: str,
         *,
-        n_parallel: int,
-        max_retries: int,
+        n_parallel: int = 8,
+        max_retries: int = 5,
         timeout_s: float,
-        backoff_s: float,
+        backoff_s: float = 1.0,
         headers: Mapping[str, str] = {},
         refusals: frozenset[int] = _REFUSALS,
     ) -> None:
@@ -99,22 +98,22 @@ class LookupServer:
 
     def ask(
         self,
-        request: Reply | bytes | None,
-        fault_in: Callable[[Reply], str | None],
+        request: Mapping[str, Any] | bytes | None,
+        read: Callable[[bytes], T],
         stop: threading.Event,
         *,
         path: str = "",
-    ) -> Reply:
-        """The server's reply to `request`, in which `fault_in` finds no fault.
+    ) -> T:
+        """What `read` makes of the server's reply to `request`; it raises `ValueError` at a fault.
 
         For None the method is GET; bytes are JSON already. `path` is appended to the server's
         address.
 
-        Raises `Refused` with the server's message if retrying is useless (`fault_in` may raise it
-        too), `InputError` if the server redirects to another address, `LookupFailed` with the last
-        fault when the attempts are used up or `stop` is set.
+        Raises `Refused` with the server's message if retrying is useless (`read` may raise it too),
+        `InputError` if the server redirects to another address, `LookupFailed` with the last fault
+        when the attempts are used up or `stop` is set.
         """
-        body = json.dumps(request).encode() if isinstance(request, dict) else request
+        body = json.dumps(request).encode() if isinstance(request, Mapping) else request
         n_attempts = self._max_retries + 1
         fault = "no request was made"
         for attempt in range(self._max_retries + 1):
@@ -125,21 +124,22 @@ class LookupServer:
             try:
                 with self._slots:
                     response = self._send(path, body)
+                wait_s = _retry_after(response.headers)
+                if response.status_code == 200:
+                    answer = read(response.content)
+                    self._has_answered = True
+                    return answer
+                fault = _error_of(response)
+                if response.status_code in self._refusals:
+                    raise Refused(fault, response.status_code)
             except self._faults as error:
                 fault = f"{type(error).__name__}: {error}".rstrip(": ")
                 # A dropped connection does not mean that the server is overloaded.
                 first_wait_s = self._backoff_s / 10
                 if isinstance(error, self._nobody) and not self._has_answered:
                     n_attempts = min(n_attempts, _TRIES_OF_NOBODY)
-            else:
-                reply, fault = _read(response, self._refusals)
-                if reply is not None:
-                    found = fault_in(reply)
-                    if found is None:
-                        self._has_answered = True
-                        return reply
-                    fault = found
-                wait_s = _retry_after(response.headers)
+            except (ValueError, RecursionError) as error:
+                fault = str(error)
             if attempt + 1 >= n_attempts:
                 break
             backoff_s = first_wait_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
@@ -149,54 +149,30 @@ class LookupServer:
         )
 
     def _send(self, path: str, body: bytes | None) -> httpx.Response:
-        """The response to a request, after redirects within the server's own address.
+        """The response to a request. Raises `InputError` for a redirect.
 
-        Raises `InputError` if one leads elsewhere: the user named only this server, and the request
-        may contain words of an unpublished story, and a token.
+        The user named only this server, and the request may contain words of an unpublished story,
+        and a token; and the requests after the first would lose their bodies on the way.
         """
         headers = {} if body is None else {"Content-Type": "application/json"}
         method = "GET" if body is None else "POST"
         request = self._client.build_request(method, self.url + path, content=body, headers=headers)
-        for _ in range(_MAX_REDIRECTS):
-            response = self._client.send(request)
-            if response.next_request is None:
-                return response
+        response = self._client.send(request)
+        if response.next_request is not None:
             to = response.next_request.url
-            if not _is_same_server(request.url, to):
-                raise InputError(
-                    f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, which is not "
-                    "followed; use that address if it is the one you want"
-                )
-            request = response.next_request
-        raise InputError(
-            f"{self.url} redirects more than {_MAX_REDIRECTS} times; use another address"
-        )
+            raise InputError(
+                f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, which is not "
+                "followed; use that address if it is the one you want"
+            )
+        return response
 
 
-def _is_same_server(asked: httpx.URL, to: httpx.URL) -> bool:
-    """Whether a redirect keeps the host and port, or upgrades the host from http to https."""
-    is_upgrade = (asked.scheme, to.scheme) == ("http", "https")
-    ports = {url.port or {"http": 80, "https": 443}.get(url.scheme) for url in (asked, to)}
-    if asked.host != to.host:
-        return False
-    return ports == {80, 443} if is_upgrade else asked.scheme == to.scheme and len(ports) == 1
-
-
-def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | None, str]:
-    """The object in a reply, or None and the fault; raises `Refused`."""
+def _error_of(response: httpx.Response) -> str:
+    """What the server says is wrong."""
     try:
-        reply = response.json()
-    except (ValueError, RecursionError):  # not JSON, not text, or nested too deeply
-        reply = None
-    words = str(reply["error"]) if isinstance(reply, dict) and "error" in reply else ""
-    status = response.status_code
-    if status in refusals:
-        raise Refused(words or f"HTTP {status} {response.reason_phrase}", status)
-    if status != 200:
-        return None, f"HTTP {status} {words or response.reason_phrase}"
-    if not isinstance(reply, dict):
-        return None, "the reply is not a JSON object"
-    return reply, words
+        return f"HTTP {response.status_code} {response.json()['error']}"
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"HTTP {response.status_code} {response.reason_phrase}"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -233,12 +209,8 @@ class LookupCache:
             self._rows = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-        except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from error
-        try:
             self._set_up()
-        except sqlite3.Error as error:
-            self._rows.close()
+        except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
 
     def _set_up(self) -> None:
@@ -255,9 +227,10 @@ class LookupCache:
                     "CREATE TABLE IF NOT EXISTS counts "
                     "(key BLOB PRIMARY KEY, count INTEGER, checksum INTEGER) WITHOUT ROWID"
                 )
-            except sqlite3.OperationalError as error:
-                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            except sqlite3.Error as error:
+                is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
                 if not is_busy or time.monotonic() > until:
+                    self._rows.close()
                     raise
                 time.sleep(0.01)
             else:
@@ -270,28 +243,22 @@ class LookupCache:
     def get(self, url: str, corpus: str, query: str) -> int | None:
         """The cached count of `query`, or None."""
         key = _key(url, corpus, query)
-        try:
-            with self._lock:
-                row = self._rows.execute(
-                    "SELECT count, checksum FROM counts WHERE key = ?", (key,)
-                ).fetchone()
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-        if row is None or row[1] != _checksum(key, row[0]):
-            return None
-        count: int = row[0]
-        return count
+        row = self._run("SELECT count, checksum FROM counts WHERE key = ?", key)
+        return row[0] if row and row[1] == _checksum(key, row[0]) else None
 
     def put(self, url: str, corpus: str, query: str, count: int) -> None:
         key = _key(url, corpus, query)
+        self._run(
+            "INSERT OR REPLACE INTO counts VALUES (?, ?, ?)", key, count, _checksum(key, count)
+        )
+
+    def _run(self, statement: str, *values: object) -> tuple[int, int] | None:
         try:
             with self._lock:
-                self._rows.execute(
-                    "INSERT OR REPLACE INTO counts VALUES (?, ?, ?)",
-                    (key, count, _checksum(key, count)),
-                )
+                row: tuple[int, int] | None = self._rows.execute(statement, values).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+        return row
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(

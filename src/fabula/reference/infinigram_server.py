@@ -7,14 +7,16 @@ the answer.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.http_client import LookupServer, Refused, Reply
+from fabula.reference.http_client import LookupServer, Refused
 
+Reply = dict[str, Any]
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
 """MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""
@@ -54,7 +56,7 @@ class InfiniGramServer:
 
     def count(self, query: str, stop: threading.Event) -> int:
         """How often `query` occurs."""
-        reply = self._ask_about(query, {"query_type": "count"}, _count_fault, stop)
+        reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
         # For an empty query the server counts every token of the corpus.
         return 0 if reply.get("token_ids") == [] else int(reply["count"])
 
@@ -63,12 +65,12 @@ class InfiniGramServer:
 
         Each is its number and the text around the place, as far as the server shows it.
         """
-        places = self._ask_about(query, {"query_type": "find"}, _find_fault, stop)
+        places = self._ask_about(query, {"query_type": "find"}, _check_places, stop)
         ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
         seen: set[tuple[int, int]] = set()
         for (shard, rank), _ in zip(ranks, range(limit), strict=False):
             request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **self._shown}
-            reply = self._ask_about(query, request, self._document_fault, stop)
+            reply = self._ask_about(query, request, self._check_document, stop)
             if (shard, reply["doc_ix"]) not in seen:
                 seen.add((shard, reply["doc_ix"]))
                 yield reply["doc_ix"], self._text_in(reply)
@@ -77,27 +79,35 @@ class InfiniGramServer:
     """How much of a document to request."""
 
     @staticmethod
-    def _document_fault(reply: Reply) -> str | None:
-        return _document_fault(reply)
-
-    @staticmethod
     def _text_in(reply: Reply) -> str:
-        return _joined(part for part, *_ in reply["spans"])
+        """The text of a document. Raises `ValueError`, `KeyError`, `TypeError` if it is none."""
+        parts = [part for part, *_ in reply["spans"]]
+        joined = ""
+        for part in parts:
+            # Each was decoded separately, and some tokenizers drop a space at the beginning.
+            joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
+        return joined
+
+    def _check_document(self, reply: Reply) -> None:
+        try:
+            self._text_in(reply)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise ValueError("no document in the reply") from None
+        if not _is_count(reply.get("doc_ix")):
+            raise ValueError("no document in the reply")
 
     def _ask_about(
-        self,
-        query: str,
-        request: Reply,
-        fault_in: Callable[[Reply], str | None],
-        stop: threading.Event,
+        self, query: str, request: Reply, check: Callable[[Reply], None], stop: threading.Event
     ) -> Reply:
         """The answer to a query about an n-gram.
 
         The meaning of its token ids is compared with the earlier one: an index may be replaced
         during a run.
         """
+        if len(query) > _MAX_QUERY_CHARS:
+            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
         asked_as, expected = self._asked_as(query, stop)
-        reply = self._ask({**request, **asked_as}, fault_in, stop)
+        reply = self._ask({**request, **asked_as}, check, stop)
         if expected is not None and reply.get("tokens", expected) != expected:
             self._tokens.clear()
             raise LookupFailed(f"{self._server.url}: the index was replaced during the search")
@@ -109,8 +119,6 @@ class InfiniGramServer:
         Also the text of the ids, if the server returns it. No token spans a space, so the ids of
         the pieces are those of the whole. A server that returns no token ids has no operators.
         """
-        if len(query) > _MAX_QUERY_CHARS:
-            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
         pieces = _BEFORE_OPERATOR.split(query)
         if len(pieces) == 1:
             return {"query": query}, None
@@ -119,7 +127,7 @@ class InfiniGramServer:
         for piece in pieces:
             known = self._tokens.get(piece)
             if known is None:
-                reply = self._ask({"query_type": "count", "query": piece}, _count_fault, stop)
+                reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
                 if not isinstance(reply.get("token_ids"), list):
                     return {"query": query}, None
                 told = reply.get("tokens")
@@ -129,11 +137,21 @@ class InfiniGramServer:
             tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
         return {"query_ids": ids}, tokens
 
-    def _ask(
-        self, request: Reply, fault_in: Callable[[Reply], str | None], stop: threading.Event
-    ) -> Reply:
+    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: threading.Event) -> Reply:
+        def read(content: bytes) -> Reply:
+            reply = json.loads(content)
+            if not isinstance(reply, dict):
+                raise ValueError("the reply is not a JSON object")  # noqa: TRY004
+            if "error" in reply:
+                words = str(reply["error"])
+                if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
+                    raise Refused(words)
+                raise ValueError(f"error: {words}")
+            check(reply)
+            return reply
+
         try:
-            reply = self._server.ask({"index": self._index, **request}, fault_in, stop)
+            reply = self._server.ask({"index": self._index, **request}, read, stop)
         except Refused as error:
             if _TOO_LONG.search(str(error)):
                 raise TooLong(str(error)) from error
@@ -158,76 +176,30 @@ class InfiniGramMiniServer(InfiniGramServer):
     _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
 
     def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
-        if len(query) > _MAX_QUERY_CHARS:
-            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
         return {"query": query}, None
 
     @staticmethod
-    def _document_fault(reply: Reply) -> str | None:
-        if (error := _error_in(reply)) is not None:
-            return error
-        is_document = _is_count(reply.get("doc_ix")) and isinstance(reply.get("text"), str)
-        return None if is_document else "no document in the reply"
-
-    @staticmethod
     def _text_in(reply: Reply) -> str:
-        return str(reply["text"])
+        if not isinstance(text := reply["text"], str):
+            raise TypeError("not a text")
+        return text
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _error_in(reply: Reply) -> str | None:
-    if "error" not in reply:
-        return None
-    words = str(reply["error"])
-    if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
-        raise Refused(words)
-    return f"error: {words}"
-
-
-def _count_fault(reply: Reply) -> str | None:
-    """What is wrong with the answer to `count`; raises `Refused` if retrying will not help."""
-    if (error := _error_in(reply)) is not None:
-        return error
+def _check_count(reply: Reply) -> None:
     if not _is_count(reply.get("count")):
-        return f"no count in the reply {str(reply)[:80]}"
-    # Only operators make a count approximate, and then 0 may hide some.
-    return "an approximate count" if reply.get("approx") else None
+        raise ValueError(f"no count in the reply {str(reply)[:80]}")
+    if reply.get("approx"):
+        # Only operators make a count approximate, and then 0 may hide some.
+        raise ValueError("an approximate count")
 
 
-def _find_fault(reply: Reply) -> str | None:
-    if (error := _error_in(reply)) is not None:
-        return error
+def _check_places(reply: Reply) -> None:
     segments = reply.get("segment_by_shard")
-    if isinstance(segments, list) and all(
+    if not isinstance(segments, list) or not all(
         isinstance(ends, list) and len(ends) == 2 and all(map(_is_count, ends)) for ends in segments
     ):
-        return None
-    return "no segment_by_shard in the reply"
-
-
-def _document_fault(reply: Reply) -> str | None:
-    if (error := _error_in(reply)) is not None:
-        return error
-    spans = reply.get("spans")
-    if (
-        _is_count(reply.get("doc_ix"))
-        and isinstance(spans, list)
-        and all(isinstance(span, list) and span and isinstance(span[0], str) for span in spans)
-    ):
-        return None
-    return "no document in the reply"
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """Join the pieces of a shown document into one text.
-
-    Each was decoded separately, and some tokenizers drop a space at the beginning.
-    """
-    joined = ""
-    for part in parts:
-        needs_space = joined[-1:].isalnum() and part[:1].isalnum()
-        joined += f" {part}" if needs_space else part
-    return joined
+        raise ValueError("no segment_by_shard in the reply")

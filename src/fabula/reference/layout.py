@@ -76,6 +76,10 @@ KEYS = "keys.npy"
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
 """Fields of a manifest that are omitted when empty."""
+_PLAIN = (
+    "parameters", "removed", "removed_sha256", "removed_content", "n_removed", "n_removed_words"
+)  # fmt: skip
+"""Fields that are in the file as they are."""
 
 
 def content_digest(texts: list[str]) -> int:
@@ -210,37 +214,22 @@ class Manifest:
                 )
             manifest = cls(
                 settings=TextSettings(**row["settings"]),
-                parameters=row["parameters"],
                 shards=tuple(ShardInfo(**shard) for shard in row["shards"]),
                 additions=tuple(row["additions"]),
                 written_by=tuple(row.get("written_by", ())),
                 source=row.get("source"),
                 years=Years(**row["years"]) if row.get("years") else None,
-                **{
-                    key: row[key]
-                    for key in (
-                        "removed",
-                        "removed_sha256",
-                        "removed_content",
-                        "n_removed",
-                        "n_removed_words",
-                    )
-                },
+                **{key: row[key] for key in _PLAIN},
             )
             check_names(file, [info.name for info in manifest.shards])
             check_names(file, [name for info in manifest.shards for name in info.files])
             check_names(file, [] if manifest.removed is None else [manifest.removed])
-        except DAMAGE as error:
-            raise CorpusError(
-                f"{file}: damaged ({error!r}); restore it or build it again"
-            ) from error
-        check_seal(row, file)
-        try:
             is_sound = manifest.fingerprint == row["fingerprint"]
         except DAMAGE as error:
             raise CorpusError(
                 f"{file}: damaged ({error!r}); restore it or build it again"
             ) from error
+        check_seal(row, file)
         if not is_sound:
             raise CorpusError(f"{file}: its fingerprint does not match its shards; build it again")
         return manifest

@@ -6,10 +6,10 @@ several machines find the same as one disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,29 +83,25 @@ class Walk:
 
     def misfit(self, n_vocabulary: int) -> str | None:
         """The field that a shard with so many words cannot have: kernels do not check bounds."""
-        n_units, n_alike = len(self.is_content), len(self.ids)
-        if not len(self.units) or not _within(self.units, 0, n_units - 1):
-            return "units"
-        if len(self.starts) != n_units + 1 or self.starts[0] or self.starts[-1] != n_alike:
-            return "starts"
-        if (counts := np.diff(self.starts)).min() < 0:
-            return "starts"
-        if len(self.n_anchors) != n_units or not (self.n_anchors >= 0).all():
-            return "n_anchors"
-        if (self.n_anchors > counts).any():
-            return "n_anchors"
-        if not _within(self.ids, 1, n_vocabulary):
-            return "ids"
-        if not _within(self.functions, 1, n_vocabulary):
-            return "functions"
-        for name in ("rarities", "gains"):
-            if len(bits := getattr(self, name)) != n_alike or not _within(bits, 0, _MOST_BITS):
-                return name
-        most = {"width": _MOST_STEPS, "reach": _MOST_STEPS, "gap": _MOST_STEPS}
-        for field in fields(self.terms):
-            if not 0 <= getattr(self.terms, field.name) <= most.get(field.name, _MOST_BITS):
-                return field.name
-        return None
+        n_units, n_alike, counts = len(self.is_content), len(self.ids), np.diff(self.starts)
+        most = dict.fromkeys(("width", "reach", "gap"), _MOST_STEPS)
+        fits = {
+            "units": len(self.units) and _within(self.units, 0, n_units - 1),
+            "starts": len(self.starts) == n_units + 1
+            and (self.starts[0], self.starts[-1]) == (0, n_alike)
+            and (counts >= 0).all(),
+            "n_anchors": len(self.n_anchors) == len(counts)
+            and ((self.n_anchors >= 0) & (self.n_anchors <= counts)).all(),
+            "ids": _within(self.ids, 1, n_vocabulary),
+            "functions": _within(self.functions, 1, n_vocabulary),
+            "rarities": len(self.rarities) == n_alike and _within(self.rarities, 0, _MOST_BITS),
+            "gains": len(self.gains) == n_alike and _within(self.gains, 0, _MOST_BITS),
+        }
+        fits |= {
+            name: 0 <= value <= most.get(name, _MOST_BITS)
+            for name, value in asdict(self.terms).items()
+        }
+        return next((name for name, is_right in fits.items() if not is_right), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,62 +118,6 @@ class Stretches:
     """int64 (n,): words of the document, half-open."""
     scores: NDArray[np.int64]
     """int64 (n,)"""
-
-
-class WalkPart(Protocol):
-    """Some shards; their documents are numbered from 0."""
-
-    @property
-    def vocabularies(self) -> Sequence[ShardWords]:
-        """By shard."""
-
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        """Matches of each text there; `walks` and the results are by shard."""
-
-
-class LocalWalks:
-    """Shards on this machine's disk. `excluded` is as in `LocalPart.excluded`."""
-
-    def __init__(
-        self,
-        shards: Sequence[Shard],
-        excluded: Callable[[Iterable[int]], Sequence[NDArray[np.bool_] | None]],
-    ) -> None:
-        self._shards = list(shards)
-        self._excluded = excluded
-        self.vocabularies = [
-            ShardWords(
-                [shard.vocabulary[k] for k in range(len(shard.vocabulary))], shard.token_counts[1:]
-            )
-            for shard in shards
-        ]
-
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        found, first = [], 0
-        for shard, walk, out in zip(self._shards, walks, self._excluded(exclude), strict=True):
-            one = walk_shard(shard, walk, out)
-            found.append(replace(one, numbers=one.numbers + first))
-            first += shard.info.n_documents
-        return found
-
-
-class JoinedWalks:
-    """Several parts as one; `n_documents` is how many numbers each part has."""
-
-    def __init__(self, parts: Sequence[WalkPart], n_documents: Sequence[int]) -> None:
-        self._parts = list(parts)
-        self._firsts: list[int] = np.cumsum([0, *n_documents]).tolist()
-        self._shards: list[int] = np.cumsum([0, *(len(p.vocabularies) for p in parts)]).tolist()
-        self.vocabularies = [one for part in parts for one in part.vocabularies]
-
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        def ask(k: int, part: WalkPart) -> list[Stretches]:
-            first, end = self._firsts[k : k + 2]
-            out = [number - first for number in exclude if first <= number < end]
-            found = part.walk(walks[self._shards[k] : self._shards[k + 1]], exclude=out)
-            return [replace(one, numbers=one.numbers + first) for one in found]
-
-        return [one for some in ask_together(self._parts, ask) for one in some]
 
 
 def walk_shard(shard: Shard, walk: Walk, excluded: NDArray[np.bool_] | None) -> Stretches:

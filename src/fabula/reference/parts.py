@@ -8,8 +8,8 @@ or behind a server, gives the same results as on one disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from fabula.kernels.match import count_allowed, find_interval
 from fabula.kernels.packed import read_packed
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
-from fabula.reference.part_walk import JoinedWalks, LocalWalks, WalkPart, ask_together
+from fabula.reference.part_walk import ShardWords, Stretches, Walk, ask_together, walk_shard
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
@@ -43,6 +43,8 @@ class Found:
 
 class Part(Protocol):
     """Some shards of a reference. Words are passed in the reference's normal form."""
+
+    n_shards: int
 
     @property
     def n_documents(self) -> int:
@@ -77,8 +79,11 @@ class Part(Protocol):
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
         """For each id, the numbers of the documents that have it and are not removed."""
 
-    def walks(self) -> WalkPart:
-        """Its shards, for walks that find borrowings in other words."""
+    def vocabularies(self) -> list[ShardWords]:
+        """The words of each shard."""
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        """Matches of a text in other words; `walks` and the results are by shard."""
 
     def close(self) -> None:
         """Release open resources."""
@@ -92,6 +97,7 @@ class LocalPart:
 
     def __init__(self, shards: Sequence[Shard], removed: NDArray[np.bool_]) -> None:
         self.shards = list(shards)
+        self.n_shards = len(self.shards)
         self.removed = removed
         sizes = [shard.info.n_documents for shard in self.shards]
         self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -148,8 +154,15 @@ class LocalPart:
                 found[id_].append(number)
         return [found[id_] for id_ in ids]
 
-    def walks(self) -> LocalWalks:
-        return LocalWalks(self.shards, self.excluded)
+    def vocabularies(self) -> list[ShardWords]:
+        words = ([one.vocabulary[k] for k in range(len(one.vocabulary))] for one in self.shards)
+        counts = (shard.token_counts[1:] for shard in self.shards)
+        return list(map(ShardWords, words, counts))
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        found = map(walk_shard, self.shards, walks, self.excluded(exclude))
+        return [replace(one, numbers=one.numbers + first)
+                for one, first in zip(found, self.first_numbers, strict=False)]  # fmt: skip
 
     def close(self) -> None:
         """Nothing to close: files are mapped, and closed with the last array."""
@@ -212,7 +225,10 @@ class JoinedParts:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = list(parts)
         sizes = [part.n_documents for part in self._parts]
-        self._firsts: list[int] = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
+        self._firsts: list[int] = np.cumsum([0, *sizes]).tolist()
+        counts = [part.n_shards for part in self._parts]
+        self.n_shards = sum(counts)
+        self._first_shards: list[int] = np.cumsum([0, *counts]).tolist()
 
     @property
     def n_documents(self) -> int:
@@ -261,9 +277,17 @@ class JoinedParts:
                 numbers += [first + number for number in here]
         return found
 
-    def walks(self) -> WalkPart:
-        found = ask_together(self._parts, lambda _, part: part.walks())
-        return JoinedWalks(found, [part.n_documents for part in self._parts])
+    def vocabularies(self) -> list[ShardWords]:
+        return list(chain(*ask_together(self._parts, lambda _, part: part.vocabularies())))
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        def ask(k: int, one: tuple[Part, list[int]]) -> list[Stretches]:
+            part, out = one
+            first, end = self._first_shards[k : k + 2]
+            found = part.walk(walks[first:end], exclude=out)
+            return [replace(one, numbers=one.numbers + self._firsts[k]) for one in found]
+
+        return list(chain(*ask_together(list(self._with(exclude)), ask)))
 
     def close(self) -> None:
         for part in self._parts:

@@ -50,7 +50,7 @@ def guarded_app(
     rules: Rules,
     refuse: Refuse,
     texts: Mapping[int, str],
-    statuses: Mapping[type[Exception], int],
+    statuses: Mapping[type[Exception], int] = {},
     static: StaticFiles | None = None,
     description: str = "",
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,

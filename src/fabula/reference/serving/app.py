@@ -3,144 +3,160 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import inspect
+import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+import numpy as np
+import prometheus_client as prometheus
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
-from prometheus_client import (
-    CONTENT_TYPE_PLAIN_0_0_4,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-)
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fabula import __version__
+from fabula.errors import InputError
 from fabula.reference.serving import messages
-from fabula.reference.serving.answers import Asked, NotHere, TooLarge, Unfit, answer, tell_about
-from fabula.reference.serving.gate import Gate, Tokens
-from fabula.reference.serving.messages import ErrorAnswer, Limits
+from fabula.reference.serving.answers import Answering
+from fabula.reference.serving.messages import TOKEN, ErrorAnswer, Limits
 from fabula.reference.serving.served import Served
 from fabula.store import dump_json
+from fabula.text import TOKENISER
 from fabula.web.app import guarded_app
-from fabula.web.guard import Rules
+from fabula.web.guard import Buckets, Refusal, Rules, address_of
 from fabula.workers import default_jobs
 
-T = TypeVar("T")
-
-
-class Full(Exception):  # noqa: N818 (an event, not a kind of error)
-    """All threads are busy, and the queue is full."""
-
-
-class Workers:
-    """Threads that answer requests, in the order in which they arrive."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._pool = ThreadPoolExecutor(limits.n_at_once, thread_name_prefix="search")
-        self._free = threading.BoundedSemaphore(limits.n_at_once + limits.n_waiting)
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Queue `work` and return its result, or raise its exception. Raises `Full`."""
-        if not self._free.acquire(blocking=False):
-            raise Full("too many requests in parallel")
-        future = self._pool.submit(work)
-        # Work whose client has disconnected keeps its place until it is done.
-        future.add_done_callback(lambda _: self._free.release())
-        return await asyncio.wrap_future(future)
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-_DESCRIPTIONS = {
-    400: "The request cannot be parsed.",
-    401: "The token is missing or invalid.",
-    404: "No such document or address.",
-    409: "The reference has changed; start over.",
-    413: "The request exceeds a limit.",
-    422: "The request does not match the schema.",
-    429: "Too many requests; see Retry-After.",
-    503: "The server is overloaded; see Retry-After.",
-}
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text} for status, text in _DESCRIPTIONS.items()
-}
-_ASKED: dict[str, tuple[type[Asked], type[BaseModel]]] = {
-    "/v1/match": (messages.MatchAsked, messages.MatchAnswer),
-    "/v1/find": (messages.FindAsked, messages.FindAnswer),
-    "/v1/documents": (messages.DocumentsAsked, messages.DocumentsAnswer),
-    "/v1/ids": (messages.IdsAsked, messages.IdsAnswer),
-    "/v1/words": (messages.WordsAsked, messages.WordsAnswer),
-    "/v1/near": (messages.NearAsked, messages.NearAnswer),
-}
-_PROBLEM = (
-    "the changed corpus cannot be served, so the previous state still is; see the service's log"
-)
-
-
-class Moved(Exception):  # noqa: N818 (a reply, not an error)
-    """The state that a client started with is no longer served."""
-
-
-_STATUSES: dict[type[Exception], int] = {
-    NotHere: 404,
-    Moved: 409,
-    TooLarge: 413,
-    Unfit: 422,
-    Full: 503,
+    status: {"model": ErrorAnswer} for status in (400, 401, 404, 409, 413, 422, 429, 503)
 }
 _REMEDIES = {
     401: {"www-authenticate": "Bearer"},
     413: {"connection": "close"},  # the rest of a body need not be sent
-    429: {"retry-after": "1"},
-    503: {"retry-after": "1"},
+    **{status: {"retry-after": "1"} for status in (429, 503)},
 }
 
 
-def create_app(
-    served: Served, *, tokens: Tokens, limits: Limits, check_every_s: float = 5.0
-) -> FastAPI:
+class Gate:
+    """Admits requests with a token, within the rate limits; without tokens, all requests.
+
+    Only digests of tokens are stored, and compared.
+    """
+
+    def __init__(self, tokens: Iterable[str], limits: Limits) -> None:
+        self.replace(tokens)
+        self._n_per_s, rate = limits.n_per_s, limits.n_per_s or 1e9
+        self._known = Buckets(int(2 * rate), rate)
+        # For clients that guess tokens, which may share a proxy with those that check health.
+        self._strangers, self._open = Buckets(200, 50.0), Buckets(200, 50.0)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """Replace all accepted tokens by these."""
+        self._digests = frozenset(map(_digest, tokens))
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def holder(self, connection: HTTPConnection) -> str | None:
+        """A name for the token of a request, or None if it has none that is valid."""
+        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+        digest = _digest(given.strip())
+        return digest if digest in self._digests and scheme.lower() == "bearer" else None
+
+    def __call__(self, connection: HTTPConnection) -> Refusal | None:
+        address = address_of(connection)
+        if connection.scope["path"] == "/health":
+            return None if self._open.take(address) else (429, "too many requests")
+        holder = self.holder(connection) if self._digests else address
+        if holder is None:
+            if not self._strangers.take(address):
+                return 429, "too many requests without a token"
+            return 401, (
+                f"a token is required: send Authorization: Bearer TOKEN, or set {TOKEN} for fabula"
+            )
+        if not self._known.take(holder):
+            return 429, f"more than {self._n_per_s:,} requests per second"
+        return None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def read_tokens(file: Path | None) -> list[str]:
+    """The tokens in a file, one per line, and that of the environment.
+
+    Raises `InputError` if the file has none, or a line cannot be a token.
+    """
+    given = {TOKEN: os.environ.get(TOKEN, "")}
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); use a text file") from error
+        if not any(map(str.strip, lines)):
+            raise InputError(
+                f"{file}: contains no tokens; write one per line, e.g. from `openssl rand -hex 24`"
+            )
+        given |= {f"{file}, line {number}": line for number, line in enumerate(lines, 1)}
+    tokens = {where: text.strip() for where, text in given.items() if text.strip()}
+    for where, token in tokens.items():
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError(f"{where}: a token may contain ASCII letters, digits and punctuation")
+    return list(tokens.values())
+
+
+def create_app(served: Served, gate: Gate, limits: Limits, check_every_s: float = 5.0) -> FastAPI:
     """The application; without tokens it only answers requests to its own machine's names.
 
     Checks the corpora for changes every `check_every_s` seconds.
     """
     limits = limits.model_copy(update={"n_at_once": limits.n_at_once or default_jobs()})
-    workers, metrics = Workers(limits), Metrics()
+    router, metrics = APIRouter(responses=_ERRORS), Metrics()
+    pool = _add_posts(router, Answering(served, limits, metrics.words.inc), limits)
 
     @asynccontextmanager
     async def watching(_: FastAPI) -> AsyncIterator[None]:
-        watcher = threading.Thread(target=served.watch, args=[check_every_s], daemon=True)
-        watcher.start()
+        threading.Thread(target=served.watch, args=[check_every_s], daemon=True).start()
         try:
             yield
         finally:
             served.end()
-            await asyncio.to_thread(workers.close)
-
-    router = APIRouter(responses=_ERRORS)
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
     @router.get("/v1/about")
     async def about() -> messages.About:
-        return tell_about(served, limits)
+        state, told = served.now, served.now.reference.about
+        same = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
+        return messages.About(
+            service="fabula-reference",
+            protocol=3,
+            version=__version__,
+            state=state.key,
+            tokeniser=TOKENISER,
+            removed=np.flatnonzero(told.removed).tolist(),
+            vocabularies=[len(shard.vocabulary) for shard in state.reference.local.shards],
+            written_by=list(told.written_by),
+            held_out=served.held_out(),
+            limits=limits,
+            **{name: getattr(told, name) for name in same},
+        )
 
     @router.get("/health")
     async def health(request: Request) -> messages.Health:
         state, problem = served.now, served.problem
-        if problem is not None and tokens:
+        if problem and gate and not gate.holder(request):
             # Do not reveal file locations to clients without a token.
-            holder = tokens.holder(request.headers.get("authorization", ""))
-            problem = _PROBLEM if holder is None else problem
+            problem = "the changed corpus cannot be served; see the service's log"
         return messages.Health(
-            is_ready=True,
             name=state.reference.name,
             fingerprint=state.reference.fingerprint,
             state=state.key,
@@ -150,131 +166,110 @@ def create_app(
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def show_metrics() -> Response:
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        page = prometheus.generate_latest(metrics.registry)
+        return Response(page, media_type=prometheus.CONTENT_TYPE_PLAIN_0_0_4)
 
-    async def reply(kind: type[Asked], body: bytes) -> Response:
-        state = served.now
-
-        def work() -> tuple[bytes, int]:
-            asked = _read(kind, body)
-            if asked.state != state.key:
-                raise Moved("the reference changed during the run; run the command again")
-            answered, n_words = answer(state, asked, limits)
-            return dump_json(answered).encode(), n_words
-
-        # Reading a body, too, may take longer than others would wait.
-        answered, n_words = await workers.run(work)
-        metrics.words.inc(n_words)
-        return Response(answered, media_type="application/json")
-
-    for path, (asked, answered) in _ASKED.items():
-        _add_post(router, path, asked, answered, reply)
     app = guarded_app(
         title="Fabula reference",
         description="A reference corpus for a whole team.",
-        rules=Rules(Gate(tokens, limits), limits.max_body_bytes, own_names_only=not tokens),
-        refuse=_refuse,
+        rules=Rules(gate, limits.max_body_bytes, own_names_only=not gate),
+        # Every refusal is `{"error": ...}`.
+        refuse=lambda _, status, text: JSONResponse(
+            {"error": text}, status, headers=_REMEDIES.get(status)
+        ),
         texts={500: "internal error; see the service's log"},
-        statuses=_STATUSES,
         lifespan=watching,
     )
     asks_token = [Depends(HTTPBearer(auto_error=False, description="A token from --token-file."))]
-    app.include_router(router, dependencies=asks_token if tokens else [])
-    endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
-    app.add_middleware(Metered, metrics=metrics, endpoints=endpoints)
+    app.include_router(router, dependencies=asks_token if gate else [])
+    # Arbitrary paths must not become labels of metrics.
+    app.add_middleware(metrics.around, endpoints={*app.openapi()["paths"], "/openapi.json"})
     return app
 
 
-def _read(kind: type[Asked], body: bytes) -> Asked:
-    """The request, read and checked in one pass. Raises `Unfit` at its first fault."""
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:3])
-        raise Unfit(f"{where or 'body'}: {first['msg']}"[:300]) from None
+def _add_posts(router: APIRouter, answers: Answering, limits: Limits) -> ThreadPoolExecutor:
+    """Add what answers each kind of request; returns the threads that search."""
+    pool = ThreadPoolExecutor(limits.n_at_once, thread_name_prefix="search")
+    free = threading.BoundedSemaphore(limits.n_at_once + limits.n_waiting)
 
+    def add(name: str, kind_of_answer: type[messages.Answer]) -> None:
+        asked = answers.reader(name)
 
-def _add_post(
-    router: APIRouter, path: str, asked: type[Asked], answered: type[BaseModel], reply: Any
-) -> None:
-    """Answer requests of the kind `asked`."""
+        def answered(body: bytes) -> bytes:
+            # Reading a body, too, may take longer than others would wait.
+            try:
+                return dump_json(asked.validate_json(body)).encode()
+            except ValidationError as error:
+                raise HTTPException(422, messages.first_fault(error)) from None
 
-    async def endpoint(request: Request) -> Response:
-        body = await request.body()
-        content_type = request.headers.get("content-type", "").partition(";")[0]
-        # A page of another site cannot send this type without asking first.
-        if content_type.strip().lower() != "application/json":
-            raise Unfit("body: must be sent as application/json")
-        answer: Response = await reply(asked, body)
-        return answer
+        async def endpoint(request: Request) -> Response:
+            body = await request.body()
+            content_type = request.headers.get("content-type", "").partition(";")[0]
+            # A page of another site cannot send this type without asking first.
+            if content_type.strip().lower() != "application/json":
+                raise HTTPException(422, "body: must be sent as application/json")
+            if not free.acquire(blocking=False):
+                raise HTTPException(503, "too many requests in parallel")
+            future = pool.submit(answered, body)
+            # Work whose client has disconnected keeps its place until it is done.
+            future.add_done_callback(lambda _: free.release())
+            return Response(await asyncio.wrap_future(future), media_type="application/json")
 
-    content = {"application/json": {"schema": asked.model_json_schema()}}
-    router.add_api_route(
-        path,
-        endpoint,
-        methods=["POST"],
-        response_model=answered,
-        operation_id=f"post{path.replace('/', '_')}",
-        summary=(asked.__doc__ or "").partition("\n")[0],
-        openapi_extra={"requestBody": {"content": content, "required": True}},
-    )
+        # References are resolved from the whole description.
+        here = f"#/paths/~1v1~1{name}/post/requestBody/content/application~1json/schema"
+        schema = asked.json_schema(ref_template=here + "/$defs/{model}")
+        content = {"application/json": {"schema": schema}}
+        router.post(
+            f"/v1/{name}",
+            response_model=kind_of_answer,
+            operation_id=f"post_v1_{name}",
+            description=inspect.getdoc(getattr(Answering, name)),
+            openapi_extra={"requestBody": {"content": content, "required": True}},
+        )(endpoint)
 
-
-def _refuse(_: Request, status: int, text: str) -> Response:
-    """Every refusal is `{"error": ...}`."""
-    return JSONResponse({"error": text}, status, headers=_REMEDIES.get(status))
+    for name, kind in messages.ANSWERS.items():
+        add(name, kind)
+    return pool
 
 
 class Metrics:
     """The service's own metrics, for Prometheus. They contain no words, ids or tokens."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "fabula_requests",
-            "Requests by endpoint and status.",
-            ["endpoint", "status"],
-            registry=self.registry,
-        )
-        self.seconds = Histogram(
+        self.registry = registry = prometheus.CollectorRegistry()
+        self.seconds = prometheus.Histogram(
             "fabula_request_seconds",
-            "Seconds from a request to the end of its response.",
-            ["endpoint"],
+            "Seconds from a request to the end of its response, by endpoint and status.",
+            ["endpoint", "status"],
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-            registry=self.registry,
+            registry=registry,
         )
-        self.in_flight = Gauge(
-            "fabula_requests_in_flight", "Requests in progress.", registry=self.registry
+        self.in_flight = prometheus.Gauge(
+            "fabula_requests_in_flight", "Requests in progress.", registry=registry
         )
-        self.words = Counter("fabula_words_searched", "Words looked up.", registry=self.registry)
+        self.words = prometheus.Counter(
+            "fabula_words_searched", "Words looked up.", registry=registry
+        )
 
+    def around(self, app: ASGIApp, endpoints: Collection[str]) -> ASGIApp:
+        """Middleware that measures every request, including rejected ones."""
 
-class Metered:
-    """Middleware that counts every request, including rejected ones."""
+        async def measured(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            endpoint = scope["path"] if scope["path"] in endpoints else "other"
+            status, begin = 500, time.perf_counter()
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, endpoints: Collection[str]) -> None:
-        self._app, self._metrics, self._endpoints = app, metrics, endpoints
+            async def send_noted(message: Message) -> None:
+                nonlocal status
+                status = message.get("status", status)
+                await send(message)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        # Arbitrary paths must not become labels.
-        endpoint = scope["path"] if scope["path"] in self._endpoints else "other"
-        status = "500"
+            try:
+                with self.in_flight.track_inprogress():
+                    await app(scope, receive, send_noted)
+            finally:
+                self.seconds.labels(endpoint, status).observe(time.perf_counter() - begin)
 
-        async def send_noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = str(message["status"])
-            await send(message)
-
-        begin = time.perf_counter()
-        self._metrics.in_flight.inc()
-        try:
-            await self._app(scope, receive, send_noted)
-        finally:
-            self._metrics.in_flight.dec()
-            self._metrics.requests.labels(endpoint, status).inc()
-            self._metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)
+        return measured

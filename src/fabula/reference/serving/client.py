@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
+from operator import lt
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -16,13 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.reference.backend import ServerAway
-from fabula.reference.http_client import LookupServer, Refused, Reply
-from fabula.reference.info import About, Age
+from fabula.reference.http_client import LookupServer, Refused
+from fabula.reference.info import About
 from fabula.reference.part_walk import ShardWords, Stretches, Walk
 from fabula.reference.parts import Found
 from fabula.reference.serving import messages
 from fabula.reference.serving.messages import MAX_EXCLUDED, MAX_GRAMS, MAX_NAMED, TOKEN
-from fabula.text import TOKENISER, TextSettings
+from fabula.store import dump_json
+from fabula.text import TOKENISER
 from fabula.types import Document
 
 M = TypeVar("M", bound=BaseModel)
@@ -64,51 +66,61 @@ def _token_for(url: str) -> str:
 
 
 def open_served(
-    url: str,
-    *,
-    n_parallel: int = 8,
-    max_retries: int = 5,
-    timeout_s: float = 120,
-    backoff_s: float = 1.0,
-    token: str | None = None,
+    url: str, *, token: str | None = None, timeout_s: float = 120, **how: Any
 ) -> tuple[About, ServedPart]:
     """Connect to the service at `url`; returns what it serves, and its client.
 
     `token`: by default the environment's for this host (`_token_for`). `timeout_s`: the timeout of
-    each attempt; the others as for `LookupServer`. Raises `InputError` if access is denied or it
-    is not such a service, `CorpusError` if this version is not compatible, and `LookupFailed` if
-    there is no response.
+    each attempt; `how`: as for `LookupServer`. Raises `InputError` if access is denied or it is not
+    such a service, `CorpusError` if this version is not compatible, and `LookupFailed` if there is
+    no response.
     """
     token = _token_for(url) if token is None else token
     if not (token.isascii() and token.isprintable()):
         raise InputError(f"{TOKEN}: a token may contain ASCII letters, digits and punctuation")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     server = LookupServer(
-        url.rstrip("/") + "/",
-        n_parallel=n_parallel,
-        max_retries=max_retries,
-        timeout_s=timeout_s,
-        backoff_s=backoff_s,
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        refusals=_REFUSALS,
+        url.rstrip("/") + "/", timeout_s=timeout_s, headers=headers, refusals=_REFUSALS, **how
     )
     try:
         told = _ask_about(server, url)
     except BaseException:
         server.close()
         raise
-    removed = np.zeros(told.n_numbers, np.bool_)
+    removed = np.zeros(told.n_documents + len(told.removed), np.bool_)
     removed[told.removed] = True
+    same = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
     about = About(
-        name=told.name,
-        fingerprint=told.fingerprint,
-        settings=TextSettings(told.case, told.punct),
-        n_documents=told.n_documents,
-        n_words=told.n_words,
-        written_by=tuple(told.written_by),
         removed=removed,
-        age=Age(told.oldest, told.youngest),
+        written_by=tuple(told.written_by),
+        **{name: getattr(told, name) for name in same},
     )
     return about, ServedPart(server, told)
+
+
+def _ask_about(server: LookupServer, url: str) -> messages.About:
+    def read(content: bytes) -> messages.About:
+        told = _read(messages.About, content)
+        n = told.n_documents + len(told.removed)
+        if n > _MAX_NUMBERS or not _are_ascending(told.removed, n):
+            raise ValueError("document numbers that no reference can have")
+        return told
+
+    try:
+        told = server.ask(None, read, threading.Event(), path="v1/about")
+    except Refused as error:
+        if error.status == 404:
+            raise InputError(
+                f"{url} does not serve a reference; use the address that "
+                "`fabula reference serve` prints"
+            ) from error
+        raise _refusal(url, error) from error
+    if told.tokeniser != TOKENISER:
+        raise CorpusError(
+            f"{url}: splits words with {told.tokeniser}, but this version with {TOKENISER}; run "
+            "the same version of Fabula on both sides"
+        )
+    return told
 
 
 class ServedPart:
@@ -119,7 +131,8 @@ class ServedPart:
     """
 
     def __init__(self, server: LookupServer, told: messages.About) -> None:
-        self.n_documents = told.n_numbers
+        self.n_documents = told.n_documents + len(told.removed)
+        self.n_shards = len(told.vocabularies)
         self.held_out = told.held_out
         self._server, self._told = server, told
         self._removed = frozenset(told.removed)
@@ -138,34 +151,11 @@ class ServedPart:
         exclude: Sequence[int] = (),
         n_threads: int = 1,
     ) -> NDArray[np.int32]:
-        """As in every part; input longer than a request is sent in pieces.
-
-        A match that reaches the end of a piece is requested again from its start.
-        """
-        longest = np.zeros(len(places), np.int32)
-        out = self._excluded(exclude)
         # For a text without words there is nothing to request.
-        begin = 0 if places.any() else len(places)
-        while begin < len(places):
-            end = min(len(places), begin + self._told.limits.max_words)
-            body = self._match_body(words, places[begin:end], out)
-            while len(body) > self._told.limits.max_body_bytes and end - begin > 1:
-                end = begin + (end - begin) // 2
-                body = self._match_body(words, places[begin:end], out)
-            found = self._match(body, places[begin:end])
-            n_sure = end - begin
-            if end < len(places) and places[end]:
-                reaching = np.flatnonzero(np.arange(begin, end) + found == end)
-                n_sure = int(reaching[0]) if len(reaching) else n_sure
-            if not n_sure:
-                raise LookupFailed(
-                    f"{self._server.url}: {end - begin:,} consecutive words occur in the "
-                    "reference, more than the service accepts in one request; start the service "
-                    "with higher limits"
-                )
-            longest[begin : begin + n_sure] = found[:n_sure]
-            begin += n_sure
-        return longest
+        if not places.any():
+            return np.zeros(len(places), np.int32)
+        answer = self._ask("match", words=_sendable(words), places=places.tolist(), exclude=exclude)
+        return np.array(answer.lengths, np.int32)
 
     def find(
         self,
@@ -177,230 +167,122 @@ class ServedPart:
     ) -> list[Found]:
         limit = min(limit, self.n_documents)
         n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit)))
-        how = {"limit": limit, "max_places": max_places, "exclude": self._excluded(exclude)}
-        out = self._removed.union(exclude)
-        limits = self._told.limits
+        how: dict[str, Any] = {"limit": limit, "max_places": max_places, "exclude": exclude}
 
-        def fault(found: Sequence[messages.FoundAnswer], n: int) -> str | None:
-            is_right = len(found) == n and all(
-                one.n_documents <= one.n_places <= one.count
-                and len(one.numbers) == len(one.places) == min(limit, one.n_documents)
-                and _are_ascending(one.numbers, self.n_documents, out)
-                for one in found
-            )
-            return None if is_right else "places that no reference can have"
-
-        def ask(some: Sequence[Sequence[str]]) -> list[Found]:
-            body = self._body(messages.FindAsked, grams=[_sendable(gram) for gram in some], **how)
-            n_words = sum(map(len, some))
-            if len(some) > 1 and (len(body) > limits.max_body_bytes or n_words > limits.max_words):
-                half = (len(some) + 1) // 2
-                return ask(some[:half]) + ask(some[half:])
-            answer = self._ask("v1/find", body, messages.FindAnswer,
-                               lambda answer: fault(answer.found, len(some)))  # fmt: skip
-            return [
-                Found(
-                    one.count,
-                    one.n_places,
-                    one.n_documents,
-                    np.array(one.numbers, np.int64),
-                    np.array(one.places, np.int64),
-                )
-                for one in answer.found
-            ]
-
-        # In the order of the n-grams, however they are distributed.
-        return [one for at in range(0, len(grams), n_most) for one in ask(grams[at : at + n_most])]
+        wanted = [_sendable(gram) for gram in grams]
+        parts = [wanted[at : at + n_most] for at in range(0, len(wanted), n_most)]
+        return [
+            Found(one.count, one.n_places, one.n_documents,
+                  np.array(one.numbers, np.int64), np.array(one.places, np.int64))
+            for some in parts
+            for one in self._ask("find", grams=some, **how).found
+        ]  # fmt: skip
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
-        n_most, found = self._told.limits.max_documents, list[Document]()
-        for at in range(0, len(numbers), n_most):
-            some = list(numbers[at : at + n_most])
-            answer = self._ask(
-                "v1/documents",
-                self._body(messages.DocumentsAsked, numbers=some),
-                messages.DocumentsAnswer,
-                _counted(len(some), "documents"),
-            )
-            found += (
-                Document(one.id, one.text, one.author, one.prompt_id, one.meta)
-                for one in answer.documents
-            )
-        return found
+        n = self._told.limits.max_documents
+        parts = [list(numbers[at : at + n]) for at in range(0, len(numbers), n)]
+        answers = (self._ask("documents", numbers=some) for some in parts)
+        return [document for answer in answers for document in answer.documents]
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        found: list[list[int]] = []
-        for at in range(0, len(ids), MAX_EXCLUDED):
-            some = _sendable(ids[at : at + MAX_EXCLUDED])
-            answer = self._ask(
-                "v1/ids",
-                self._body(messages.IdsAsked, ids=some),
-                messages.IdsAnswer,
-                _counted(len(some), "numbers"),
-            )
-            if not all(_are_ascending(n, self.n_documents, self._removed) for n in answer.numbers):
-                raise LookupFailed(f"{self._server.url}: invalid document numbers")
-            found += answer.numbers
-        return found
+        parts = [ids[at : at + MAX_EXCLUDED] for at in range(0, len(ids), MAX_EXCLUDED)]
+        answers = (self._ask("ids", ids=_sendable(some)) for some in parts)
+        return [numbers for answer in answers for numbers in answer.numbers]
 
-    def walks(self) -> ServedWalks:
-        return ServedWalks(self._words(), self._walk)
-
-    def _words(self) -> list[ShardWords]:
-        """The words of all shards, which are fetched once."""
-        found = []
-        for shard, n in enumerate(self._told.vocabularies):
-            words: list[str] = []
-            counts: list[int] = []
-            while len(words) < n:
-                n_new = min(n - len(words), self._told.limits.max_words)
-                answer = self._ask(
-                    "v1/words",
-                    self._body(messages.WordsAsked, shard=shard, first=len(words) + 1),
-                    messages.WordsAnswer,
-                    _counted(n_new, "words", "counts"),
-                )
-                words += answer.words
-                counts += answer.counts
-            found.append(ShardWords(words, np.array(counts, np.int64)))
-        return found
-
-    def _walk(self, shard: int, walk: Walk, exclude: list[int]) -> Stretches:
-        def fault(answer: messages.NearAnswer) -> str | None:
-            columns = [getattr(answer, field.name) for field in fields(Stretches)]
-            is_right = len({*map(len, columns)}) == 1 and (
-                max(answer.ends, default=0) <= len(walk.units)
-                and max(answer.numbers, default=-1) < self.n_documents
-                and all(a < b for a, b in zip(answer.firsts, answer.ends, strict=True))
-                and all(a < b for a, b in zip(answer.first_words, answer.end_words, strict=True))
-            )
-            return None if is_right else "stretches that no text can have"
-
-        names = [field.name for field in fields(Walk) if field.name != "terms"]
-        body = self._body(
-            messages.NearAsked,
-            shard=shard,
-            **{name: getattr(walk, name).tolist() for name in names},
-            terms=asdict(walk.terms),
-            exclude=self._excluded(exclude),
-        )
-        answer = self._ask("v1/near", body, messages.NearAnswer, fault)
-        return Stretches(
-            *(np.array(getattr(answer, field.name), np.int64) for field in fields(Stretches))
-        )
-
-    def _match_body(
-        self, words: Sequence[str], places: NDArray[np.int32], exclude: list[int]
-    ) -> bytes:
-        used, renumbered = np.unique(places, return_inverse=True)
-        # 0 is a gap and remains 0; the others are counted from 1.
-        shift = 0 if len(used) and used[0] == 0 else 1
-        known = _sendable([words[k - 1] for k in used.tolist() if k])
-        return self._body(
-            messages.MatchAsked, words=known, places=(renumbered + shift).tolist(), exclude=exclude
-        )
-
-    def _match(self, body: bytes, places: NDArray[np.int32]) -> NDArray[np.int32]:
-        # The maximum extent of a match: up to the next gap.
-        n = len(places)
-        gaps = np.where(places == 0, np.arange(n), n)
-        room = np.minimum.accumulate(gaps[::-1])[::-1] - np.arange(n)
-
-        def fault(answer: messages.MatchAnswer) -> str | None:
-            if len(answer.lengths) != n:
-                return f"{len(answer.lengths)} lengths for {n} words"
-            lengths = np.array(answer.lengths, np.int64)
-            is_short = bool((lengths > room).any())
-            # Every part of an n-gram that occurs must occur too.
-            falls = bool((lengths[1:] < lengths[:-1] - 1).any())
-            return "lengths that no text can have" if is_short or falls else None
-
-        return np.array(self._ask("v1/match", body, messages.MatchAnswer, fault).lengths, np.int32)
-
-    def _excluded(self, exclude: Sequence[int]) -> list[int]:
-        if len(exclude) > MAX_EXCLUDED:
-            raise InputError(
-                f"{self._server.url}: excludes at most {MAX_EXCLUDED:,} documents, not "
-                f"{len(exclude):,}; use the folder of the corpus"
-            )
-        return [int(number) for number in exclude]
-
-    def _body(self, kind: type[BaseModel], **asked: Any) -> bytes:
-        return kind.model_construct(state=self._told.state, **asked).model_dump_json().encode()
-
-    def _ask(self, path: str, body: bytes, kind: type[M], fault_in: Callable[[M], str | None]) -> M:
-        """The service's answer about the documents as they were when it was opened."""
-        answers: list[M] = []
-
-        def fault(reply: Reply) -> str | None:
-            answer = _read(kind, reply)
-            if isinstance(answer, str):
-                return answer
-            if getattr(answer, "state", None) != self._told.state:
-                return "an answer about other documents"
-            answers.append(answer)
-            return fault_in(answer)
-
-        try:
-            self._server.ask(body, fault, self._stop, path=path)
-        except (Refused, LookupFailed) as error:
-            raise self._failed(error) from error
-        self._n_failed = 0
-        return answers[-1]
-
-    def _failed(self, error: Refused | LookupFailed) -> Exception:
-        """The error to raise: `ServerAway` if it is the third failure in a row."""
-        told = _refusal(self._server.url, error) if isinstance(error, Refused) else error
-        self._n_failed += isinstance(told, LookupFailed)
-        if not isinstance(told, LookupFailed) or self._n_failed < _N_FAILED_IN_A_ROW:
-            return told
-        return ServerAway(
-            f"the server is not responding ({told}); finished scores are kept, and the same "
-            "command with `out` resumes"
-        )
-
-
-class ServedWalks:
-    """The shards behind a service, for near matches."""
-
-    def __init__(
-        self, vocabularies: Sequence[ShardWords], walk: Callable[[int, Walk, list[int]], Stretches]
-    ) -> None:
-        self.vocabularies = vocabularies
-        self._walk = walk
+    def vocabularies(self) -> list[ShardWords]:
+        answers = (self._ask("words", shard=k) for k in range(self.n_shards))
+        return [ShardWords(one.words, np.array(one.counts, np.int64)) for one in answers]
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        return [self._walk(k, walk, list(exclude)) for k, walk in enumerate(walks)]
-
-
-def _ask_about(server: LookupServer, url: str) -> messages.About:
-    def fault(reply: Reply) -> str | None:
-        told = _read(messages.About, reply)
-        if isinstance(told, str):
-            return f"not a reference service of this version: {told}"
-        is_right = (
-            told.n_numbers <= _MAX_NUMBERS
-            and _are_ascending(told.removed, told.n_numbers)
-            and told.n_numbers == told.n_documents + len(told.removed)
+        names = [field.name for field in fields(Walk) if field.name != "terms"]
+        answers = (
+            self._ask(
+                "near",
+                shard=shard,
+                **{name: getattr(walk, name).tolist() for name in names},
+                terms=asdict(walk.terms),
+                exclude=exclude,
+            )
+            for shard, walk in enumerate(walks)
         )
-        return None if is_right else "document numbers that no reference can have"
+        return [
+            Stretches(*(np.array(getattr(one, f.name), np.int64) for f in fields(Stretches)))
+            for one in answers
+        ]
 
-    try:
-        reply = server.ask(None, fault, threading.Event(), path="v1/about")
-    except Refused as error:
-        if error.status == 404:
-            raise InputError(
-                f"{url} does not serve a reference; use the address that "
-                "`fabula reference serve` prints"
-            ) from error
-        raise _refusal(url, error) from error
-    told = messages.About.model_validate(reply)
-    if told.tokeniser != TOKENISER:
-        raise CorpusError(
-            f"{url}: splits words with {told.tokeniser}, but this version with {TOKENISER}; run "
-            "the same version of Fabula on both sides"
-        )
-    return told
+    def _ask(self, name: str, *, exclude: Sequence[int] | None = None, **asked: Any) -> Any:
+        """The service's answer about the documents as they were when it was opened."""
+        if exclude is not None:
+            if len(exclude) > MAX_EXCLUDED:
+                raise InputError(
+                    f"{self._server.url}: excludes at most {MAX_EXCLUDED:,} documents, not "
+                    f"{len(exclude):,}; use the folder of the corpus"
+                )
+            asked["exclude"] = list(map(int, exclude))
+        body = dump_json({"state": self._told.state, **asked}).encode()
+
+        def read(content: bytes) -> Any:
+            answer: Any = _read(messages.ANSWERS[name], content)
+            if answer.state != self._told.state:
+                raise ValueError("an answer about other documents")
+            if not self._is_right(answer, asked):
+                raise ValueError("an answer that no reference can give")
+            return answer
+
+        try:
+            answer = self._server.ask(body, read, self._stop, path=f"v1/{name}")
+        except (Refused, LookupFailed) as error:
+            told = _refusal(self._server.url, error) if isinstance(error, Refused) else error
+            # A text that is too long is no fault of the server's.
+            is_away = isinstance(told, LookupFailed) and getattr(error, "status", 0) != 413
+            self._n_failed += is_away
+            if is_away and self._n_failed >= _N_FAILED_IN_A_ROW:
+                told = ServerAway(
+                    f"the server is not responding ({told}); finished scores are kept, and the "
+                    "same command with `out` resumes"
+                )
+            raise told from error
+        self._n_failed = 0
+        return answer
+
+    def _is_right(self, answer: Any, asked: dict[str, Any]) -> bool:
+        """Whether a reference can give this answer."""
+        n, out = self.n_documents, self._removed.union(asked.get("exclude", ()))
+        match answer:
+            case messages.MatchAnswer():
+                # Every part of an n-gram that occurs must occur too; none crosses a gap or the end.
+                lengths, places = np.array([*answer.lengths, 0]), np.array(asked["places"])
+                return (
+                    len(answer.lengths) == len(places)
+                    and not lengths[:-1][places == 0].any()
+                    and bool((np.diff(lengths) >= -1).all())
+                )
+            case messages.FindAnswer():
+                return len(answer.found) == len(asked["grams"]) and all(
+                    one.n_documents <= one.n_places <= one.count
+                    and len(one.numbers) == len(one.places) == min(asked["limit"], one.n_documents)
+                    and _are_ascending(one.numbers, n, out)
+                    for one in answer.found
+                )
+            case messages.DocumentsAnswer():
+                return len(answer.documents) == len(asked["numbers"])
+            case messages.IdsAnswer():
+                return len(answer.numbers) == len(asked["ids"]) and all(
+                    _are_ascending(numbers, n, out) for numbers in answer.numbers
+                )
+            case messages.WordsAnswer():
+                n_words = self._told.vocabularies[asked["shard"]]
+                return bool(len(answer.words) == len(answer.counts) == n_words)
+            case messages.NearAnswer():
+                columns = [getattr(answer, field.name) for field in fields(Stretches)]
+                return (
+                    len({*map(len, columns)}) == 1
+                    and max(answer.ends, default=0) <= len(asked["units"])
+                    and max(answer.numbers, default=-1) < n
+                    and all(map(lt, answer.firsts, answer.ends))
+                    and all(map(lt, answer.first_words, answer.end_words))
+                )
+        return False
 
 
 def _refusal(url: str, error: Refused) -> Exception:
@@ -417,24 +299,12 @@ def _refusal(url: str, error: Refused) -> Exception:
     return LookupFailed(f"{url} refused the look-up: {error}")
 
 
-def _read(kind: type[M], reply: Reply) -> M | str:
-    """The parsed answer, or what is wrong with it."""
+def _read(kind: type[M], content: bytes) -> M:
+    """The parsed answer. Raises `ValueError`."""
     try:
-        return kind.model_validate(reply)
+        return kind.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:3])
-        return f"not a valid answer ({where}: {first['msg']})"[:200]
-
-
-def _counted(n: int, *names: str) -> Callable[[BaseModel], str | None]:
-    """Finds fault with an answer whose lists do not have as many items as were asked for."""
-
-    def fault(answer: BaseModel) -> str | None:
-        is_right = all(len(getattr(answer, name)) == n for name in names)
-        return None if is_right else f"{names[0]} that were not requested"
-
-    return fault
+        raise ValueError(f"not a valid answer ({messages.first_fault(error)})") from None
 
 
 def _are_ascending(numbers: Sequence[int], end: int, out: frozenset[int] = frozenset()) -> bool:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+
+from fabula.reference.info import Age
+from fabula.text import TextSettings
+from fabula.types import Document
 
 TOKEN = "FABULA_REFERENCE_TOKEN"
 """The environment variable for a token, read by the service and its clients."""
@@ -19,66 +23,52 @@ Natural = Annotated[int, Field(ge=0, le=_MOST)]
 # The first fault ends a list: a body of wrong items would give an error for each.
 Numbers = Annotated[list[Natural], FailFast()]
 Words = Annotated[list[str], FailFast()]
-State = Annotated[
-    str,
-    Field(
-        max_length=200,
-        description="`state` of /v1/about: the documents as they were when the client began.",
-    ),
-]
-Excluded = Annotated[
-    Numbers, Field(description="Numbers of documents to ignore.", default_factory=list)
-]
+State = Annotated[str, Field(max_length=200, description="The documents as /v1/about told them.")]
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Answer(BaseModel):
     # A later server may send fields that this client does not know.
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
-class Limits(_Answer):
+class Answer(_Message):
+    state: State
+
+
+class Limits(_Message):
     """Limits per request, per client, and for the whole service."""
 
     max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes per request body.")
-    max_words: int = Field(500_000, ge=1, description="Words per request or answer.")
+    max_words: int = Field(2_000_000, ge=1, description="Words per request.")
     max_documents: int = Field(64, ge=1, description="Documents per request.")
     n_per_s: int = Field(500, ge=0, description="Requests per second and token; 0: unlimited.")
     n_at_once: int = Field(0, ge=0, description="Requests searched in parallel; 0: one per CPU.")
     n_waiting: int = Field(64, ge=0, description="Requests that wait in the queue.")
 
 
-class ErrorAnswer(_Answer):
+class ErrorAnswer(_Message):
     """Why a request was not answered."""
 
     error: str
 
 
-class About(_Answer):
+class About(_Message):
     """What is served. Words in requests must be in the normal form defined by these settings."""
 
     service: Literal["fabula-reference"]
-    protocol: Literal[2]
+    protocol: Literal[3]
     version: str
     name: str = Field(max_length=1000)
     fingerprint: str = Field(max_length=1000)
     state: State
     tokeniser: str
-    case: Literal["fold", "keep"]
-    punct: Literal["drop", "keep"]
+    settings: TextSettings
     n_documents: Natural
     n_words: Natural
-    n_numbers: Natural = Field(description="Numbers of documents, including removed ones.")
     removed: Numbers = Field(description="Numbers whose documents were removed, ascending.")
     vocabularies: Numbers = Field(description="The distinct words of each shard.")
     written_by: Words
-    oldest: int | None = Field(None, description="The earliest year given by a document.")
-    youngest: int | None = Field(
-        None, description="The last year in which a document can have been written, if known."
-    )
+    age: Age
     held_out: list[dict[str, object]] = Field(
         description="How documents of the reference score against the rest, for each way of "
         "measuring; empty if `reference measure` was not run."
@@ -86,10 +76,9 @@ class About(_Answer):
     limits: Limits
 
 
-class Health(_Answer):
+class Health(_Message):
     """Whether the service is ready, and which documents it serves."""
 
-    is_ready: bool
     name: str
     fingerprint: str
     state: str
@@ -99,34 +88,11 @@ class Health(_Answer):
     )
 
 
-class MatchAsked(_Message):
-    """Ask for the length of the longest n-gram that begins at each of these places."""
-
-    state: State
-    words: Words = Field(description="Distinct words, in normal form.")
-    places: Numbers = Field(
-        description="The text: for each position, the number of its word in `words`, counted from "
-        "1; 0 is a gap that no n-gram crosses."
-    )
-    exclude: Excluded
-
-
-class MatchAnswer(_Answer):
-    state: State
+class MatchAnswer(Answer):
     lengths: Numbers = Field(description="In words; 0 where nothing begins.")
 
 
-class FindAsked(_Message):
-    """Ask where n-grams occur: counts, and the first documents that contain each."""
-
-    state: State
-    grams: Annotated[list[Annotated[Words, Field(min_length=1)]], FailFast()]
-    limit: Natural = Field(description="Documents to name for each n-gram.")
-    max_places: Natural = Field(description="Places per n-gram and shard to look up documents at.")
-    exclude: Excluded
-
-
-class FoundAnswer(_Answer):
+class FoundAnswer(_Message):
     """Where an n-gram occurs."""
 
     count: Natural
@@ -136,88 +102,42 @@ class FoundAnswer(_Answer):
     places: Numbers = Field(description="The first word of its first place in each, from 0.")
 
 
-class FindAnswer(_Answer):
-    state: State
+class FindAnswer(Answer):
     found: list[FoundAnswer]
 
 
-class DocumentsAsked(_Message):
-    """Ask for the documents with these numbers."""
-
-    state: State
-    numbers: Numbers
+class DocumentsAnswer(Answer):
+    documents: list[Document]
 
 
-class DocumentAnswer(_Answer):
-    """A document as it was read when the corpus was built."""
-
-    id: str
-    text: str
-    author: str | None = None
-    prompt_id: str | None = None
-    meta: dict[str, object] = Field(default_factory=dict)
+class IdsAnswer(Answer):
+    numbers: Annotated[list[Numbers], FailFast()] = Field(description="By id, ascending.")
 
 
-class DocumentsAnswer(_Answer):
-    state: State
-    documents: list[DocumentAnswer]
-
-
-class IdsAsked(_Message):
-    """Ask for the numbers of the documents with these ids."""
-
-    state: State
-    ids: Words
-
-
-class IdsAnswer(_Answer):
-    state: State
-    numbers: Annotated[list[Numbers], FailFast()] = Field(
-        description="By id, ascending; null where it is unknown."
-    )
-
-
-class WordsAsked(_Message):
-    """Ask for words of a shard, which near matches are found with."""
-
-    state: State
-    shard: Natural
-    first: Natural = Field(description="The first token id, counted from 1.")
-
-
-class WordsAnswer(_Answer):
-    state: State
-    words: Words = Field(description="By token id, up to `max_words` of them.")
+class WordsAnswer(Answer):
+    words: Words = Field(description="By token id.")
     counts: Numbers = Field(description="The number of occurrences of each.")
 
 
-class NearAsked(_Message):
-    """Ask for the stretches of a shard that say what a text says in other words.
-
-    Fields are those of `reference.part_walk.Walk`; bits are in units of 1 / `kernels.walk.PARTS`.
-    """
-
-    state: State
-    shard: Natural
-    units: Numbers
-    is_content: Annotated[list[bool], FailFast()]
-    starts: Numbers
-    n_anchors: Numbers
-    ids: Numbers
-    rarities: Numbers
-    gains: Numbers
-    functions: Numbers
-    terms: dict[str, Natural]
-    exclude: Excluded
-
-
-class NearAnswer(_Answer):
+class NearAnswer(Answer):
     """Stretches by column: words of the text and of a document (half-open), and their score."""
 
-    state: State
     firsts: Numbers
     ends: Numbers
     numbers: Numbers
     first_words: Numbers
     end_words: Numbers
     scores: Numbers
+
+
+ANSWERS: dict[str, type[Answer]] = {
+    "match": MatchAnswer, "find": FindAnswer, "documents": DocumentsAnswer, "ids": IdsAnswer,
+    "words": WordsAnswer, "near": NearAnswer,
+}  # fmt: skip
+"""By the last part of the path; `answers` says what is asked there."""
+
+
+def first_fault(error: ValidationError) -> str:
+    """Where a message is wrong first, and how."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'][:3])) or 'body'}: {first['msg']}"[:300]

@@ -13,8 +13,6 @@ from fabula.errors import CorpusError, FabulaError
 from fabula.reference.search import Reference
 from fabula.reference.storage import HELD_OUT
 
-_N_TRIES = 5
-
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -39,42 +37,34 @@ class Served:
         self.problem: str | None = None
         self.n_reloads = 0
         self._say = say
-        self._turn = threading.Lock()
-        self._wake = threading.Event()
-        self._ends = threading.Event()
+        self._wake, self._ends = threading.Event(), threading.Event()
         self.now = self._opened()
 
     def reload(self) -> bool:
         """Serve the current content of the disk; returns whether the state changed."""
-        with self._turn:
-            try:
-                if _digest(self.paths) == self.now.key.rpartition("@")[2]:
-                    self.problem = None
-                    return False
-                state = self._opened()
-            except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
-                # Inconsistent files may raise any of these errors.
-                if self.problem is None:
-                    self._say(
-                        "the changed corpus cannot be served, so the previous state still is: "
-                        f"{error}"
-                    )
-                self.problem = str(error) or type(error).__name__
+        try:
+            if self._digest() == self.now.key.rpartition("@")[2]:
+                self.problem = None
                 return False
-            self.problem, self.now = None, state
-            self.n_reloads += 1
-            self._say(f"now serving {state.reference.size}, {state.reference.fingerprint}")
-            return True
+            self.now = state = self._opened()
+        except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
+            # Inconsistent files may raise any of these errors.
+            if self.problem is None:
+                self._say(
+                    f"the changed corpus cannot be served, so the previous state still is: {error}"
+                )
+            self.problem = str(error) or type(error).__name__
+            return False
+        self.problem = None
+        self.n_reloads += 1
+        self._say(f"now serving {state.reference.size}, {state.reference.fingerprint}")
+        return True
 
     def held_out(self) -> list[dict[str, object]]:
         """The stored scores of the corpora's own documents, read now."""
-        files = [Path(path, HELD_OUT) for path in self.paths]
-        return [
-            json.loads(line)
-            for file in files
-            if file.exists()
-            for line in file.read_bytes().splitlines()
-        ]
+        files = (Path(path, HELD_OUT) for path in self.paths)
+        lines = (line for file in files if file.exists() for line in file.read_bytes().splitlines())
+        return list(map(json.loads, lines))
 
     def watch(self, every_s: float) -> None:
         """Check for changes until `end` is called, and immediately when `wake` is called."""
@@ -92,24 +82,17 @@ class Served:
         self._wake.set()
 
     def _opened(self) -> State:
-        for _ in range(_N_TRIES):
-            before = _digest(self.paths)
-            reference = Reference.open(*self.paths, report=self._say)
-            if _digest(self.paths) == before:
-                # Compile the kernels now, not while a client waits.
-                reference.longest_matches(
-                    ["a"], exclude=[0] if len(reference.about.removed) else []
-                )
-                return State(f"{reference.fingerprint}@{before}", reference)
-        raise CorpusError(f"{self.paths[0]}: changes faster than it can be opened; try again later")
+        before = self._digest()
+        reference = Reference.open(*self.paths, report=self._say)
+        if self._digest() != before:
+            raise CorpusError(f"{self.paths[0]}: is being changed; try again in a moment")
+        # Compile the kernels now, not while a client waits.
+        reference.longest_matches(["a"], exclude=[0] if len(reference.about.removed) else [])
+        return State(f"{reference.fingerprint}@{before}", reference)
 
-
-def _digest(paths: Sequence[str | Path]) -> str:
-    """A digest of the manifests; it changes if a document is removed or added."""
-    digest = hashlib.sha256()
-    for path in paths:
-        manifest = Path(path, "manifest.json")
+    def _digest(self) -> str:
+        """A digest of the manifests; it changes if a document is removed or added."""
+        files = (Path(path, "manifest.json") for path in self.paths)
         # If there is none, opening reports it.
-        content = manifest.read_bytes() if manifest.exists() else b""
-        digest.update(hashlib.sha256(content).digest())
-    return digest.hexdigest()[:16]
+        digests = (hashlib.sha256(f.read_bytes() if f.exists() else b"").digest() for f in files)
+        return hashlib.sha256(b"".join(digests)).hexdigest()[:16]

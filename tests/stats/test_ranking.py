@@ -327,22 +327,6 @@ def test_intervals_over_clusters_are_about_those_of_their_bootstrap() -> None:
     assert [gap.p for gap in nine.gaps] == [None, None]
 
 
-def test_pairs_that_answers_chose_leave_no_interval_and_no_part_in_the_test() -> None:
-    answers = simulated([2, 1, 0, 0, -1, -2], 0.3, 3, np.random.default_rng(0))
-    is_late = answers.pairs() >= 12
-    chosen = Comparisons(
-        answers.first, answers.second, answers.outcome, round=is_late.astype(np.int64)
-    )
-    found, whole = ranked(chosen, 6), ranked(answers, 6)
-    assert found.is_chosen
-    assert not whole.is_chosen
-    assert values(found) == values(whole)
-    assert all(one.estimate.low is None for one in found.strengths)
-    assert all(one.estimate.low is not None for one in whole.strengths if not one.missing_reason)
-    assert found.place.low is not None
-    assert found.p_chance == ranked(answers.take(~is_late), 6).p_chance
-
-
 def test_no_answers_are_no_ranking() -> None:
     nothing = Comparisons(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     found = ranked(nothing, 3)

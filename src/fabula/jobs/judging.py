@@ -182,8 +182,7 @@ class StoriesSettings(LabelledSettings):
     )
     max_pairs: int | None = setting(
         None,
-        help="Ask only N pairs, chosen in rounds from the answers so far to settle the ranking "
-        "soonest (pairwise).",
+        help="Ask only N pairs, drawn at random so that all stories are connected (pairwise).",
         check=Between(1),
         default_text="all pairs",
     )
@@ -308,7 +307,7 @@ def judge_stories(
     kept in `out`.
     """
     from fabula.errors import InputError
-    from fabula.judging.pairwise import numbered, pairs_of
+    from fabula.judging.pairwise import drawn_from, numbered, pairs_of
     from fabula.stats.pair_choice import least_pairs
 
     plan = plan_of(settings.judging, is_pairwise=settings.pairwise)
@@ -321,6 +320,7 @@ def judge_stories(
             raise SettingsError(
                 "max_pairs", f"must be at least {least}: fewer pairs do not connect these stories"
             )
+        pairs = list(drawn_from(pairs, settings.max_pairs, plan.seed))
     people = labels_of_some(documents, settings.labels, plan.rubric)
     plan, labels = with_examples(plan, documents, people, settings.n_shots)
     judged = ask_judges(
@@ -330,7 +330,6 @@ def judge_stories(
         progress=progress,
         confirm=confirm,
         pairs=pairs,
-        max_pairs=settings.max_pairs,
         n_retest=settings.n_retest,
     )
     judged = replace(judged, labels=labels, people=people)
@@ -415,7 +414,6 @@ def ask_judges(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
     pairs: Sequence[tuple[Document, Document]] | None = None,
-    max_pairs: int | None = None,
     n_retest: int = 0,
     functions: Sequence[FunctionModel] = (),
 ) -> Judged:
@@ -433,7 +431,6 @@ def ask_judges(
         plan,
         settings.out,
         pairs=pairs,
-        max_pairs=max_pairs,
         n_retest=n_retest,
         options=options,
         max_cost=models.spending.max_cost,

@@ -26,9 +26,6 @@ from fabula.store import (
 )
 from fabula.types import Measurement, Rubric, Signature
 
-ROUNDS_FILE = "rounds.jsonl"
-"""The pairs chosen in each round, when pairs are judged under a budget."""
-
 
 class RunFolder:
     """A folder with `run.json`, `rubric.toml`, `answers.jsonl` and, when done, measurements."""
@@ -91,7 +88,6 @@ class RunFolder:
             number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
             aside = self.path / f"answers.before-restart-{number}.jsonl"
             write_whole(aside, earlier.read_bytes())
-            (self.path / ROUNDS_FILE).unlink(missing_ok=True)
         rows.begin()
         # Until this run is finished there are no measurements; those of the last run are removed.
         (self.path / "measurements.jsonl").unlink(missing_ok=True)

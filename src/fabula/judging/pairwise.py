@@ -3,9 +3,6 @@
 Judges favour a place (the first or the second story), so a preference that changes with the order
 does not count; how often that happens is reported with the preferences. A ranking uses all answers,
 each in the order in which it was asked, with the place effect as part of the model.
-
-Under a budget, pairs are chosen in rounds, based on the answers so far. Each choice is recorded
-before it is asked, so that a resumed run asks the same pairs.
 """
 
 from __future__ import annotations
@@ -14,20 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, count
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from fabula.errors import DAMAGE, InputError
 from fabula.judging.judge_prompts import PAIR_SCALE
 from fabula.judging.judging_plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models.base import Model
 from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
-from fabula.resume import KeptRows, Row, RowKind
-from fabula.stats.pair_choice import Pair, first_pairs, next_pairs, round_size
+from fabula.stats.pair_choice import Pair, drawn_pairs
 from fabula.stats.ranking import METHOD, Comparisons, Ranking, rank
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Estimate, Item, Measurement
@@ -35,8 +30,6 @@ from fabula.types import Document, Estimate, Item, Measurement
 _BETWEEN = " : "
 
 Pairs = Sequence[tuple[Document, Document]]
-ROUNDS = RowKind("the choice of pairs", ("model", "round"), ("seed", "pairs"))
-"""A row for each round of a run under a budget: the pairs chosen for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +68,13 @@ def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Doc
     return [pair for members in groups.values() for pair in combinations(members, 2)]
 
 
+def drawn_from(pairs: Pairs, n_pairs: int, seed: int) -> Pairs:
+    """`n_pairs` of the pairs, in their order, as `drawn_pairs` draws them."""
+    places = {pair: place for place, pair in enumerate(numbered(pairs)[1])}
+    drawn = drawn_pairs(list(places), n_pairs, np.random.default_rng([seed, 3]))
+    return [pairs[place] for place in sorted(places[pair] for pair in drawn)]
+
+
 def _field(document: Document, name: str) -> str | None:
     value = document.fields.get(name)
     return None if value is None else str(value)
@@ -100,111 +100,20 @@ async def judge_pairs(
     plan: JudgePlan,
     book: AnswerBook,
     *,
-    max_pairs: int | None = None,
-    rounds: KeptRows | None = None,
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
-    """Measure each pair and item: the id of the preferred story, or why there is none.
-
-    With `max_pairs`, that many pairs are chosen, in rounds based on earlier answers; `rounds`
-    stores the choices. Raises `InputError` if these are for other stories.
-    """
+    """Measure each pair and item: the id of the preferred story, or why there is none."""
     caller = Caller(model, plan, book, meter, max_unreadable)
-
-    async def judge_all(chosen: Sequence[int]) -> list[_Both]:
-        calls = [partial(_judge_pair, pairs[k], caller, plan) for k in chosen]
-        return await in_turn(calls, model.n_parallel)
-
-    round_of: dict[int, int] = {}
-    if max_pairs is None or max_pairs >= len(pairs):
-        by_pair = dict(enumerate(await judge_all(range(len(pairs)))))
-    else:
-        by_pair = {}
-        kept = KeptRows(ROUNDS) if rounds is None else rounds
-        choices = _Choices(pairs, max_pairs, plan, model.name, kept)
-        for number in count():
-            chosen = choices.of_round(number, by_pair)
-            if not chosen:
-                break
-            by_pair |= zip(chosen, await judge_all(chosen), strict=True)
-            round_of |= dict.fromkeys(chosen, number)
-    judged = [one for of_pair in by_pair.values() for both in of_pair for one in both]
+    calls = [partial(_judge_pair, pair, caller, plan) for pair in pairs]
+    by_pair = await in_turn(calls, model.n_parallel)
+    judged = [one for of_pair in by_pair for both in of_pair for one in both]
     signature = str(plan.signature(model.name, judged))
     return [
-        _measurement(
-            item,
-            pairs[k],
-            straight,
-            turned,
-            model.name,
-            plan.rubric.key,
-            signature,
-            {"round": round_of[k]} if round_of else {},
-        )
-        for k in sorted(by_pair)
-        for item, (straight, turned) in zip(plan.items, by_pair[k], strict=True)
+        _measurement(item, pair, straight, turned, model.name, plan.rubric.key, signature)
+        for pair, of_pair in zip(pairs, by_pair, strict=True)
+        for item, (straight, turned) in zip(plan.items, of_pair, strict=True)
     ]
-
-
-class _Choices:
-    """Which pairs are asked in each round: recorded choices first, then new ones."""
-
-    def __init__(
-        self, pairs: Pairs, max_pairs: int, plan: JudgePlan, model: str, rounds: KeptRows
-    ) -> None:
-        self._plan, self._model, self._rounds = plan, model, rounds
-        self._max_pairs = max_pairs
-        self._ids, self._pairs = numbered(pairs)
-        self._place_of = {pair: place for place, pair in enumerate(self._pairs)}
-
-    def of_round(self, number: int, by_pair: dict[int, _Both]) -> list[int]:
-        """The indices of a round's pairs; empty when the budget is used up."""
-        n_left = self._max_pairs - len(by_pair)
-        if not n_left:
-            return []
-        made_of: Row = {"model": self._model, "round": number, "seed": self._plan.seed}
-        kept = self._rounds.find(made_of)
-        if kept is not None:
-            return self._places(kept["pairs"])[:n_left]
-        chosen = self._first(n_left) if number == 0 else self._next(n_left, by_pair)
-        ids = [[self._ids[k] for k in self._pairs[place]] for place in chosen]
-        self._rounds.add(made_of | {"pairs": ids})
-        return chosen
-
-    def _first(self, n_left: int) -> list[int]:
-        rng = np.random.default_rng([self._plan.seed, 3])
-        return [self._place_of[pair] for pair in first_pairs(self._pairs, n_left, rng)]
-
-    def _next(self, n_left: int, by_pair: dict[int, _Both]) -> list[int]:
-        n_things = len(self._ids)
-        left = [pair for place, pair in enumerate(self._pairs) if place not in by_pair]
-        chosen = next_pairs(
-            left,
-            self._answers(by_pair),
-            n_things,
-            min(n_left, round_size(n_things)),
-            2 * len(self._plan.items),
-        )
-        return [self._place_of[pair] for pair in chosen]
-
-    def _answers(self, by_pair: dict[int, _Both]) -> Comparisons:
-        rows = []
-        for place in sorted(by_pair):
-            a, b = self._pairs[place]
-            for straight, turned in by_pair[place]:
-                rows += _rows(a, b, [straight.verdict.value, turned.verdict.value])
-        return _comparisons(rows)
-
-    def _places(self, kept: object) -> list[int]:
-        place_of = {id_: place for place, id_ in enumerate(self._ids)}
-        try:
-            return [self._place_of[place_of[a], place_of[b]] for a, b in kept]  # type: ignore[attr-defined]
-        except DAMAGE as error:
-            raise InputError(
-                "the pairs chosen earlier in this run are from other stories; choose another "
-                "`out`, or start over with `restart`"
-            ) from error
 
 
 _Row = tuple[int, int, float]
@@ -221,15 +130,12 @@ def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
     return [(*shown[k], outcomes[str(said)]) for k, said in enumerate(orders) if said is not None]
 
 
-def _comparisons(
-    rows: Sequence[_Row], cluster: Sequence[int] | None = None, round_: Sequence[int] | None = None
-) -> Comparisons:
-    """Convert rows to arrays; `cluster` and `round_` apply to each row."""
+def _comparisons(rows: Sequence[_Row], cluster: Sequence[int] | None = None) -> Comparisons:
+    """Convert rows to arrays; `cluster` applies to each row."""
     table = np.array(rows, np.float64).reshape(-1, 3)
     first, second = table[:, :2].T.astype(np.int64)
     clusters = None if cluster is None else np.array(cluster, np.int64)
-    rounds = None if round_ is None else np.array(round_, np.int64)
-    return Comparisons(first, second, table[:, 2], clusters, rounds)
+    return Comparisons(first, second, table[:, 2], clusters)
 
 
 async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: JudgePlan) -> _Both:
@@ -261,9 +167,8 @@ def _measurement(
     model: str,
     rubric: str,
     signature: str,
-    chosen: Mapping[str, int],
 ) -> Measurement:
-    """Combine both orders; `chosen` is the round in which the pair was chosen, if any."""
+    """Combine both orders."""
     first, second = pair[0].id, pair[1].id
     said = straight.verdict.value, turned.verdict.value
     value: str | None = None
@@ -284,7 +189,7 @@ def _measurement(
         evidence=(),
         rationale=straight.verdict.rationale,
         signature=signature,
-        details={"orders": list(said), "turned_rationale": turned.verdict.rationale, **chosen},
+        details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
     )
 
 
@@ -329,17 +234,14 @@ def rank_stories(
     found = []
     for item, of_item in _rankable(measurements, by_item=by_item):
         rows: list[_Row] = []
-        round_: list[int] = []
         units: list[object] = []
         for one in of_item:
             own = _rows(*pair_of[one.document_id], one.details["orders"])
             rows += own
             units += [one.details[cluster]] * len(own) if cluster else []
-            round_ += [one.details.get("round", 0)] * len(own)
-        is_chosen = any("round" in one.details for one in of_item)
         known = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
         clusters = [known[unit] for unit in units] if cluster else None
-        answers = _comparisons(rows, clusters, round_ if is_chosen else None)
+        answers = _comparisons(rows, clusters)
         signed = _signature(of_item, f"|clusters:{cluster}{extra}" if cluster else extra)
         ranking = rank(answers, len(ids), seed=seed, signature=signed)
         found.append(PairRanking(item, "story", tuple(ids), shared, ranking))

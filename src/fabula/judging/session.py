@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.folder import ROUNDS_FILE, RunFolder
+from fabula.judging.folder import RunFolder
 from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.judging.measurements import to_measurements
-from fabula.judging.pairwise import ROUNDS, judge_pairs
+from fabula.judging.pairwise import judge_pairs
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models.base import FunctionModel, Model, Usage
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
 from fabula.models.model_spec import ModelOptions, open_model
-from fabula.resume import kept_rows
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
@@ -49,8 +48,6 @@ class Session:
     out: Path | None = None
     pairs: Pairs | None = None
     """Judge these pairs instead of single stories."""
-    max_pairs: int | None = None
-    """Choose this many of the pairs, based on the answers so far."""
     n_retest: int = 0
     options: ModelOptions = field(default_factory=ModelOptions)
     max_cost: float | None = None
@@ -129,17 +126,9 @@ async def _judge(
         agree(name, estimate)
         begin(name, _n_calls(session, documents))
         if session.pairs is not None:
-            with kept_rows(_rounds_path(session, session.pairs), ROUNDS) as rounds:
-                found = await judge_pairs(
-                    session.pairs,
-                    model,
-                    plan,
-                    book,
-                    max_pairs=session.max_pairs,
-                    rounds=rounds,
-                    meter=meter,
-                    max_unreadable=session.max_unreadable,
-                )
+            found = await judge_pairs(
+                session.pairs, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
+            )
         else:
             judged = await judge_stories(
                 documents, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
@@ -153,21 +142,8 @@ async def _judge(
 def _n_calls(session: Session, documents: Sequence[Document]) -> int:
     n_items = len(session.plan.items)
     if session.pairs is not None:
-        return 2 * n_items * len(_asked_pairs(session.pairs, session.max_pairs))
+        return 2 * n_items * len(session.pairs)
     return n_items * session.plan.n_answers * len(documents)
-
-
-def _rounds_path(session: Session, pairs: Pairs) -> Path | None:
-    """Where choices of pairs are stored; None if all pairs are asked, or nothing is stored."""
-    if session.out is None or session.max_pairs is None or session.max_pairs >= len(pairs):
-        return None
-    return session.out / ROUNDS_FILE
-
-
-def _asked_pairs(pairs: Pairs, max_pairs: int | None) -> Pairs:
-    """The pairs to estimate for; under a budget any that many, as the choice is not yet known."""
-    n = len(pairs) if max_pairs is None else min(max_pairs, len(pairs))
-    return [pairs[k * len(pairs) // n] for k in range(n)]
 
 
 def estimate_calls(
@@ -182,8 +158,7 @@ def estimate_calls(
     items = plan.items
     texts = [plan.template.shown(document) for document in documents]
     if session.pairs is not None:
-        asked = _asked_pairs(session.pairs, session.max_pairs)
-        texts = [a.text + b.text for a, b in asked for _ in range(2)]
+        texts = [a.text + b.text for a, b in session.pairs for _ in range(2)]
     n_asked = len(items) * (plan.n_answers if session.pairs is None else 1)
     blank = Document("", "")
     questions = sum(estimate_tokens(plan.template.prompt(blank, item).text) for item in items)

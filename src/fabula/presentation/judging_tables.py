@@ -211,8 +211,7 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
     units = "pairs" if ranking.units == "pairs" else f"values of {by}"
     how = f"{ranking.n:,} answers about {ranking.n_units:,} {units}"
     if ranking.p_chance is not None:
-        of = " of the pairs that were drawn" if ranking.is_chosen else ""
-        how += f"; p = {ranking.p_chance:.2g}, by permutation{of}"
+        how += f"; p = {ranking.p_chance:.2g}, by permutation"
     parts: list[Block] = [title, ""]
     if ranking.is_told_from_chance:
         parts += [_ranking_sheet(found, rater, by), ""]
@@ -236,8 +235,6 @@ def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
             "infinite: always or never preferred to those that have a strength; the rank comes "
             "from these comparisons"
         )
-    if found.ranking.is_chosen:
-        return [*notes, "no intervals of strengths, because answers decided which pairs were asked"]
     return [*notes, *interval_notes([one.estimate for one in strengths], units)]
 
 

@@ -227,8 +227,8 @@ class JoinedParts:
         sizes = [part.n_documents for part in self._parts]
         self._firsts: list[int] = np.cumsum([0, *sizes]).tolist()
         counts = [part.n_shards for part in self._parts]
-        self.n_shards = sum(counts)
         self._first_shards: list[int] = np.cumsum([0, *counts]).tolist()
+        self.n_shards = self._first_shards[-1]
 
     @property
     def n_documents(self) -> int:

@@ -55,14 +55,12 @@ class Comparisons:
     outcome: float64, shape (n,): 1 if the first was preferred, 0 if the second, 0.5 for a tie.
     cluster: int64, shape (n,): answers of one cluster (a prompt, a participant) are correlated;
     by default, those about one pair are.
-    round: int64, shape (n,), from 0, if pairs were chosen using the answers of earlier rounds.
     """
 
     first: Ints
     second: Ints
     outcome: Floats
     cluster: Ints | None = None
-    round: Ints | None = None
 
     def __post_init__(self) -> None:
         if (self.first == self.second).any():
@@ -70,16 +68,10 @@ class Comparisons:
         if not np.isin(self.outcome, (0.0, 0.5, 1.0)).all():
             raise ValueError("an outcome is 1, 0.5 or 0")
 
-    @property
-    def is_chosen(self) -> bool:
-        """Whether answers determined which pairs were asked."""
-        return self.round is not None and int(self.round.max(initial=0)) > 0
-
     def take(self, kept: NDArray[np.bool_]) -> Comparisons:
         """Only the answers selected by a mask."""
         cluster = None if self.cluster is None else self.cluster[kept]
-        round_ = None if self.round is None else self.round[kept]
-        return Comparisons(self.first[kept], self.second[kept], self.outcome[kept], cluster, round_)
+        return Comparisons(self.first[kept], self.second[kept], self.outcome[kept], cluster)
 
     def tally(self, n_things: int) -> Tally:
         """How often each order of two things was shown, and the first preferred."""
@@ -151,8 +143,6 @@ class Ranking:
     n_units: int
     units: str
     """The independent units of tests and intervals: `pairs` or `clusters`."""
-    is_chosen: bool
-    """Whether answers determined which pairs were asked."""
 
     @property
     def is_told_from_chance(self) -> bool:
@@ -167,10 +157,6 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     freedom less than there are units. There are no intervals below ten. Whether preferences differ
     from chance is a permutation test: if all things of a part were equal, the two of a pair, or
     all of a cluster, could be swapped.
-
-    If answers determined which pairs were asked (`round`), robust errors are too small: strengths
-    that differ by chance are not compared again. Strengths then have no intervals, and the test
-    uses the first round.
     """
     parts = _components(answers.first, answers.second, n_things)[1]
     groups, n_above = _strong_groups(answers, n_things)
@@ -189,17 +175,15 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         strengths.append(Strength(thing, int(parts[thing]), estimate, reason, share))
     strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
     n_units = len(np.unique(_units(answers)))
-    drawn = answers if answers.round is None else answers.take(answers.round == 0)
     return Ranking(
         tuple(strengths),
         _gaps(strengths, estimates),
         estimates.place(),
         fitted.place_reason,
-        _p_of_chance(drawn, n_things, seed),
+        _p_of_chance(answers, n_things, seed),
         len(answers.first),
         n_units,
         "pairs" if answers.cluster is None else "clusters",
-        answers.is_chosen,
     )
 
 
@@ -342,7 +326,7 @@ class _Fitted:
             is_bridge[own] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
         is_known = np.ones(len(bread), np.bool_)
         bridged = np.unique(self.groups[tally.first[cell_of[is_bridge[unit_of]]]])
-        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged) & (not answers.is_chosen)
+        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
         n = max(1, n_units)
         return _Errors((n - 1) / n * influence.T @ influence, is_known)
 
@@ -391,8 +375,6 @@ class _Estimates:
         how = "Bradley-Terry, maximum likelihood, ties as half a win each"
         if self.fitted.place_reason:
             how += ", without a place effect"
-        if self.fitted.answers.is_chosen:
-            return f"{how}; pairs chosen by the answers, so no intervals of strengths"
         unit = "pair" if self.fitted.answers.cluster is None else "cluster"
         return f"{how}; robust errors by {unit} (CR3)"
 

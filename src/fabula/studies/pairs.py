@@ -18,7 +18,7 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.scales import Scale
-from fabula.stats.pair_choice import Pair, first_pairs, least_pairs
+from fabula.stats.pair_choice import Pair, drawn_pairs, least_pairs
 from fabula.types import Document, Item, Measurement
 
 TIE = "Neither"
@@ -74,11 +74,7 @@ def chosen_pairs(
             raise InputError(
                 f"max_pairs: at least {least:,} pairs are needed to connect all stories"
             )
-        rng = np.random.default_rng([seed, 3])
-        drawn = first_pairs(every, n, rng)
-        left = sorted(set(every) - set(drawn))
-        more = rng.permutation(len(left))[: n - len(drawn)]
-        every = sorted([*drawn, *(left[k] for k in more)])
+        every = sorted(drawn_pairs(every, n, np.random.default_rng([seed, 3])))
     return [(stories[a], stories[b]) for a, b in every]
 
 

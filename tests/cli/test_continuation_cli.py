@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -251,42 +250,3 @@ def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Pa
         assert " ".join(f"{name}: {text}".split()) in shown
     value = example["systems"]["gold"]["values"]["pos_similarity"]
     assert f"{value:.3f}" in shown
-
-
-ITEMS = ("continuation", "passages", "library", "--sentences", "6", "--stride", "1")
-
-
-@pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
-    """Two texts, and all passages of them."""
-    folder = tmp_path_factory.mktemp("items")
-    (folder / "library").mkdir()
-    for path in sorted((examples / "library").iterdir())[:2]:
-        shutil.copy(path, folder / "library")
-    fabula(*ITEMS, "--out", "all.jsonl", cwd=folder)
-    return folder
-
-
-@pytest.mark.parametrize("kind", ["CN", "V", "P"])
-def test_items_by_the_rule_of_the_childrens_book_test(
-    every: Path, tmp_path: Path, kind: str
-) -> None:
-    fabula(*ITEMS, "--cbt", kind, "--out", tmp_path / "items.jsonl", cwd=every)
-    passages = {row["id"]: row for row in rows(every / "all.jsonl")}
-    items = rows(tmp_path / "items.jsonl")
-    assert 0 < len(items) < len(passages)
-    for item in items:
-        passage = passages[item["id"].removesuffix(f":{kind}")]
-        assert (item["context"], item["gold"]) == (passage["context"], passage["gold"])
-        assert item["question"].replace("XXXXX", item["answer"], 1) == item["gold"]
-        assert item["answer"].lower() in " ".join(item["context"]).lower()
-        assert item["answer"] in item["candidates"]
-        assert len(set(item["candidates"])) == len(item["candidates"]) <= 10
-
-
-def test_items_are_drawn_alike_again_and_of_no_other_kind(every: Path, tmp_path: Path) -> None:
-    for name in ("once", "again"):
-        fabula(*ITEMS, "--cbt", "V", "--out", tmp_path / name, cwd=every)
-    assert (tmp_path / "once").read_bytes() == (tmp_path / "again").read_bytes()
-    refused = fabula(*ITEMS, "--cbt", "XX", "--out", tmp_path / "no", code=REFUSED, cwd=every)
-    assert "--cbt" in refused.stderr

@@ -380,34 +380,6 @@ def test_the_released_template_is_taken(shared_data: Path) -> None:
     assert "Start your answer with Yes or No" in prompt.text
 
 
-@pytest.mark.parametrize(
-    ("instruction", "style", "other"),
-    [
-        ("Start your answer with Yes or No. Then give a reason.", "reason-first", "verdict-first"),
-        ("Begin with the verdict.", "reason-first", "verdict-first"),
-        ("The first word of your reply must be Yes or No.", "reason-first", "verdict-first"),
-        ("Answer Yes or No, then explain.", "reason-first", "verdict-first"),
-        ("Think step by step and end your answer with Yes or No.", "verdict-first", "reason-first"),
-        ("Give your reasons. The last line holds Yes or No.", "verdict-first", "reason-first"),
-        ("Explain first. Finally, give your verdict.", "verdict-first", "reason-first"),
-    ],
-)
-def test_a_template_that_does_not_fit_its_style_is_refused(
-    tmp_path: Path, instruction: str, style: Any, other: Any
-) -> None:
-    file = tmp_path / "t.txt"
-    file.write_text(f"Read.\n[STORY]\n[BACKGROUND]\n[QUESTION]\n{instruction}")
-    with pytest.raises(InputError, match=f"use the style {other}"):
-        read_template(file, style)
-    assert read_template(file, other).style == other
-
-
-def test_the_released_template_is_refused_in_the_other_style(shared_data: Path) -> None:
-    path = shared_data / "ttcw" / "llm_judges" / "with_background.txt"
-    with pytest.raises(InputError, match=r"with_background\.txt: asks for the verdict first"):
-        read_template(path, "reason-first")
-
-
 def test_a_failed_call_says_why_in_its_measurement(tmp_path: Path) -> None:
     def sometimes(_: dict[str, Any], number: int) -> Reply:
         return (500, {"error": {"message": "melted"}}) if number == 5 else "No. Flat."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -132,30 +131,17 @@ def test_the_same_findings_are_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_annotations_find_their_words_by_place_and_by_quotation(tmp_path: Path) -> None:
-    text = "The lamp was lit. Nobody had lit the lamp."
-    write_comments(tmp_path / "out.jsonld", reviewed(text, [(4, 8), (37, 41)]))
-    page = json.loads((tmp_path / "out.jsonld").read_bytes())
-    assert page["@context"] == "http://www.w3.org/ns/anno.jsonld"
-    for one in page["items"]:
-        place, quote = one["target"]["selector"]
-        assert text[place["start"] : place["end"]] == quote["exact"] == "lamp"
-        around = quote["prefix"] + quote["exact"] + quote["suffix"]
-        assert text.index(around) + len(quote["prefix"]) == place["start"]
-
-
 def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path) -> None:
     text = rich(tmp_path / "draft.docx")
-    (tmp_path / "other.jsonld").write_text("{}")
+    (tmp_path / "other.docx").write_text("{}")
     review = reviewed(text, [(0, 3)])
-    for name in ("draft.docx", "other.jsonld"):
+    for name in ("draft.docx", "other.docx"):
         with pytest.raises(InputError, match="not written by Fabula"):
             write_comments(tmp_path / name, review)
-    with pytest.raises(InputError, match=r"\.docx or \.jsonld"):
+    with pytest.raises(InputError, match=r"written to \.docx"):
         write_comments(tmp_path / "out.pdf", review)
     for _ in range(2):
         write_comments(tmp_path / "out.docx", review)
-        write_comments(tmp_path / "out.jsonld", review)
 
 
 def test_a_document_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
-from fabula.tasks.continuation.cloze import cloze_items
 from fabula.tasks.continuation.story_passages import (
     Chapter,
-    Passage,
     book_chapters,
     passages_of,
     text_chapters,
@@ -176,26 +174,6 @@ def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any) -> None:
     )
     assert isinstance(result.exception, InputError)
     assert "--sentences" in str(result.exception)
-
-
-def test_an_item_repeats_a_word_of_its_class_from_the_context(nlp: Any) -> None:
-    pipeline = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
-    context = ("Anna walked to the garden.", "The dog ran after Anna.")
-
-    def kinds(gold: str) -> dict[str, str]:
-        passage = Passage("p", "b", 1, context, gold)
-        found = cloze_items([passage], ["CN", "NE", "V", "P"], pipeline, seed=0)
-        return {item.kind: item.answer for item in found}
-
-    assert kinds("A dog saw nobody.") == {"CN": "dog"}
-    assert kinds("Then Anna slept.") == {"NE": "Anna"}
-    assert kinds("It ran to a house.") == {"V": "ran", "P": "to"}
-    assert kinds("It slept.") == {}
-    passage = Passage("p", "b", 1, context, "The cat chased the dog.")
-    (item,) = cloze_items([passage], ["CN"], pipeline, seed=0)
-    assert item.question == "The cat chased the XXXXX."
-    assert sorted(item.candidates) == ["cat", "dog", "garden"]
-    assert item.to_row()["id"] == "p:CN"
 
 
 def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(

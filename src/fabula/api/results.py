@@ -481,8 +481,7 @@ class Report(Tabled):
 
     @recorded_save
     def save_comments(self, path: str | Path, source: str | Path | None = None) -> int:
-        """The findings on one text as comments of a Word document (.docx), or as W3C annotations
-        (.jsonld); returns how many had no place.
+        """The findings on one text as comments of a Word document; returns how many had no place.
 
         source: the .docx that the text was read from, whose formatting is kept. Raises `InputError`
         for several texts.

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from fabula.measures.linguistic.table import SystemTable
     from fabula.resume import Row
     from fabula.tasks.continuation.corpus import Corpus
-    from fabula.tasks.continuation.story_passages import Passage
     from fabula.tasks.continuation.training import Progress as Training
     from fabula.types import Document
 
-ClozeKind = Literal["CN", "NE", "V", "P"]
 Kind = Literal["random", "unigram", "case", "recurrent"]
 Writer = Literal["random", "unigram", "case", "recurrent", "as-long"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
@@ -52,12 +50,6 @@ class CutSettings(Settings):
         help="Number of sentences from the start of one passage to the next.",
         check=Between(1),
         default_text="no overlap",
-    )
-    cbt: tuple[ClozeKind, ...] = setting(
-        (),
-        help="Keep passages whose last sentence repeats a word from its context, by the rule of "
-        "the Children's Book Test: a common noun (CN), name (NE), verb (V) or preposition "
-        "(P).",
     )
     limit: int | None = setting(None, help="Sample N passages (see `seed`).", check=Between(1))
     seed: int = seed_setting()
@@ -88,9 +80,7 @@ def cut_passages(
             f"{named}: two books have the same name, or one was given twice; their passages could "
             "not be told apart"
         )
-    rows = _cloze_rows(found, settings) if settings.cbt else [one.to_row() for one in found]
-    if not rows:
-        raise InputError(f"{named}: no passage satisfies `cbt` {' '.join(settings.cbt)}")
+    rows = [one.to_row() for one in found]
     n_found = len(rows)
     if settings.limit is not None and settings.limit < n_found:
         kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))
@@ -104,15 +94,6 @@ def cut_passages(
         "n_texts": n_books,
         "n_chapters": len(chapters),
     }
-
-
-def _cloze_rows(passages: Sequence[Passage], settings: CutSettings) -> list[Row]:
-    """The passages that are items of the test, one row per class."""
-    from fabula.tasks.continuation.cloze import cloze_items
-    from fabula.text.pipeline import load_pipeline
-
-    nlp = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
-    return [one.to_row() for one in cloze_items(passages, settings.cbt, nlp, settings.seed)]
 
 
 @dataclass(frozen=True, slots=True)

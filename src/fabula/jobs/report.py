@@ -177,7 +177,7 @@ class ReportFiles(TableFiles):
     comments: Path | None = setting(
         None,
         help="Write the findings as comments into a Word document (.docx), which keeps the "
-        "formatting of a .docx draft, or as W3C annotations (.jsonld).",
+        "formatting of a .docx draft.",
     )
 
 

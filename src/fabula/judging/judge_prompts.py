@@ -158,46 +158,7 @@ def read_template(path: Path, style: Style) -> Template:
     before, after = text.split("[STORY]", 1)
     if _FENCE_MARK in text and not (_FENCE_MARK in before and _FENCE_MARK in after):
         raise InputError(f"{path}: {_FENCE_MARK} must occur before and after [STORY]")
-    asked = _asked_order(text)
-    if asked not in (style, None):
-        place = "first" if asked == "verdict-first" else "after the reasons"
-        raise InputError(
-            f"{path}: asks for the verdict {place}, but would be read as {style}, so no answer to "
-            f"it would contain a verdict; use the style {asked}, or change the template"
-        )
     return Template(style, text, path.name)
-
-
-_ANSWER = (
-    r"(?:(?:your|the|each|an)\s)?(?:\w{1,12}\s)?(?:answer|response|reply|output|text|message)s?"
-)
-_VERDICT = r"(?:the\s|your\s|a\s|either\s)?[\"'“‘*\[(]{0,3}(?:yes|no|verdict|answer|decision)\b"
-_BEGINS = re.compile(
-    rf"\b(?:start|begin|open|lead)(?:s|ing)?\s(?:{_ANSWER}\s)?(?:with|by)\b"
-    rf"|\bfirst\s(?:word|line|token|sentence)\b|\b(?:verdict|answer|decision|yes or no)\sfirst\b"
-    rf"|\bfirst,?\s(?:give|state|say|write|answer|provide|output|decide)\s(?:with\s)?{_VERDICT}"
-    rf"|\b(?:yes|no|verdict|answer)[\"'”’*\])]{{0,3}},?\s"
-    rf"(?:and\s(?:only\s)?then|then|followed by)\b"
-    rf"|\bbefore\s(?:you\s)?(?:giv|explain|your|any|the\s)\w{{0,6}}\s?(?:\w{{1,10}}\s)?"
-    rf"(?:explanation|reason|justification|rationale)",
-    re.IGNORECASE,
-)
-_CLOSES = re.compile(
-    rf"\b(?:end|finish|conclude|close)(?:s|ing)?\s(?:{_ANSWER}\s)?(?:with|by|on|in)\b"
-    rf"|\b(?:last|final)\s(?:word|line|token|sentence)\b|\b(?:verdict|answer|decision)\slast\b"
-    rf"|\b(?:reasons?|reasoning|explanation|explain|rationale)\sfirst\b|\bstep[ -]by[ -]step\b"
-    rf"|\b(?:finally|then|only then|afterwards|after that|lastly),?\s(?:give|state|say|write|"
-    rf"answer|provide|output|decide)\s(?:with\s)?{_VERDICT}|^\W{{0,4}}(?:final\s)?verdict\s?:",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def _asked_order(text: str) -> Style | None:
-    """Where a template asks for the verdict; None if it says neither, or both."""
-    begins, closes = _BEGINS.search(text), _CLOSES.search(text)
-    if begins and not closes:
-        return "verdict-first"
-    return "reason-first" if closes and not begins else None
 
 
 def _ending(scale: Scale, style: Style) -> str:

@@ -1,8 +1,4 @@
-"""Export findings for writers: Word comments, or annotations that other tools read.
-
-The annotations follow the Web Annotation Data Model (W3C Recommendation, 2017), each with its place
-in characters and with the words themselves, so that it can be located if the text has moved.
-"""
+"""Export findings for writers as Word comments."""
 
 from __future__ import annotations
 
@@ -14,31 +10,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula import __version__
 from fabula.errors import InputError
 from fabula.presentation.findings_view import right_of
-from fabula.review import Review, TextReview
+from fabula.review import Review
 from fabula.review.findings import Finding, marked_findings
-from fabula.store import dump_json, write_whole
+from fabula.store import write_whole
 
 _AUTHOR, _INITIALS = "Fabula", "Fa"
-_CONTEXT = "http://www.w3.org/ns/anno.jsonld"
-_AROUND = 32
-"""Characters of context before and after the words of an annotation."""
 _IN_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SHOWN = ("t", "tab", "br", "cr", "noBreakHyphen", "ptab")
 """The text elements of a run, as read by python-docx."""
-_SUFFIXES = (".docx", ".jsonld")
 # The earliest date in a zip archive: the same comments give the same bytes.
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 def check_comments_path(path: Path, n_texts: int) -> None:
     """Raise `InputError` if no comments can be written to `path`."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(
-            f"{path}: comments are written to .docx or .jsonld; use one of these endings"
-        )
+    if path.suffix.lower() != ".docx":
+        raise InputError(f"{path}: comments are written to .docx; use this ending")
     if path.is_file() and not _is_ours(path):
         raise InputError(f"{path}: was not written by Fabula; choose another name")
     if n_texts != 1:
@@ -46,11 +35,8 @@ def check_comments_path(path: Path, n_texts: int) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    data = path.read_bytes()
-    if path.suffix.lower() == ".jsonld":
-        return _CONTEXT.encode() in data and b'"Fabula ' in data
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(path) as archive:
             return f"{_AUTHOR}</cp:lastModifiedBy>".encode() in archive.read("docProps/core.xml")
     except (zipfile.BadZipFile, KeyError):
         return False
@@ -66,49 +52,10 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
     (text,) = review.texts
     findings = marked_findings(text)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() == ".jsonld":
-        page = _annotations(text, findings)
-        write_whole(path, (dump_json(page) + "\n").encode(errors="replace"))
-        return 0
     is_word = source is not None and source.suffix.lower() == ".docx"
     word, n_lost = _commented(text.document.text, findings, source if is_word else None)
     write_whole(path, _bytes_of(word))
     return n_lost
-
-
-def _annotations(text: TextReview, findings: Sequence[Finding]) -> dict[str, Any]:
-    whole = text.document.text
-    return {
-        "@context": _CONTEXT,
-        "type": "AnnotationPage",
-        "items": [
-            {
-                "type": "Annotation",
-                "id": f"urn:fabula:{number}",
-                "creator": {"type": "Software", "name": f"Fabula {__version__}"},
-                "motivation": "commenting",
-                "body": {
-                    "type": "TextualBody",
-                    "format": "text/plain",
-                    "language": "en",
-                    "value": _said(one),
-                },
-                "target": {
-                    "source": text.document.id,
-                    "selector": [
-                        {"type": "TextPositionSelector", "start": one.start, "end": one.end},
-                        {
-                            "type": "TextQuoteSelector",
-                            "exact": whole[one.start : one.end],
-                            "prefix": whole[max(0, one.start - _AROUND) : one.start],
-                            "suffix": whole[one.end : one.end + _AROUND],
-                        },
-                    ],
-                },
-            }
-            for number, one in enumerate(findings, 1)
-        ],
-    }
 
 
 def _said(one: Finding) -> str:

@@ -192,6 +192,8 @@ def agreement_interval(
     low, middle, high = np.percentile(known, [2.5, 50, 97.5])
     stats = scipy("stats")
     wider = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975))
+    # Weights of n units vary as n + 1 would, not n - 1; a prior of two units makes up for that.
+    wider *= ((n + 1) / (n + 2 * n_prior - 3)) ** 0.5
     return (
         min(every, float(np.tanh(middle + wider * (low - middle)))),
         max(every, float(np.tanh(middle + wider * (high - middle)))),

@@ -13,6 +13,7 @@ from tests.exit_codes import REFUSED
 from tests.serving import prompt_of, serving
 
 from fabula.errors import ModelError
+from fabula.store import read_rows
 from fabula.text.pipeline import load_pipeline
 
 
@@ -121,7 +122,7 @@ def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
     assert [row["values"]["n_words"] for row in rows(tmp_path / "p.jsonl")] == [529, 281]
     assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
     printed = fabula("profile", examples / "the-count.txt", "--json").stdout
-    assert json.loads(printed) == rows(tmp_path / "p.jsonl")[:1]
+    assert json.loads(printed) == list(read_rows(tmp_path / "p.jsonl"))[:1]
     assert "unknown figure format" in fabula(
         "profile", examples / "the-count.txt", "--plot", "x.bmp", code=REFUSED
     ).stderr  # fmt: skip

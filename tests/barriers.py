@@ -1,7 +1,5 @@
 """What keeps people from a page: what axe finds, and what sticks out of a small window."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

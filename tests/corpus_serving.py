@@ -4,8 +4,6 @@ Everything lies under the host's name as the first part of a path: `/data.common
 Below `/huggingface.co/` it also speaks what the client library of Hugging Face's hub asks.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

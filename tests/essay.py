@@ -1,7 +1,5 @@
 """A rubric as a teacher writes one, with an item of every scale that judges answer."""
 
-from __future__ import annotations
-
 from fabula.rubrics.load import parse_rubric
 
 ESSAY_TOML = """

@@ -1,7 +1,5 @@
 """Whether a command ended as what it said on standard error tells."""
 
-from __future__ import annotations
-
 import subprocess
 
 __all__ = ["REFUSED", "check_exit"]

@@ -10,8 +10,6 @@ Whichever test first runs the command starts the server in the session's folder,
 workers. The server ends with the folder.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

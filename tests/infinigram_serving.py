@@ -4,8 +4,6 @@ In front of the real engine: the replies are those of api/api_server.py in liujc
 its limits and its operators included.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import threading

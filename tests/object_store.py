@@ -1,7 +1,5 @@
 """A real S3 server over a folder, for tests: rclone's."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

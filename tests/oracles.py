@@ -1,7 +1,5 @@
 """Slow and obvious versions of what the kernels do."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

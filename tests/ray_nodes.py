@@ -1,7 +1,5 @@
 """A Ray cluster for tests: several real nodes on this machine."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ file, place, and `same`, `other` or the error. With `unseen` no checksum is comp
 disk loses bits of a file that was compared before.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`fabula reference serve`, really listening on loopback: in this process, or in one of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

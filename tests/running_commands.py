@@ -1,7 +1,5 @@
 """Commands as processes of their own: some that end, and some that serve until they are stopped."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ that what fixtures make is made once. xdist's own groups are not used: since pyt
 ignores them.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """A real HTTP server on loopback that speaks OpenAI's protocol and says what a test wants."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 pytest's first process makes it and names it in the environment, and removes it at the end.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

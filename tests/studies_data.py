@@ -1,7 +1,5 @@
 """Documents for studies: stories by authors, and feedback on stories that were changed or not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["feedback_rows", "story_rows"]

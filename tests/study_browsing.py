@@ -1,7 +1,5 @@
 """A browser, a study that is served to it, and what a participant does with both."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

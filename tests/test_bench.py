@@ -1,7 +1,5 @@
 """Every script of bench/ runs at its smallest size, and what it compares agrees."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Results are found by other processes, say nothing without their keys, and cause no error."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from concurrent.futures import ProcessPoolExecutor

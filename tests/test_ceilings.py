@@ -3,8 +3,6 @@
 Who makes it smaller runs `python -m tests.test_ceilings`, which lowers them to what is there.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib

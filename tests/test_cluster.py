@@ -1,7 +1,5 @@
 """Work on a real Ray cluster of three nodes gives the bytes of one process, one lost or not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial

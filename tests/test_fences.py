@@ -1,7 +1,5 @@
 """A story is data: no text can close the fence around it, and rows without a fence say so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

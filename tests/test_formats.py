@@ -1,7 +1,5 @@
 """A file of another format is refused in a sentence that says how to make it again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

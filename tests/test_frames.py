@@ -1,7 +1,5 @@
 """Measurements as tables of other libraries: what is missing stays missing."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

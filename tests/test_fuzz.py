@@ -3,8 +3,6 @@
 `bench/fuzz.py` found them (`make fuzz` goes on); every one is kept in `golden/fuzz/TARGET/`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

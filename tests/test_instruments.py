@@ -1,7 +1,5 @@
 """An instrument is one class: what it measures is wherever texts are measured."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A room imports only from floors below it; rooms of one floor do not import each other."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

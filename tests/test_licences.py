@@ -1,7 +1,5 @@
 """Whoever installs Fabula, the core or any extra, takes on no duty to open their own code."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What does not fit into memory is found alike, and the limit is the container's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a notebook shows of results: everything escaped, missing as missing, the signature below."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

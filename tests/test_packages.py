@@ -1,7 +1,5 @@
 """What the core does without the packages that only extras bring, in a process that lacks them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

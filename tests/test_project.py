@@ -1,7 +1,5 @@
 """What a package index, a citation and a stranger's machine are told."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

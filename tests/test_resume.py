@@ -1,7 +1,5 @@
 """One rule says which rows of a job's file are used again, and which are made again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A kind of scale that is written in one place is read, judged, asked, shown and compared."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

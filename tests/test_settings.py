@@ -1,7 +1,5 @@
 """Settings: checked by the constructor, described once, and built from values by path."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 from dataclasses import dataclass

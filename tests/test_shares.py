@@ -1,7 +1,5 @@
 """Shares of a job, made anywhere and in any order, join to the bytes of one run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Files are whole, also where several write them; rows have one writer at a time."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import multiprocessing

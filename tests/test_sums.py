@@ -5,8 +5,6 @@ them the bytes of every file that holds such a number. `math.fsum` is exact in a
 sums do not depend on Python. So `sum` is for what is evidently whole: counts, lengths and truths.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

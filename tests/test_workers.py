@@ -1,7 +1,5 @@
 """Processes that share work: how many there are, their results, and their ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

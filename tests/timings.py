@@ -1,7 +1,5 @@
 """How long the tests took, as a file: the twenty slowest, then every file of tests."""
 
-from __future__ import annotations
-
 import json
 import resource
 from collections import Counter

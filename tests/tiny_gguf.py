@@ -1,7 +1,5 @@
 """A Llama of two layers with random weights, in float32, as a GGUF file that llama.cpp reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

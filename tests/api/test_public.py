@@ -1,7 +1,5 @@
 """`import fabula`: what is public, what goes in, what comes out, and what a mistake says."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

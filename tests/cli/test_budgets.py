@@ -1,7 +1,5 @@
 """Every command that asks a model says what it costs, asks first, and holds --max-cost."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The commands as a user runs them: what they print, where they stop, with which exit code."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Continuations from the books to the table, as a user makes them."""
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options derived from settings: names, defaults, earlier names, and errors in their words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

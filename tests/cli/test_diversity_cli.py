@@ -1,7 +1,5 @@
 """`fabula diversity` as a user calls it: tables, JSON, files, and from Python."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """What the tests run in place of the installed command does as that does."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every command does alike: exit codes, notices, its log, and the configuration."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

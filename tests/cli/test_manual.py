@@ -1,7 +1,5 @@
 """The reference of commands says what the commands say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Near matches, far references, detection and their replication, as a user runs them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every command that has models write asks before it costs money, and holds --max-cost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fabula groups phrases` and `fabula report --phrases` as a user types them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """`fabula plan` as a user types it."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fabula reference serve` and the commands that ask it, each in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

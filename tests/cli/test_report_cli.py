@@ -1,7 +1,5 @@
 """`fabula report` and `fabula groups` as a user types them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The record beside a result, and the result made again from it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

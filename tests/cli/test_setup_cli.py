@@ -1,7 +1,5 @@
 """`fabula setup`: what it says, what it asks, and that what it fetched is used."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Servers end in order on every signal that asks for it: nothing is left beside the files."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

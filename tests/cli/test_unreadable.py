@@ -1,7 +1,5 @@
 """One file that cannot be read does not end a batch; the batch says so, and its exit code does."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

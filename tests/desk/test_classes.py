@@ -1,7 +1,5 @@
 """Several texts on the desk: compared with each other, kept, and removed for good."""
 
-from __future__ import annotations
-
 import time
 
 from fastapi.testclient import TestClient

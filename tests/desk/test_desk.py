@@ -1,7 +1,5 @@
 """The desk over HTTP: who comes in, what is kept, what is asked before anything leaves."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The desk in a real browser, wide and on a phone, with and without JavaScript."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is typed on the desk is kept, and what was kept can be checked."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

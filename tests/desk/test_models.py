@@ -1,7 +1,5 @@
 """The desk's offer to fetch the models that it lacks: asked first, shown while it goes on."""
 
-from __future__ import annotations
-
 import io
 import time
 import zipfile

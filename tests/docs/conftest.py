@@ -1,7 +1,5 @@
 """The folders in which the pages' commands run, and the servers around them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which steps of the pages are run, and what is asked of each."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

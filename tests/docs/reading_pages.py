@@ -1,7 +1,5 @@
 """The commands and Python blocks of the project's own pages, as a reader would copy them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass, replace

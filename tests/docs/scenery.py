@@ -3,8 +3,6 @@
 A file is made when a command first names it, unless an earlier command of the page wrote it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

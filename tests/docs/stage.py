@@ -1,7 +1,5 @@
 """Runs the steps of a page in order, each once, with what they need around them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

@@ -1,7 +1,5 @@
 """Every command and Python block of the README runs as it is written."""
 
-from __future__ import annotations
-
 import pytest
 from tests.docs.programme import NOT_RUN, STEPS, check_step, prints, steps_run
 from tests.docs.reading_pages import ROOT, Step, expected_files, steps_of

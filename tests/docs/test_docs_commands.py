@@ -1,7 +1,5 @@
 """Every command of docs/ runs as it is written; pages are run side by side."""
 
-from __future__ import annotations
-
 import pytest
 from tests.docs.programme import check_step, steps_run
 from tests.docs.reading_pages import Step

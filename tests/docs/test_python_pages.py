@@ -1,7 +1,5 @@
 """The Python in the manual does what the manual shows."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import shutil

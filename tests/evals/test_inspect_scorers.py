@@ -1,7 +1,5 @@
 """Texts in an Inspect log, measured by Fabula's instruments as Fabula measures them."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

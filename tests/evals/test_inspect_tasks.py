@@ -1,7 +1,5 @@
 """The same rubric, run by Inspect AI against a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

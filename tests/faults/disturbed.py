@@ -10,8 +10,6 @@ every second reading of the clock that far off, `{}` disturbs nothing. Where the
 count.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -3,8 +3,6 @@
 `make faults` runs the long form: `FABULA_FAULTS` is how many times each job is killed.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

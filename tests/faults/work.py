@@ -1,7 +1,5 @@
 """Every long job as a command in a folder of its own, small: what it reads, and what it leaves."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A reference knows how its own documents score against the rest of it."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

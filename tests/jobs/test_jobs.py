@@ -1,7 +1,5 @@
 """Jobs from Python: what the commands do, without a command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts that a model reads in a thread: the same numbers, and an end when it is wanted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Event
 

@@ -1,7 +1,5 @@
 """Three stories and a model's answers on them, for the tests of runs."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

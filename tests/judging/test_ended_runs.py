@@ -1,7 +1,5 @@
 """What a run that ends early keeps and has paid for, and what may be added to it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

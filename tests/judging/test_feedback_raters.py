@@ -1,7 +1,5 @@
 """A model as rater of feedback: what it is shown, what it is asked, and what becomes of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

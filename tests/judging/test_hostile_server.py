@@ -1,7 +1,5 @@
 """Whatever a server does, no verdict is made of what holds none."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

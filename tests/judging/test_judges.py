@@ -1,7 +1,5 @@
 """Judges beside each other: figures, pairs and panels, and `fabula judge compare`."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A rubric whose items are not all yes-no, from the command to table, JSON and page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

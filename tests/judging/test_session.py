@@ -1,7 +1,5 @@
 """What a judge is asked, and what its answers are worth."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A teacher's own rubric, two teachers' labels and a judge: every figure on the way is right."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

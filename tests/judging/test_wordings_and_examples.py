@@ -1,7 +1,5 @@
 """Questions in several wordings, and labelled stories shown before the one that is judged."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

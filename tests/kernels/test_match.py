@@ -1,7 +1,5 @@
 """Search kernels against their oracles, on ids."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

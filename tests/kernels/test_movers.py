@@ -1,7 +1,5 @@
 """Near-verbatim search against a plain transcription of the paper's Algorithm 3."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Packed numbers and tokens give back what was put in, and the table of pairs forgets none."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

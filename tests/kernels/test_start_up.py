@@ -1,7 +1,5 @@
 """What a first kernel costs besides its work."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The suffix array equals the sorted suffixes, whatever the text and the number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

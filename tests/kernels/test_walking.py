@@ -1,7 +1,5 @@
 """Walks over a suffix array against a search of every place, on ids."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

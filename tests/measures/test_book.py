@@ -1,7 +1,5 @@
 """A book by its chapters: the numbers of each, its people, and what comes back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

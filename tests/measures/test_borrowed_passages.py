@@ -1,7 +1,5 @@
 """Borrowed runs: how improbable they are, which belong together, and where near ones end."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """What counts as one: clusters against a slow comparison of every text with every other."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Groups of scores: no row is lost, none is mixed with others that were measured differently."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

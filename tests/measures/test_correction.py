@@ -1,7 +1,5 @@
 """A judge that is corrected by experts says what they would have said, or why it cannot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Telling human from machine: against scikit-learn and slow oracles, and when it says nothing."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How alike texts are: numbers of published tools, the rule of equal length and number, tests."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

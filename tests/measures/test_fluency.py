@@ -1,7 +1,5 @@
 """Fluency in bits a word: the arithmetic by hand, then the embedded model on prose."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 import random

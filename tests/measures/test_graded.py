@@ -1,7 +1,5 @@
 """Numbers, choices and places have the agreement of their scale, a judge's beside people's."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

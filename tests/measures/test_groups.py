@@ -1,7 +1,5 @@
 """Reference groups: a value's place among others, and what makes two ways to measure alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

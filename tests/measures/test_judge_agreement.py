@@ -1,7 +1,5 @@
 """Panels of experts of any size: nobody who joins drops what others said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Key phrases: counts of an oracle, the level of the test, and what is folded or left out."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """People's labels are read from whatever file holds them, and nothing is guessed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Notes on lines that were labelled in unseen fiction: the record, its figures in the manual."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Notes on the lines of a draft: each kind is found where it was put, and not where it was not."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

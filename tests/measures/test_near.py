@@ -1,7 +1,5 @@
 """Near matches by walking the index: what is found in texts, beside what must not be."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

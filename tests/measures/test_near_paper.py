@@ -1,7 +1,5 @@
 """The published search for near matches: what is found, against a search of every n-gram."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One `compare` for the numbers of any instrument."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

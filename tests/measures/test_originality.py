@@ -1,7 +1,5 @@
 """The Creativity Index by its definition, with its defined answers for the texts that have none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

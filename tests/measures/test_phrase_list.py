@@ -1,7 +1,5 @@
 """Lists of phrases: what is written is read back, and where they stand in a text."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

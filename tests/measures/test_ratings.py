@@ -1,7 +1,5 @@
 """What raters said, as numbers: the paper's mapping, means, and agreement by slow counts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of scores: what they hold, and that a run goes on where it was, with the same bytes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Uniqueness when only the best documents may be used, against an exhaustive search."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from pathlib import Path

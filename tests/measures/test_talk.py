@@ -1,7 +1,5 @@
 """Who says what, by the names beside speech: places written out by hand."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Who can judge here is found without anything being sent elsewhere."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

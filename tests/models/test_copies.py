@@ -1,7 +1,5 @@
 """Which copy of a model is asked next, and whose call comes next."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

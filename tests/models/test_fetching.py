@@ -1,7 +1,5 @@
 """Files of models from a server that behaves as those of their makers do, and worse."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The header of a GGUF file says what the library gguf reads of it, in a hundredth of the time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Likelihoods of given texts: a tiny random model beside a slow oracle, then the embedded one."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

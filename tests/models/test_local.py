@@ -1,7 +1,5 @@
 """The embedded model, for real: llama.cpp and SmolLM2 in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """Surprisals of given texts: a tiny random model beside slow oracles, then the embedded one."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterator

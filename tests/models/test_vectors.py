@@ -1,7 +1,5 @@
 """Word vectors from every kind of file, as the tools that write those files read them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Passages are marked by rank up to a density, and common phrases wait behind their number."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

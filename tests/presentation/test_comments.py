@@ -1,7 +1,5 @@
 """Findings as comments: each at its words, the draft's look and words untouched."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

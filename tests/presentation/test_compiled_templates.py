@@ -1,7 +1,5 @@
 """Compiled templates in the cache folder: run if they are the user's own, else made again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The page shows what the rows say, in a real browser, and nothing in a text can act."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures are drawn for every format, the same bytes for the same scores."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

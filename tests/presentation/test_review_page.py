@@ -1,7 +1,5 @@
 """The page of a review: it shows what was found, marks nothing else, and nothing on it acts."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """A table is the same in the terminal, in LaTeX, in CSV and in HTML."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How old a reference is, and which texts it cannot hold."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Builds give the same bytes: on any number of processes, and after being killed at any moment."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Public corpora by name: each is read from files in its own layout, and sampled fairly."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """A damaged reference gives its answers all the same, or an error that names the file."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

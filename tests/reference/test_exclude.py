@@ -1,7 +1,5 @@
 """Which documents copy or quote a text, against a slow look at every document."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A corpus at an address is fetched once, checked, and answers as the folder it was copied from."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """The filter and the keys of a corpus."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

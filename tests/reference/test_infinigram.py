@@ -1,7 +1,5 @@
 """Infini-gram's engine, over HTTP and on disk, agrees with a reference of the same documents."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3

@@ -4,8 +4,6 @@ The server answers as api/api_server.py and docs/source/api.rst in xuhaoxh/infin
 counts a string wherever it stands, within words too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar

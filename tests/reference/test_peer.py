@@ -1,7 +1,5 @@
 """The published engine, infini-gram, finds the same matches in the same ids."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A reference finds what a set of n-grams finds: many shards, additions, removals, threads."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A served reference answers as the one on the disk, and nothing else is believed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """The service under requests made from its own description: it never breaks, and keeps its word."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Who comes in, how much each may ask for, and what is told to whoever asks for more."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """A corpus that changes while it is served: nobody gets an answer of a mixture."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

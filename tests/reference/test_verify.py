@@ -1,7 +1,5 @@
 """Damage is found and named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Printed numbers: as printed, compared at their digits, never equal where ours is missing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

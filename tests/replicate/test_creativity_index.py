@@ -1,7 +1,5 @@
 """The Creativity Index's replication: what is one prompt is left out, and counted, as one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

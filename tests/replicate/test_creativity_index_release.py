@@ -1,7 +1,5 @@
 """The authors' folder: on made-up texts in its layout, and on theirs where a copy is at hand."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

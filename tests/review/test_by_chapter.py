@@ -1,7 +1,5 @@
 """A report's numbers by chapter, against counts by hand."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What became of the findings of one draft in the next."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What to look at first: what is wrong with a draft stands on the first screen, each kind of it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

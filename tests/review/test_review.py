@@ -1,7 +1,5 @@
 """Every instrument on the same texts: what runs, what is left out and why, what is missing."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Upper bounds of shares: against SciPy, and how often they are exceeded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Groups that share clusters: against SciPy's tests of independent and of paired values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

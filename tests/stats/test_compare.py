@@ -1,7 +1,5 @@
 """Statistics against published worked examples and slow definitions."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Log-odds are those of a published tool; the test by text is that of all permutations."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter

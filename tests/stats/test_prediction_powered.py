@@ -1,7 +1,5 @@
 """Corrected means are those of PPI++, and their intervals hold for few labels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

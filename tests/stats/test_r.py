@@ -8,8 +8,6 @@ rounding errors), and a fit or a root to its own tolerance, which the test names
 permutations at random; `simulated` says how close two such p-values then are.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

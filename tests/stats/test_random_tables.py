@@ -4,8 +4,6 @@ Where a table leaves a statistic undefined (nobody to compare with, or all the s
 what is shown of it says why.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """When there is an interval: from ten independent units on, whichever statistic it is of."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from pathlib import Path

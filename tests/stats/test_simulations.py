@@ -6,8 +6,6 @@ standard errors, or two where an interval is known to be a little narrow.
 `docs/reliability.md` lists for each statistic where its simulation is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Databases for studies: SQLite in a file, and a real PostgreSQL where its programs are."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -5,8 +5,6 @@ Prolific does, with refusals and faults. After each, no unit may be held by more
 is told that nothing is left must be right; and in the end every place must have been filled.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -3,8 +3,6 @@
 The form of its answers is that of docs.prolific.com/api-reference/submissions/get-submissions.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import threading

@@ -4,8 +4,6 @@ The server is `fabula study serve` in a process of its own. A participant does w
 script does: one answer at a time, and the same again until it is acknowledged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What everybody can read and use: axe, the keyboard, small screens, hostile stories."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

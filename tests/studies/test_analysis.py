@@ -1,7 +1,5 @@
 """From answers to tables: the published verdicts give the published tables again."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

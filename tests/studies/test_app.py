@@ -1,7 +1,5 @@
 """The server without a browser: what it takes, what it refuses, what it never loses."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Who reads what: balanced, nobody twice, nothing lost when somebody vanishes."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

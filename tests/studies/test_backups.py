@@ -1,7 +1,5 @@
 """Backups of a study that runs, and what is put back from them, in databases of both kinds."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """What goes wrong the first time: it is said before it costs anybody an answer."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

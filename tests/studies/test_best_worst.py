@@ -1,7 +1,5 @@
 """Four stories at a time: which are shown together, what is asked, and what an answer says."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

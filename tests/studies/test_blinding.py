@@ -1,7 +1,5 @@
 """Nothing that is sent before the last answer tells what a participant may not know."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

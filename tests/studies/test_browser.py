@@ -1,7 +1,5 @@
 """Whole sessions in a real browser, with and without JavaScript, against a server on loopback."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attention items and questions that are asked again: who is asked what, and what is made of it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -2,8 +2,6 @@
 is lost.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who comes from a platform, how long a place is theirs, and what the platform says of them."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hmac

@@ -1,7 +1,5 @@
 """What a study exports is read by what works on labels, in every design and every form."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What is asked after what, what is still open, and what an answer that was taken back retires."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A started study stays as participants were given it; before, everything can be edited."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

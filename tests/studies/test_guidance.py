@@ -1,7 +1,5 @@
 """What participants are told: where they are, what is lacking, and that handing in is the end."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The page's own words: all in the catalogue, in every language, with and without the script."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Two stories side by side: who is shown which first, what is asked, and what comes of it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

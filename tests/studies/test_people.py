@@ -1,7 +1,5 @@
 """Invitations by number, new links, and what is done about many people at once."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

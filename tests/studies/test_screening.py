@@ -1,7 +1,5 @@
 """What stands before the first unit, and how somebody stops."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace

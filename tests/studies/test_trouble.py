@@ -1,7 +1,5 @@
 """A database that cannot be written for a while: the page keeps the answer, /health says why."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import json

@@ -1,7 +1,5 @@
 """Feedback on one's own draft: points at places that exist, consistent ones first."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

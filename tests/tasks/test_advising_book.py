@@ -1,7 +1,5 @@
 """Feedback on a book: chapter by chapter, and on what two chapters say of one thing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

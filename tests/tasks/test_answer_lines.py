@@ -1,7 +1,5 @@
 """Editors' answers in the styles of many models, with the points that a person reads in them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

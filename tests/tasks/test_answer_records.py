@@ -1,7 +1,5 @@
 """Answers in JSON: every entry is a point at a place of the draft, or is counted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Corrupted stories: what was changed is recorded exactly, and can be undone."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

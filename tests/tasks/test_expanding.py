@@ -1,7 +1,5 @@
 """A draft rubric expanded by a model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Feedback of models: what they are asked, what is kept, and how it is measured."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """What trigrams are made of: words, or what the authors of StoryFeedback seem to have counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from fabula.tasks.feedback.answers import read_answers, tokeniser, treebank_tokens

@@ -1,7 +1,5 @@
 """Which answers find a planted fault: by what they point at, by a judge, and against people."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

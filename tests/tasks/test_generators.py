@@ -1,7 +1,5 @@
 """The generators, trained for real on small texts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

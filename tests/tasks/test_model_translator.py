@@ -1,7 +1,5 @@
 """A language model as translator: only whole answers count, and an interrupted run goes on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

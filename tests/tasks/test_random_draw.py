@@ -1,7 +1,5 @@
 """Some texts of many, drawn in one pass."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

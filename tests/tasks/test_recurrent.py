@@ -1,7 +1,5 @@
 """The recurrent network, trained for real; small, but the code is that of the large one."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

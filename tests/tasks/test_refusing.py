@@ -1,7 +1,5 @@
 """A refusal is missing, counted, and asked about again; what stands around a story is cut off."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Renamed characters: each fault is what it says it is, and the record undoes it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which pieces of feedback people are given: as many of each kind, and no story too often."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

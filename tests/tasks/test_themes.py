@@ -1,7 +1,5 @@
 """Grouping by meaning, with the real sentence encoder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Faults that a model writes: only what can be planted is, at recorded places, and is undone."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published files of the Children's Book Test are read as what they are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

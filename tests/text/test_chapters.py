@@ -1,7 +1,5 @@
 """Chapters and scenes: what parts a book, and what does not."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

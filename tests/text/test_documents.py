@@ -1,7 +1,5 @@
 """What is no documents is told so in a sentence, wherever documents are taken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

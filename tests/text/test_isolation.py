@@ -1,7 +1,5 @@
 """A file cannot take more time or memory than an ordinary one of its size."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Only English is measured: other languages are refused, and no English is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

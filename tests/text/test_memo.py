@@ -1,7 +1,5 @@
 """Results of pieces of text that are remembered, against making each again."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PDF, RTF, ODT and Scrivener projects, made here, are read as their writers meant them."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Sequence

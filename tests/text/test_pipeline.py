@@ -1,7 +1,5 @@
 """The English pipeline: what is opened for it, and how often."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

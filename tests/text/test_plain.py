@@ -1,7 +1,5 @@
 """Texts without their layout: what typing and collecting leave in them tells nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Where quoted words stand in a text."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a model says instead of a text, or around it, beside stories that read like that."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

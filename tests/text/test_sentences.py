@@ -1,7 +1,5 @@
 """Where paragraphs begin and end."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sketches of texts: what they promise to see, against texts compared word by word."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

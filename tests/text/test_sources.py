@@ -1,7 +1,5 @@
 """Every kind of source gives its documents; what cannot be read is named with a remedy."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import http.server

@@ -1,7 +1,5 @@
 """Which words of a text are quoted speech."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

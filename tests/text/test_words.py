@@ -1,7 +1,5 @@
 """What counts as a word, and that each can be shown in its place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import regex

@@ -1,7 +1,5 @@
 """Workbooks as tables: what XlsxWriter writes is read back, and what is none is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

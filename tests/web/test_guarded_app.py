@@ -1,7 +1,5 @@
 """What every application refuses, whatever its routes; and how it is served and stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

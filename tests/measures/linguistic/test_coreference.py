@@ -1,7 +1,5 @@
 """The sieve on real passages annotated by hand, and rule by rule."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """LanguageTool by its HTTP interface, as a local server speaks it; checks beside the parser."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

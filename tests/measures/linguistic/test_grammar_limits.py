@@ -1,7 +1,5 @@
 """What no checker of grammar was made for: words and lines without an end."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

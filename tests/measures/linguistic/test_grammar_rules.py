@@ -1,7 +1,5 @@
 """Which of the checker's rules count: textbook errors are found, edited prose is left alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each metric against a calculation by hand, with the arithmetic shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

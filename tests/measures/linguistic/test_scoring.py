@@ -1,7 +1,5 @@
 """Scoring many continuations: the same bytes on any number of processes and after a crash."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -27,7 +27,7 @@ NEEDS = {
         for name in SCRIPTS
     ],
 )
-def test_a_script_runs_at_its_smallest_size(script: str, small_model: Path, tmp_path: Path) -> None:
+def test_a_script_runs_at_its_smallest_size(script: str, small_model: Path, tmp_path: Path):
     if (needed := NEEDS.get(script)) and importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
     done = subprocess.run(

@@ -31,7 +31,7 @@ def keep_and_find(path: Path, writer: int) -> int:
     return sum(one is not None and one != result_of(k) for k, one in enumerate(found))
 
 
-def test_processes_share_results_and_find_only_those_of_a_key(tmp_path: Path) -> None:
+def test_processes_share_results_and_find_only_those_of_a_key(tmp_path: Path):
     path = tmp_path / "new" / "results"
     with ProcessPoolExecutor(N_WRITERS) as pool:
         assert list(pool.map(keep_and_find, [path] * N_WRITERS, range(N_WRITERS))) == [0] * 4
@@ -40,7 +40,7 @@ def test_processes_share_results_and_find_only_those_of_a_key(tmp_path: Path) ->
     assert found == [*map(result_of, range(N_RESULTS)), None, result_of(7)]
 
 
-def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_the_file(tmp_path: Path):
     cache = CachedResults(tmp_path / "results")
     key, result = b"errors 1\nThe lampp went out.", b"Did you mean `lamp`? " * 40
     cache.keep({key: result})
@@ -51,7 +51,7 @@ def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["data", "digest", "id"])
-def test_a_damaged_result_is_not_found(tmp_path: Path, place: str) -> None:
+def test_a_damaged_result_is_not_found(tmp_path: Path, place: str):
     cache = CachedResults(tmp_path / "results")
     cache.keep({b"a": b"x" * 100, b"b": b"y" * 100})
     with sqlite3.connect(cache.path) as rows:
@@ -61,7 +61,7 @@ def test_a_damaged_result_is_not_found(tmp_path: Path, place: str) -> None:
     assert sorted(cache.find([b"a", b"b"]), key=str) in ([None, b"x" * 100], [None, b"y" * 100])
 
 
-def test_what_cannot_be_written_or_read_costs_time_only(tmp_path: Path) -> None:
+def test_what_cannot_be_written_or_read_costs_time_only(tmp_path: Path):
     (tmp_path / "file").write_text("no folder")
     cache = CachedResults(tmp_path / "file" / "results")
     cache.keep({b"a": b"1"})
@@ -85,7 +85,7 @@ def test_what_cannot_be_written_or_read_costs_time_only(tmp_path: Path) -> None:
 
 def test_of_too_much_what_was_not_used_for_longest_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     cache = CachedResults(tmp_path / "results")
     keys = [b"%d" % k for k in range(40)]
     days = iter(range(100, 200))

@@ -116,11 +116,11 @@ def ceilings() -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", sorted(ceilings()))
-def test_nothing_grows_above_its_ceiling(name: str) -> None:
+def test_nothing_grows_above_its_ceiling(name: str):
     assert counts().get(name, 0) <= ceilings()[name]
 
 
-def test_each_room_has_a_ceiling() -> None:
+def test_each_room_has_a_ceiling():
     assert counts().keys() <= ceilings().keys()
 
 

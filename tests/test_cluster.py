@@ -57,7 +57,7 @@ def run(*arguments: object) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path: Path) -> None:
+def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path: Path):
     texts = write_rows(tmp_path / "t.jsonl", library(300))
     plan = ("reference", "build", texts, "--shard-tokens", "4000", "--out")
     run(*plan, tmp_path / "here", "--jobs", "1")
@@ -73,7 +73,7 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path
 @pytest.mark.usefixtures("cluster")
 def test_scores_of_three_nodes_are_the_scores_of_one_process(
     nodes: Any, built: Path, tmp_path: Path
-) -> None:
+):
     texts = write_rows(tmp_path / "t.jsonl", drafts()[:24])
     options = ["--exclude", "auto", "--exclude-same", "author", "--spread", "3"]
     asked = ["originality", texts, "--reference", built, *options]
@@ -88,7 +88,7 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
 
 
 @pytest.mark.usefixtures("cluster")
-def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path):
     said = "The lamp went round. She counted nine, and then she put out her hand. Nobody woke."
     rows = [Document(f"{k}", " ".join([said] * (1 + k % 3))) for k in range(12)]
     texts = write_rows(tmp_path / "t.jsonl", rows)
@@ -106,7 +106,7 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     vectors: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     """Near matches are verbatim ones too."""
     # A text or two are a batch: some are being measured when the node is lost.
     monkeypatch.setattr(originality, "_NEAR_CHARS", 1 << 12)
@@ -129,7 +129,7 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     assert [row["id"] for row in written] == [text.id for text in texts]
 
 
-def test_what_was_read_before_an_error_is_done_first(cluster: Cluster) -> None:
+def test_what_was_read_before_an_error_is_done_first(cluster: Cluster):
     def items() -> Iterator[int]:
         yield 1
         raise InputError("line 2: not a JSON object")
@@ -140,7 +140,7 @@ def test_what_was_read_before_an_error_is_done_first(cluster: Cluster) -> None:
         next(done)
 
 
-def test_what_goes_wrong_on_a_node_is_told_as_it_is(cluster: Cluster) -> None:
+def test_what_goes_wrong_on_a_node_is_told_as_it_is(cluster: Cluster):
     def missing(_: int) -> None:
         raise CorpusError("nowhere: not a reference corpus")
 
@@ -148,14 +148,12 @@ def test_what_goes_wrong_on_a_node_is_told_as_it_is(cluster: Cluster) -> None:
         list(cluster.in_order(missing, [1]))
 
 
-def test_nodes_with_another_version_are_refused(
-    nodes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_with_another_version_are_refused(nodes: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("fabula.cluster.__version__", "9.9")
     with pytest.raises(InputError, match=rf"has Fabula {__version__}, but this machine has 9\.9"):
         Cluster(nodes.address)
 
 
-def test_an_address_where_nothing_answers_is_refused() -> None:
+def test_an_address_where_nothing_answers_is_refused():
     with pytest.raises(InputError, match="Ray is not responding"):
         Cluster("127.0.0.1:1")

@@ -25,7 +25,7 @@ WORDS = Measurement("d3", "feedback-1@cd", "sanity", "p0001", "Only feedback", N
 ALL = [NUMBER, MISSING, WORDS]
 
 
-def test_arrow_has_a_row_for_each_measurement() -> None:
+def test_arrow_has_a_row_for_each_measurement():
     table = to_arrow(ALL)
     assert table.schema.field("value").type == "double"
     assert table.schema.field("answer").type == "string"
@@ -40,7 +40,7 @@ def test_arrow_has_a_row_for_each_measurement() -> None:
     assert to_arrow([]).schema == table.schema
 
 
-def test_pandas_leaves_out_of_a_mean_what_is_missing() -> None:
+def test_pandas_leaves_out_of_a_mean_what_is_missing():
     frame = to_pandas([*ALL, MISSING])
     assert str(frame["value"].dtype) == "float64"
     assert frame["value"].isna().tolist() == [False, True, True, True]
@@ -49,7 +49,7 @@ def test_pandas_leaves_out_of_a_mean_what_is_missing() -> None:
     assert to_pandas([MISSING])["value"].isna().all()
 
 
-def test_polars_leaves_out_of_a_mean_what_is_missing() -> None:
+def test_polars_leaves_out_of_a_mean_what_is_missing():
     frame = to_polars([*ALL, MISSING])
     assert frame["value"].to_list() == [0.5, None, None, None]
     assert frame["value"].mean() == 0.5
@@ -61,7 +61,7 @@ values = st.none() | st.floats() | st.text()
 
 
 @given(st.lists(values))
-def test_a_value_is_there_exactly_where_a_number_was_measured(given: list[object]) -> None:
+def test_a_value_is_there_exactly_where_a_number_was_measured(given: list[object]):
     found = [
         Measurement("d", "r", "i", "m", value, "no" if value is None else None, (), None, "s")  # type: ignore[arg-type]
         for value in given
@@ -73,7 +73,7 @@ def test_a_value_is_there_exactly_where_a_number_was_measured(given: list[object
     assert shown == expected
 
 
-def test_results_go_in_as_they_are(tmp_path: Path, examples: Path) -> None:
+def test_results_go_in_as_they_are(tmp_path: Path, examples: Path):
     reference = Reference.build(
         read_documents(sorted((examples / "library").iterdir())), tmp_path / "library.ref"
     )
@@ -91,7 +91,7 @@ def test_results_go_in_as_they_are(tmp_path: Path, examples: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, [3], "text", None])
-def test_what_is_no_measurement_is_refused(wrong: object) -> None:
+def test_what_is_no_measurement_is_refused(wrong: object):
     with pytest.raises(InputError, match="needs measurements or results"):
         to_arrow(wrong)  # type: ignore[arg-type]
 
@@ -99,7 +99,7 @@ def test_what_is_no_measurement_is_refused(wrong: object) -> None:
 @pytest.mark.parametrize(("name", "make"), [("pandas", to_pandas), ("polars", to_polars)])
 def test_a_library_that_is_not_installed_is_named(
     name: str, make: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match=f"pip install {name}"):
         make(ALL)  # type: ignore[operator]

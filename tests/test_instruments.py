@@ -76,9 +76,7 @@ def run(*words: str, code: int = 0) -> Any:
     return done
 
 
-def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(
-    adverbs: Adverbs, texts: list[str]
-) -> None:
+def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(adverbs: Adverbs, texts: list[str]):
     shown = run("report", *texts, *WITHOUT, "--latex", "t.tex", "--csv", "t.csv").stdout
     page = Path("report.html").read_text(encoding="utf-8")
     assert "Adverbs &lt;i&gt;" in page
@@ -97,9 +95,7 @@ def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(
     assert found["signatures"]["adverbs"] == "adverbs|ending:ly"
 
 
-def test_texts_are_placed_among_groups_that_were_measured_by_it(
-    adverbs: Adverbs, texts: list[str]
-) -> None:
+def test_texts_are_placed_among_groups_that_were_measured_by_it(adverbs: Adverbs, texts: list[str]):
     run("groups", "measure", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
         "--without", "profile")  # fmt: skip
     group = json.loads(Path("g.jsonl").read_text())
@@ -111,7 +107,7 @@ def test_texts_are_placed_among_groups_that_were_measured_by_it(
     assert "adverbs.share" not in below[2]
 
 
-def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]) -> None:
+def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
     rows = [json.loads(line) for line in Path(texts[0]).read_text().splitlines()]
     rows.append({"id": "other", "text": "Sadly he went slowly.", "author": "Bob"})
     report = fb.report(rows, without=("profile", "verdicts", "feedback"), n_jobs=1)
@@ -120,7 +116,7 @@ def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]) 
     assert (ann["mean"]["value"], ann["n_missing"], bob["mean"]["value"]) == (0.125, 1, 0.5)
 
 
-def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path) -> None:
+def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path):
     from fabula.desk.draft_settings import Asked
     from fabula.jobs.reviewer import Reviewer
     from fabula.presentation.review_page import page_of
@@ -132,7 +128,7 @@ def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path) -> None:
     assert [one["title"] for one in text.others] == ["Adverbs <i>"]
 
 
-def test_it_can_be_left_out_and_says_when_it_cannot_run(adverbs: Adverbs, texts: list[str]) -> None:
+def test_it_can_be_left_out_and_says_when_it_cannot_run(adverbs: Adverbs, texts: list[str]):
     shown = run("report", *texts, *WITHOUT, "--without", "adverbs").stdout
     assert "not included: adverbs, it was left out on request" in shown
     adverbs.is_installed = False
@@ -142,15 +138,13 @@ def test_it_can_be_left_out_and_says_when_it_cannot_run(adverbs: Adverbs, texts:
     assert "adverbs" in str(refused.exception) + refused.output
 
 
-def test_an_id_belongs_to_one_instrument(adverbs: Adverbs) -> None:
+def test_an_id_belongs_to_one_instrument(adverbs: Adverbs):
     for taken in ("adverbs", "profile"):
         with pytest.raises(ValueError, match="already"):
             register(Adverbs(id=taken))
 
 
-def test_a_package_that_is_installed_adds_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_installed_adds_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A package is a module and what its installation says of it."""
     (tmp_path / "pages.py").write_text(
         "from tests.test_instruments import Adverbs\n"

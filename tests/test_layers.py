@@ -62,7 +62,7 @@ ROOMS = rooms()
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS.keys() - {"__init__"}))
-def test_imports_go_down(room: str) -> None:
+def test_imports_go_down(room: str):
     assert room in FLOORS, f"{room} is on no floor; give it one in this test and in the house"
     wrong = [
         f"{file} imports {module}, which is not below it"

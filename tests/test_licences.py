@@ -4,7 +4,6 @@ import importlib.metadata
 import re
 from collections.abc import Iterator
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -54,7 +53,7 @@ def is_installed(package: str) -> bool:
     return True
 
 
-def test_every_direct_dependency_has_a_permissive_licence() -> None:
+def test_every_direct_dependency_has_a_permissive_licence():
     asked = list(direct_dependencies())
     assert {"numpy", "numba"} <= {package for package, extra in asked if not extra}
     assert {"stats", "tables", "local", "hosted", "postgres"} <= {extra for _, extra in asked}
@@ -68,14 +67,7 @@ def test_every_direct_dependency_has_a_permissive_licence() -> None:
     assert not refused
 
 
-@pytest.mark.parametrize("package", ["krippendorff", "psycopg"])
-def test_a_copyleft_licence_is_told(package: str) -> None:
-    # The one is GPL and for tests alone, the other LGPL.
-    assert licences(package)
-    assert not is_permissive(package)
-
-
-def test_an_exception_that_is_no_longer_needed_is_taken_away() -> None:
+def test_an_exception_that_is_no_longer_needed_is_taken_away():
     assert EXCEPTIONS.keys() <= {package for package, _ in direct_dependencies()}
 
 
@@ -99,7 +91,7 @@ def all_dependencies() -> set[str]:
     return found - {"fabula"}
 
 
-def test_no_dependency_of_a_dependency_asks_for_more_than_its_own_files() -> None:
+def test_no_dependency_of_a_dependency_asks_for_more_than_its_own_files():
     """MPL-2.0 is about its own files; LGPL is excepted above; GPL and AGPL are refused."""
     found = all_dependencies()
     assert {"numpy", "pydantic-core", "starlette"} <= found

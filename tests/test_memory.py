@@ -27,7 +27,7 @@ def group() -> Iterator[Path]:
     GROUP.rmdir()
 
 
-def test_the_memory_of_a_container_is_its_limit(group: Path) -> None:
+def test_the_memory_of_a_container_is_its_limit(group: Path):
     code = "from fabula.workers import memory_bytes; print(memory_bytes())"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
@@ -36,13 +36,13 @@ def test_the_memory_of_a_container_is_its_limit(group: Path) -> None:
     assert int(done.stdout) == 512 << 20
 
 
-def test_without_a_limit_it_is_the_machine_s() -> None:
+def test_without_a_limit_it_is_the_machine_s():
     assert 0 < memory_bytes() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_reference_larger_than_memory_finds_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     texts = [Document(f"d{k}", f"the lamp went round {k} times and the sea") for k in range(50)]
     in_memory = Reference.build(texts, tmp_path / "r", shard_tokens=100)
     monkeypatch.setattr(parts, "memory_bytes", lambda: 1000)

@@ -55,13 +55,13 @@ def reference(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Refer
     return Reference.build(read_documents(sorted((examples / "library").iterdir())), path)
 
 
-def test_everything_is_escaped_and_stands_there() -> None:
+def test_everything_is_escaped_and_stands_there():
     page = Shown(notebook_table(HOSTILE, [(HOSTILE, HOSTILE, None), ("a", None, HOSTILE)], HOSTILE))
     assert set(page.tags) == {"div", "b", "table", "tr", "th", "td", "span"}
     assert page.text.count("<script>alert('x')</script>&\"\ufffd<img src=x onerror=y>") == 5
 
 
-def test_numbers_and_what_is_missing() -> None:
+def test_numbers_and_what_is_missing():
     lines = [("n", 12345, None), ("x", 0.12345, None), ("zero", 0.0, None),
              ("none", None, "too_short"), ("unsaid", None, None)]  # fmt: skip
     html = notebook_table("t", lines)
@@ -73,7 +73,7 @@ def test_numbers_and_what_is_missing() -> None:
     assert "color:#" not in html, "what surrounds it may be light or dark"
 
 
-def test_originality_of_a_hostile_and_of_a_short_text(reference: Reference) -> None:
+def test_originality_of_a_hostile_and_of_a_short_text(reference: Reference):
     long = Document(HOSTILE, "A ferry came over the water in the morning and nobody was aboard it.")
     whole, short = OriginalityMeasure(reference).measure([long, Document("s", "Too short.")])
     page = shown(whole)
@@ -82,13 +82,13 @@ def test_originality_of_a_hostile_and_of_a_short_text(reference: Reference) -> N
     assert shown(short).text.count("missing: too_short") == 9
 
 
-def test_reference(reference: Reference) -> None:
+def test_reference(reference: Reference):
     page = shown(reference)
     assert reference.fingerprint in page.text
     assert reference.size in page.text
 
 
-def test_profile() -> None:
+def test_profile():
     values: dict[str, float | None] = {metric.id: 0.25 for metric in PROFILE_METRICS}
     values["mtld"] = None
     profile = Profile(
@@ -100,7 +100,7 @@ def test_profile() -> None:
     assert "p|v:1" in page.text
 
 
-def test_a_verdict_is_never_shown_without_its_trust() -> None:
+def test_a_verdict_is_never_shown_without_its_trust():
     first, second, third = load_rubric("ttcw").items[:3]
     items = (
         ItemSummary(first, (1.0, 1.0, 0.0, 1.0), 0.7, {}, None),
@@ -115,7 +115,7 @@ def test_a_verdict_is_never_shown_without_its_trust() -> None:
     assert "0 of 0" not in text
 
 
-def test_advice() -> None:
+def test_advice():
     text = "Anna put the letter on the table."
     point = Point((Remark(0, 0, HOSTILE, 9, 19), Remark(1, 0, "Mend it.", 9, 19)))
     advice = Advice(Document(HOSTILE, text), "m", (point,), 4, 1, 0, {"blocked": 1}, {}, "advice|v")
@@ -125,6 +125,6 @@ def test_advice() -> None:
     assert "missing: withheld by the provider" in page.text
 
 
-def test_it_is_small_enough_to_stay_in_a_notebook(reference: Reference) -> None:
+def test_it_is_small_enough_to_stay_in_a_notebook(reference: Reference):
     (result,) = OriginalityMeasure(reference).measure([Document("d", "word " * 20_000)])
     assert len(json.dumps(result._repr_html_())) < 10_000

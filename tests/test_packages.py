@@ -103,7 +103,7 @@ def said(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return found
 
 
-def test_a_text_is_measured_without_them(said: dict[str, Any]) -> None:
+def test_a_text_is_measured_without_them(said: dict[str, Any]):
     assert "6 documents, 1,685 words" in said["build"]
     # The number that the README shows.
     assert "7.316" in said["originality"]
@@ -112,13 +112,13 @@ def test_a_text_is_measured_without_them(said: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["compare", "diversity", "phrases"])
-def test_what_needs_scipy_names_the_extra(said: dict[str, Any], name: str) -> None:
+def test_what_needs_scipy_names_the_extra(said: dict[str, Any], name: str):
     assert said[name].startswith("InputError: ")
     assert said[name].endswith(" need SciPy; run: pip install 'fabula[stats]'")
 
 
 @pytest.mark.parametrize("name", ["parquet", "to_arrow"])
-def test_what_needs_pyarrow_names_the_extra(said: dict[str, Any], name: str) -> None:
+def test_what_needs_pyarrow_names_the_extra(said: dict[str, Any], name: str):
     assert said[name].startswith("InputError: ")
     assert said[name].endswith(" needs PyArrow; run: pip install 'fabula[tables]'")
     if name == "parquet":
@@ -128,19 +128,17 @@ def test_what_needs_pyarrow_names_the_extra(said: dict[str, Any], name: str) -> 
 @pytest.mark.parametrize(
     ("name", "library"), [("list", "pandas"), ("pandas", "pandas"), ("polars", "polars")]
 )
-def test_frames_go_in_and_come_out_without_pyarrow(
-    said: dict[str, Any], name: str, library: str
-) -> None:
+def test_frames_go_in_and_come_out_without_pyarrow(said: dict[str, Any], name: str, library: str):
     kind, n_rows, uniqueness = said[name]
     assert (kind, n_rows) == (library, 1)
     assert 0 < uniqueness < 1
 
 
-def test_measurements_become_frames_without_pyarrow(said: dict[str, Any]) -> None:
+def test_measurements_become_frames_without_pyarrow(said: dict[str, Any]):
     assert said["to_pandas"] == said["to_polars"] == [False, True]
 
 
-def test_rows_come_out_where_no_library_for_frames_is_installed(said: dict[str, Any]) -> None:
+def test_rows_come_out_where_no_library_for_frames_is_installed(said: dict[str, Any]):
     (row,) = said["rows"]
     assert row["id"] == "a"
     assert row["uniqueness_5"] == said["list"][2]
@@ -148,7 +146,7 @@ def test_rows_come_out_where_no_library_for_frames_is_installed(said: dict[str, 
 
 def test_a_package_that_is_broken_is_not_called_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     (tmp_path / "scipy").mkdir()
     (tmp_path / "scipy" / "__init__.py").write_text("import a_library_that_is_gone")
     monkeypatch.delitem(sys.modules, "scipy", raising=False)
@@ -159,7 +157,7 @@ def test_a_package_that_is_broken_is_not_called_missing(
         scipy("stats")
 
 
-def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch):
     assert scipy("special").expit(0.0) == 0.5
     assert pyarrow("parquet", what="this").read_table is pq.read_table
     monkeypatch.setitem(sys.modules, "scipy", None)

@@ -16,21 +16,21 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def test_one_version_everywhere() -> None:
+def test_one_version_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert project["version"] == cited.group(1) == __version__
 
 
-def test_the_module_runs_as_the_command() -> None:
+def test_the_module_runs_as_the_command():
     done = subprocess.run(
         [sys.executable, "-m", "fabula", "--version"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, f"fabula, version {__version__}\n"), done.stderr
 
 
-def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported() -> None:
+def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported():
     done = run(
         "import sys\n"
         "sys.modules['fcntl'] = sys.modules['resource'] = sys.modules['click'] = None\n"
@@ -44,7 +44,7 @@ def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported() -
     ]
 
 
-def test_every_interval_and_test_is_in_the_table_of_what_it_was_compared_with() -> None:
+def test_every_interval_and_test_is_in_the_table_of_what_it_was_compared_with():
     """Functions of stats/ that return an estimate, its ends or p; and tests that are there."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     rows = page.partition("| function | compared with | R | simulation |")[2].partition("\n\n")[0]
@@ -73,7 +73,7 @@ def test_every_interval_and_test_is_in_the_table_of_what_it_was_compared_with() 
                 assert f"`{file.stem}.{node.name}`" in rows, (file.stem, node.name)
 
 
-def test_every_test_and_module_that_the_page_on_security_names_is_there() -> None:
+def test_every_test_and_module_that_the_page_on_security_names_is_there():
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert len(tests) > 60

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import BusyError, InputError
+from fabula.errors import InputError
 from fabula.resume import KeptRows, RowKind, kept_rows
 
 TEXTS = RowKind("the text", ("id", "model"), ("missing_reason", "text"))
@@ -40,7 +40,7 @@ def job(path: Path, n: int, n_before_crash: int | None = None, made_of: str = "p
 @given(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=4))
 def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
     n: int, crashes: list[int]
-) -> None:
+):
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
         assert often.read_bytes() == whole.read_bytes()
 
 
-def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: Path) -> None:
+def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     rows = [text(0), text(1, missing_reason="refused", text=None), text(2)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -65,7 +65,7 @@ def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: 
     assert [row["text"] for row in found] == ["text 0", "text 1", "text 2"]
 
 
-def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path) -> None:
+def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     job(path, 2)
     before = path.read_bytes()
@@ -74,7 +74,7 @@ def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path) ->
     assert path.read_bytes() == before
 
 
-def test_rows_of_other_runs_stay_before_those_of_this_one(tmp_path: Path) -> None:
+def test_rows_of_other_runs_stay_before_those_of_this_one(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     other = text(0, model="other")
     path.write_text(json.dumps(other) + "\n")
@@ -86,7 +86,7 @@ def test_rows_of_other_runs_stay_before_those_of_this_one(tmp_path: Path) -> Non
     ]
 
 
-def test_a_file_of_another_kind_is_left_alone_also_at_a_restart(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_left_alone_also_at_a_restart(tmp_path: Path):
     path = tmp_path / "scores.jsonl"
     path.write_text('{"id": "a", "creativity_index": 7.5}\n')
     before = path.read_bytes()
@@ -98,7 +98,7 @@ def test_a_file_of_another_kind_is_left_alone_also_at_a_restart(tmp_path: Path) 
     assert path.read_bytes() == before
 
 
-def test_a_restart_without_a_new_row_changes_nothing(tmp_path: Path) -> None:
+def test_a_restart_without_a_new_row_changes_nothing(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     job(path, 2)
     before = path.read_bytes()
@@ -108,7 +108,7 @@ def test_a_restart_without_a_new_row_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_job_of_one_row_moves_no_other(tmp_path: Path) -> None:
+def test_a_job_of_one_row_moves_no_other(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     with kept_rows(path, TEXTS) as kept:
         for number in (2, 0, 1):
@@ -120,7 +120,7 @@ def test_a_job_of_one_row_moves_no_other(tmp_path: Path) -> None:
 
 def test_rows_that_a_killed_job_left_in_the_order_of_their_answers_are_put_in_their_own(
     tmp_path: Path,
-) -> None:
+):
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     job(whole, 3)
     with kept_rows(killed, TEXTS) as kept:
@@ -131,20 +131,11 @@ def test_rows_that_a_killed_job_left_in_the_order_of_their_answers_are_put_in_th
     assert killed.read_bytes() == whole.read_bytes()
 
 
-def test_two_jobs_do_not_write_one_file(tmp_path: Path) -> None:
-    with (
-        kept_rows(tmp_path / "o.jsonl", TEXTS),
-        pytest.raises(BusyError, match="another process"),
-        kept_rows(tmp_path / "o.jsonl", TEXTS),
-    ):
-        pass
-
-
 def score(name: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "text_digest": name * 2, "signature": "s|v:0.1"} | more
 
 
-def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path) -> None:
+def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path):
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps(score(name)) + "\n" for name in "ab"))
     with kept_rows(path, SCORES) as kept, pytest.raises(InputError, match=r"line 1: .*'a'"):
@@ -162,7 +153,7 @@ def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path) -> None
         kept.find(score("a", signature="s|v:0.0"))
 
 
-def test_in_memory_rows_are_found_once_they_are_made() -> None:
+def test_in_memory_rows_are_found_once_they_are_made():
     kept = KeptRows(TEXTS)
     assert kept.find({"id": "t0", "model": "m"}) is None
     kept.add(text(0))

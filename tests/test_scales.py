@@ -113,7 +113,7 @@ def parsed(text: str) -> Scale:
     return parse_rubric(text.encode(), "paced.toml").items[0].scale
 
 
-def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
+def test_a_file_has_the_fields_of_the_kind_and_its_checks():
     quarters = SLIDER.replace("high = 1", "high = 1, step = 0.25")
     assert (parsed(SLIDER).step, parsed(quarters).step) == (0.1, 0.25)
     rubric = parse_rubric(quarters.encode(), "x")
@@ -136,7 +136,7 @@ def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
         Scale("stars")
 
 
-def test_answers_are_the_conditions_of_later_items() -> None:
+def test_answers_are_the_conditions_of_later_items():
     with pytest.raises(InputError, match="pace cannot be 'E'; it must be 'A' or 'B'"):
         parsed(LETTER.replace("'A'", "'E'"))
     with pytest.raises(InputError, match="pace has no order"):
@@ -180,7 +180,7 @@ def values(tmp_path: Path, item: str = "pace") -> dict[str, Any]:
 
 def test_a_model_is_asked_in_its_words_and_its_answers_are_read_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("COLUMNS", "120")
     page = tmp_path / "page.html"
 
@@ -208,7 +208,7 @@ def test_a_model_is_asked_in_its_words_and_its_answers_are_read_and_shown(
 @pytest.mark.parametrize("has_test", [False, True])
 def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     tmp_path: Path, *, has_test: bool
-) -> None:
+):
     test = '[[items]]\nid = "ends"\nindex = 3\ntitle = "Ends"\nquestion = "Does it end?"\n'
 
     def answer(prompt: str, _: int) -> str:
@@ -247,7 +247,7 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     assert ("with the experts' majority" in shown) == has_test
 
 
-def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path) -> None:
+def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path):
     page = tmp_path / "page.html"
 
     def answer(prompt: str, k: int) -> str:
@@ -269,7 +269,7 @@ def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path) -> No
     assert '<span class="cell other" title="Pace: A (2 of 3)">A</span>' in html
 
 
-def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_path: Path) -> None:
+def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_path: Path):
     (tmp_path / "paced.toml").write_text(SLIDER)
     data = tmp_path / "documents.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in feedback_rows()))
@@ -327,7 +327,7 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
     assert "pace" in run.invoke(cli, ["study", "analyse", str(file)]).output
 
 
-def test_inspect_reports_its_figures(tmp_path: Path) -> None:
+def test_inspect_reports_its_figures(tmp_path: Path):
     from inspect_ai.scorer import SampleScore, Score
 
     from fabula.evals.rubric_scorers import by_item
@@ -357,7 +357,7 @@ def test_inspect_reports_its_figures(tmp_path: Path) -> None:
         ("{ kind = 'number', low = 1, high = 5 }", "53ba4cb1"),
     ],
 )
-def test_digests_are_those_of_verdicts_that_are_kept(scale: str, digest: str) -> None:
+def test_digests_are_those_of_verdicts_that_are_kept(scale: str, digest: str):
     # As signatures hold them since the first verdicts: another one would part old from new.
     text = f"""id = "m"
 version = "1"
@@ -372,7 +372,7 @@ scale = {scale}
     assert parse_rubric(text.encode(), "m.toml").digest == digest
 
 
-def test_every_kind_that_comes_along_is_known_by_its_name() -> None:
+def test_every_kind_that_comes_along_is_known_by_its_name():
     shipped = {"yes-no", "choice", "number", "rank", "text"}
     assert set(KINDS) == shipped | {"slider", "letter"}
     assert all(kind().kind == name for name, kind in KINDS.items())

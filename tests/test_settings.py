@@ -47,20 +47,18 @@ class Job(Settings):
         ({"kind": "b"}, "`share` is needed with `kind` b"),
     ],
 )
-def test_a_wrong_value_never_gets_past_the_constructor(
-    values: dict[str, object], said: str
-) -> None:
+def test_a_wrong_value_never_gets_past_the_constructor(values: dict[str, object], said: str):
     with pytest.raises(InputError) as caught:
         Job(**({"sources": ("a",)} | values))  # type: ignore[arg-type]
     assert str(caught.value) == said
 
 
-def test_a_part_checks_its_own_values() -> None:
+def test_a_part_checks_its_own_values():
     with pytest.raises(SettingsError, match="`n_samples` must be at least 1 and at most 9"):
         Job(("a",), draw=Draw(n_samples=0))
 
 
-def test_every_setting_is_described_once_with_its_place() -> None:
+def test_every_setting_is_described_once_with_its_place():
     described = {one.path: one for one in fields_of(Job)}
     assert list(described) == [
         ("sources",), ("kind",), ("kinds",), ("share",), ("draw", "n_samples"), ("draw", "seed"),
@@ -71,7 +69,7 @@ def test_every_setting_is_described_once_with_its_place() -> None:
     assert described[("sources",)].field.option_of("sources") == "source"
 
 
-def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     @dataclass(frozen=True)
     class Kept(Settings):
         out: Path | None = setting(None, help="Where it is kept.")
@@ -88,7 +86,7 @@ def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @given(st.integers(1, 9), st.integers(0, 2**40), st.none() | st.floats(0.001, 1))
 def test_settings_are_built_from_values_by_path_and_travel_to_other_processes(
     n: int, seed: int, share: float | None
-) -> None:
+):
     values = {("sources",): ("a",), ("draw", "n_samples"): n, ("draw", "seed"): seed,
               ("share",): share}  # fmt: skip
     made = build(Job, values)
@@ -102,7 +100,7 @@ def test_settings_are_built_from_values_by_path_and_travel_to_other_processes(
 )  # fmt: skip
 def test_between_equals_comparing_one_end_at_a_time(
     low: int | None, high: int | None, low_open: bool, high_open: bool, value: int
-) -> None:
+):
     fits = True
     if low is not None:
         fits = fits and value >= low and not (low_open and value == low)

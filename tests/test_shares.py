@@ -69,7 +69,7 @@ def built(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("order", [(2, 1, 3), (3, 2)], ids=["all", "not all"])
 def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     texts: Path, built: Path, tmp_path: Path, order: tuple[int, ...]
-) -> None:
+):
     plan = ("reference", "build", texts, "--shard-tokens", "4000", "--out", tmp_path / "r")
     for number in order:
         assert f"share {number}/3 is written" in run(*plan, "--share", f"{number}/3")
@@ -83,7 +83,7 @@ def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     assert "cannot be used with --share" in run(*plan, "--share", "1/2", code=2)
 
 
-def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Path) -> None:
+def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Path):
     mine = write_rows(tmp_path / "t.jsonl", drafts())
     asked = ["originality", mine, "--reference", built, "--exclude", "auto", "--out"]
     run(*asked, tmp_path / "whole.jsonl")
@@ -108,7 +108,7 @@ def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Pat
     assert "scores.jsonl.1-of-4, line 1: not a row of this command" in run(*asked, out, code=1)
 
 
-def test_texts_of_models_are_asked_for_once_and_join(tmp_path: Path) -> None:
+def test_texts_of_models_are_asked_for_once_and_join(tmp_path: Path):
     mine = write_rows(tmp_path / "t.jsonl", drafts()[:7])
 
     def answer(body: dict[str, Any], _: int) -> str:
@@ -150,7 +150,7 @@ def made(path: Path, ids: Iterable[str], share: Share | None = None) -> list[str
     return new
 
 
-def test_rows_of_shares_are_made_once_and_stand_in_order(tmp_path: Path) -> None:
+def test_rows_of_shares_are_made_once_and_stand_in_order(tmp_path: Path):
     made(tmp_path / "whole", "abcdefg")
     path = tmp_path / "rows"
     assert made(path, "abcdefg", Share(2, 2)) == ["b", "d", "f"]
@@ -161,7 +161,7 @@ def test_rows_of_shares_are_made_once_and_stand_in_order(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/3", "4/3", "1/0", "-1/3", "1/2/3", "a/b"])
-def test_what_is_not_a_share_is_refused(text: str) -> None:
+def test_what_is_not_a_share_is_refused(text: str):
     with pytest.raises(InputError, match=r"must be I/N"):
         Share.parse(text)
     assert Share.parse("3/8") == Share(3, 8)

@@ -52,7 +52,7 @@ def pool() -> ProcessPoolExecutor:
 
 def test_of_300_writes_at_once_none_fails_and_the_file_is_one_of_them(
     tmp_path: Path, pool: ProcessPoolExecutor
-) -> None:
+):
     path = tmp_path / "page.html"
     paths, writers = [path] * N_WRITERS, range(N_WRITERS)
     assert sum(pool.map(write_often, paths, writers)) == N_WRITERS * N_WRITES == 300
@@ -63,7 +63,7 @@ def test_of_300_writes_at_once_none_fails_and_the_file_is_one_of_them(
 
 def test_a_row_that_a_writer_was_let_to_write_is_never_lost(
     tmp_path: Path, pool: ProcessPoolExecutor
-) -> None:
+):
     path = tmp_path / "rows.jsonl"
     n = sum(pool.map(append_rows, [path] * N_WRITERS, range(N_WRITERS)))
     rows = [row["id"] for row in read_rows(path)]
@@ -71,7 +71,7 @@ def test_a_row_that_a_writer_was_let_to_write_is_never_lost(
     assert os.listdir(tmp_path) == ["rows.jsonl"]
 
 
-def test_the_second_writer_of_rows_is_told_that_it_is_busy(tmp_path: Path) -> None:
+def test_the_second_writer_of_rows_is_told_that_it_is_busy(tmp_path: Path):
     with (
         RowWriter(tmp_path / "rows.jsonl"),
         pytest.raises(BusyError, match="another process is writing"),
@@ -79,7 +79,7 @@ def test_the_second_writer_of_rows_is_told_that_it_is_busy(tmp_path: Path) -> No
         RowWriter(tmp_path / "rows.jsonl")
 
 
-def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
+def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path):
     names = (".page.html.1-dead.part", ".page.html.2-alive.part", ".other.html.3.part", "page[1].x")
     for name in names:
         (tmp_path / name).write_bytes(b"half")
@@ -89,7 +89,7 @@ def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path)
     assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "page.html"])
 
 
-def test_a_write_that_fails_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_write_that_fails_names_the_file_and_leaves_nothing(tmp_path: Path):
     (tmp_path / "page.html").mkdir()
     with pytest.raises(OSError, match=r"page\.html") as caught:
         write_whole(tmp_path / "page.html", b"x")
@@ -98,7 +98,7 @@ def test_a_write_that_fails_names_the_file_and_leaves_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["a" * 240, "é" * 120, "[x]*.html"])
-def test_names_of_any_kind_can_be_written(tmp_path: Path, name: str) -> None:
+def test_names_of_any_kind_can_be_written(tmp_path: Path, name: str):
     write_whole(tmp_path / name, b"one")
     write_whole(tmp_path / name, b"two")
     assert (tmp_path / name).read_bytes() == b"two"
@@ -115,7 +115,7 @@ NEWER = {
 @pytest.mark.parametrize("row", NEWER.values(), ids=NEWER.keys())
 def test_rows_that_a_newer_version_wrote_are_refused_and_stay(
     tmp_path: Path, row: dict[str, object]
-) -> None:
+):
     path = tmp_path / "rows.jsonl"
     content = json.dumps({"id": "0"}) + "\n" + json.dumps(row) + "\n"
     path.write_text(content)
@@ -127,7 +127,7 @@ def test_rows_that_a_newer_version_wrote_are_refused_and_stay(
 
 
 @pytest.mark.parametrize("signature", ["x|v:0.1.0", "x|v:0.0.9", "x", "", None, 3, "x|v:", "x|v:y"])
-def test_rows_of_this_version_and_older_ones_are_read(tmp_path: Path, signature: object) -> None:
+def test_rows_of_this_version_and_older_ones_are_read(tmp_path: Path, signature: object):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"id": "a", "signature": signature}) + "\n")
     assert len(list(read_rows(path))) == 1
@@ -145,7 +145,7 @@ _VALUES = st.recursive(
 @given(value=_VALUES, data=st.data())
 def test_no_damage_to_a_row_of_results_is_read_as_another_row(
     tmp_path_factory: pytest.TempPathFactory, value: object, data: st.DataObject
-) -> None:
+):
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     row = {"id": "a", "value": value}
     write_rows(path, [row], are_results=True)

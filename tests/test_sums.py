@@ -9,8 +9,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 WHOLE_CALLS = {"len", "int", "bool", "estimate_tokens", "any", "all", "isinstance", "startswith"}
@@ -131,7 +129,7 @@ def sums(source: str) -> Iterator[ast.Call]:
             yield node
 
 
-def test_sums_of_floats_do_not_depend_on_the_version_of_python() -> None:
+def test_sums_of_floats_do_not_depend_on_the_version_of_python():
     doubtful = {
         f"{file.relative_to(SOURCE)}:{call.lineno}: {ast.unparse(call)}"
         for file in SOURCE.rglob("*.py")
@@ -140,29 +138,3 @@ def test_sums_of_floats_do_not_depend_on_the_version_of_python() -> None:
         and ast.unparse(call) not in ALLOWED.get(str(file.relative_to(SOURCE)), ())
     }
     assert not doubtful, "use math.fsum, or say in ALLOWED that these are whole numbers"
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("sum(len(word) for word in words)", True),
-        ("sum(map(len, words))", True),
-        ("sum(one.value is None for one in rows)", True),
-        ("sum(not row.failed for row in rows)", True),
-        ("sum(row['n_words'] for row in rows)", True),
-        ("sum(max(len(t), 5) + 2 for t in titles)", True),
-        ("sum(counts.values())", True),
-        ("sum(values)", False),
-        ("sum(values) / len(values)", False),
-        ("sum(one.score for one in rows)", False),
-        ("sum(row['weight'] for row in rows)", False),
-        ("sum(weight * n for weight, n in rows)", False),
-        ("sum(len(word) / n for word in words)", False),
-        ("sum(map(float, rows))", False),
-        ("sum(weights.values())", False),
-        ("sum((1.5 for _ in rows), start=0)", False),
-    ],
-)
-def test_what_is_evidently_whole(source: str, expected: bool) -> None:
-    (call,) = sums(source)
-    assert is_whole_sum(call) == expected

@@ -15,7 +15,7 @@ from fabula.models.local import n_threads
 from fabula.workers import default_jobs, in_order
 
 
-def test_results_come_in_order_and_items_are_read_as_results_are_taken() -> None:
+def test_results_come_in_order_and_items_are_read_as_results_are_taken():
     read: list[int] = []
 
     def items() -> Iterator[int]:
@@ -43,12 +43,12 @@ def test_results_come_in_order_and_items_are_read_as_results_are_taken() -> None
 )
 def test_what_an_item_raises_is_raised_here(
     function: Callable[[int], object], kind: type[BaseException], said: str
-) -> None:
+):
     with pytest.raises(kind, match=said):
         list(in_order(function, range(20), 2))
 
 
-def test_an_item_that_cannot_be_sent_is_an_error() -> None:
+def test_an_item_that_cannot_be_sent_is_an_error():
     with pytest.raises(TypeError, match="pickle"):
         list(in_order(str, (threading.Lock() for _ in range(20)), 2))
 
@@ -59,7 +59,7 @@ def half_a_message(_: int) -> None:
     os._exit(9)
 
 
-def test_half_a_message_is_not_waited_for() -> None:
+def test_half_a_message_is_not_waited_for():
     with pytest.raises(WorkersEnded):
         list(in_order(half_a_message, range(20), 2))
 
@@ -81,7 +81,7 @@ with interrupted_by_signals():
 
 # A worker that SIGTERM ends may be noticed before the interrupt is.
 @pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 1})])
-def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: set[int]) -> None:
+def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: set[int]):
     """As Ctrl-C in a terminal, while results of several megabytes are on their way."""
     path = os.pathsep.join(path for path in sys.path if path)
     command = [sys.executable, "-c", _BUSY]
@@ -102,7 +102,7 @@ def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: s
 
 def test_where_the_system_does_not_tell_what_a_process_may_use_all_are_used(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     """As on macOS, whose Python has no `os.sched_getaffinity`."""
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delenv("FABULA_THREADS", raising=False)
@@ -112,13 +112,13 @@ def test_where_the_system_does_not_tell_what_a_process_may_use_all_are_used(
     assert default_jobs() == n_threads() == 1
 
 
-def test_a_number_of_threads_that_was_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_of_threads_that_was_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setenv("FABULA_THREADS", "3")
     assert n_threads() == 3
 
 
-def test_the_environment_says_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_says_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_JOBS", "3")
     assert default_jobs() == 3
     monkeypatch.setenv("FABULA_JOBS", "many")

@@ -41,7 +41,7 @@ PUBLIC = [
 ]  # fmt: skip
 
 
-def test_the_public_names_are_these_and_each_can_be_had() -> None:
+def test_the_public_names_are_these_and_each_can_be_had():
     """A change of this list is a change of the interface: the changelog names it."""
     assert sorted(fb.__all__) == PUBLIC
     for name in PUBLIC:
@@ -50,7 +50,7 @@ def test_the_public_names_are_these_and_each_can_be_had() -> None:
         fb.nosuch  # noqa: B018
 
 
-def test_every_public_function_and_class_says_what_it_does() -> None:
+def test_every_public_function_and_class_says_what_it_does():
     for name in PUBLIC:
         found = getattr(fb, name)
         if inspect.isclass(found) or inspect.isfunction(found):
@@ -61,7 +61,7 @@ def test_every_public_function_and_class_says_what_it_does() -> None:
         assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
 
 
-def test_importing_fabula_imports_nothing_else() -> None:
+def test_importing_fabula_imports_nothing_else():
     said = subprocess.run(
         [sys.executable, "-c", "import fabula, sys; print(*sys.modules)"],
         capture_output=True,
@@ -92,14 +92,14 @@ BOOKS = {
     ],
     ids=["dicts", "pandas", "polars", "arrow", "documents"],
 )  # fmt: skip
-def test_texts_are_the_same_documents_in_whatever_they_come(texts: Any) -> None:
+def test_texts_are_the_same_documents_in_whatever_they_come(texts: Any):
     found = fb.read(texts)
     assert [(one.id, one.text, one.meta["label"]) for one in found] == [
         (row["id"], row["text"], row["label"]) for row in DRAFTS
     ]
 
 
-def test_strings_mappings_and_paths_are_texts_too(tmp_path: Path) -> None:
+def test_strings_mappings_and_paths_are_texts_too(tmp_path: Path):
     assert [(d.id, d.text) for d in fb.read(["one", "two"])] == [("1", "one"), ("2", "two")]
     assert [(d.id, d.text) for d in fb.read({"k": "one"})] == [("k", "one")]
     (tmp_path / "a.txt").write_text("one")
@@ -107,7 +107,7 @@ def test_strings_mappings_and_paths_are_texts_too(tmp_path: Path) -> None:
     assert [d.text for d in fb.read(str(tmp_path / "*.txt"))] == ["one"]
 
 
-def test_what_is_missing_in_a_frame_is_missing_in_its_document() -> None:
+def test_what_is_missing_in_a_frame_is_missing_in_its_document():
     frame = pd.DataFrame({"id": ["a", "b"], "text": ["x", None], "grade": [1.0, float("nan")]})
     a, b = fb.read(frame)
     assert (a.meta["grade"], b.meta["grade"], b.text) == (1.0, None, "")
@@ -124,7 +124,7 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_document() -> None:
         ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "a"),
     ],
 )
-def test_a_mistake_gets_a_sentence(texts: Any, said: str) -> None:
+def test_a_mistake_gets_a_sentence(texts: Any, said: str):
     with pytest.raises(fb.InputError, match=said):
         fb.read(texts)
 
@@ -136,7 +136,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> fb.Reference:
 
 def test_originality_equals_the_commands_and_joins_the_callers_frame(
     books: fb.Reference, tmp_path: Path
-) -> None:
+):
     frame = pd.DataFrame(DRAFTS)
     scores = fb.originality(frame, books, levels="3-5", n_jobs=1)
     frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)
@@ -156,12 +156,12 @@ def test_originality_equals_the_commands_and_joins_the_callers_frame(
 
 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
-def test_a_result_is_a_frame_of_the_kind_that_came_in(books: fb.Reference, made: Any) -> None:
+def test_a_result_is_a_frame_of_the_kind_that_came_in(books: fb.Reference, made: Any):
     given = made(DRAFTS)
     assert type(fb.originality(given, books, n_jobs=1).wide()) is type(given)
 
 
-def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference) -> None:
+def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference):
     with pytest.raises(fb.SettingsError, match="`exclud` is not a setting here; did you mean"):
         fb.originality(DRAFTS, books, exclud="auto")
     with pytest.raises(fb.SettingsError, match="`references` is not a setting"):
@@ -179,7 +179,7 @@ async def awaited(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("model", [answer, awaited, fb.FunctionModel(answer, "mine")])
-def test_a_function_is_a_judge(model: Any) -> None:
+def test_a_function_is_a_judge(model: Any):
     drafts = DRAFTS[:2]
     verdicts = fb.judge(drafts, "ttcw", model=model, style="verdict-first")
     wide = verdicts.wide()
@@ -226,7 +226,7 @@ def labels_of_tales() -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path) -> None:
+def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path):
     runs = [
         fb.judge(TALES, model=yes_to(share, k), style="verdict-first", out=tmp_path / f"m{k}")
         for k, share in enumerate((0.1, 0.2, 0.3))
@@ -259,7 +259,7 @@ def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path) 
     assert alone.to_json()[0]["why_missing"]["kappa"] == "no labels were given"
 
 
-def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
+def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path):
     with pytest.raises(fb.InputError, match="no verdicts"):
         fb.compare_judges([])
     verdicts = fb.judge(TALES[:1], model=answer, style="verdict-first")
@@ -277,7 +277,7 @@ def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
         fb.compare_judges([verdicts, one])
 
 
-def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path) -> None:
+def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path):
     labels = labels_of_tales()
     pd.DataFrame(labels).to_csv(tmp_path / "pilot.csv", index=False)
     plan = fb.plan(pd.DataFrame(labels), stories="20,80", kappa_width=0.5)
@@ -298,7 +298,7 @@ def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path) -> None:
         fb.plan(labels, mean_with=0.1)
 
 
-def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_path: Path) -> None:
+def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_path: Path):
     asked: list[str] = []
 
     def sometimes(prompt: str) -> str:
@@ -317,14 +317,14 @@ def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_pat
     assert len(asked) == n + 1, "only what failed is asked again"
 
 
-def test_a_function_that_gives_no_text_is_named() -> None:
+def test_a_function_that_gives_no_text_is_named():
     with pytest.raises(fb.ModelError, match="function/lambda: returned a NoneType"):
         fb.judge(DRAFTS[:1], model=lambda _: None, style="verdict-first")  # type: ignore[arg-type, return-value]
     with pytest.raises(fb.InputError, match="a model must be a name or a function"):
         fb.judge(DRAFTS[:1], model=3)  # type: ignore[arg-type]
 
 
-def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path) -> None:
+def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path):
     """And told apart: those that copy a sentence each of a book, and those that do not."""
     rng = random.Random(7)
     words = [f"{a}{b}{c}o" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst"]
@@ -350,7 +350,7 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path) -> None:
     assert set(detector.apply(scores, fpr=0.1)["id"]) == {row["id"] for row in texts}
 
 
-def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: Path) -> None:
+def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: Path):
     report = fb.report(pl.DataFrame(DRAFTS[:2]), books, without=("profile",), n_jobs=1)
     report.save(tmp_path / "report.html")
     assert "<!doctype html>" in (tmp_path / "report.html").read_text()[:100].lower()
@@ -360,7 +360,7 @@ def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: P
     assert report.wide()["id"].to_list() == ["a", "b"]
 
 
-def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path: Path) -> None:
+def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path: Path):
     drafts = DRAFTS[:2]
     verdicts = fb.judge(drafts, "ttcw", model=answer, style="verdict-first")
     without = ("profile", "originality")
@@ -386,7 +386,7 @@ def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path
 @pytest.mark.parametrize(("low", "is_shown"), [(0.1, True), (-0.1, False), (None, False)])
 def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float | None, is_shown: bool
-) -> None:
+):
     monkeypatch.setenv("FABULA_HOME", str(tmp_path))
     verdicts = fb.judge(DRAFTS[:2], "ttcw", model=answer, style="verdict-first")
     parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
@@ -405,12 +405,12 @@ def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
     assert "0.30" in page
 
 
-def test_documents_keep_what_kind_of_frame_they_came_in() -> None:
+def test_documents_keep_what_kind_of_frame_they_came_in():
     assert documents_of(pd.DataFrame(DRAFTS)).kind == "pandas"
     assert documents_of(DRAFTS).kind is None
 
 
-def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_path: Path) -> None:
+def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_path: Path):
     rng = random.Random(0)
     words = [f"w{k}" for k in range(40)]
     rows = [
@@ -447,7 +447,7 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
     assert "once upon a time" in str(draft)
 
 
-def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_path: Path) -> None:
+def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_path: Path):
     texts = {"a": "the lamp went out and the sea came in", "b": "nobody in the harbour woke at all"}
     scores = fb.originality(texts, books, levels="3-4", out=tmp_path / "scores.jsonl", n_jobs=1)
     record = read_record(tmp_path / "scores.jsonl")
@@ -470,7 +470,7 @@ def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_pa
     assert "by `fabula.originality()`; repeat that call" in str(done.exception)
 
 
-def test_a_model_asked_from_another_thread_is_named_in_the_record(tmp_path: Path) -> None:
+def test_a_model_asked_from_another_thread_is_named_in_the_record(tmp_path: Path):
     from fabula.models.base import Prompt, Sampling
     from fabula.models.model_spec import open_model
 

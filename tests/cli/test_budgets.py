@@ -151,14 +151,14 @@ def model_options() -> Iterator[tuple[str, str]]:
     yield from walk(cli, ())
 
 
-def test_every_option_that_names_a_model_is_known_here_and_has_a_limit() -> None:
+def test_every_option_that_names_a_model_is_known_here_and_has_a_limit():
     assert set(model_options()) == set(CASES) | LOCAL_ONLY
     for path, _ in CASES:
         said = run(*path.split(), "--help").output
         assert all(option in said for option in ("--max-cost", "--price", "--yes")), path
 
 
-def test_models_are_opened_in_one_place_only() -> None:
+def test_models_are_opened_in_one_place_only():
     source = Path(fabula.__file__).parent
     makes = re.compile(r"\b(?:HostedModel|ReplayedModel|ClusterModel|SharedModel)\(")
     makers = {file.relative_to(source).as_posix() for file in source.rglob("*.py")
@@ -169,7 +169,7 @@ def test_models_are_opened_in_one_place_only() -> None:
 @pytest.mark.parametrize("command", sorted(set(CASES) - NEEDS_DATA))
 def test_nothing_is_asked_over_the_limit_or_without_consent(
     command: tuple[str, str], tmp_path: Path
-) -> None:
+):
     path, option = command
     given = [*path.split(), *CASES[command](tmp_path)]
     with serving(lambda *_: "Yes. She went to sea.") as served:
@@ -206,7 +206,7 @@ def silent(text: str, **more: Any) -> Reply:
 @pytest.mark.parametrize("lacking", [{}, {"choices": []}])
 def test_a_limit_holds_where_the_server_reports_nothing(
     command: tuple[str, str], limit: float, lacking: dict[str, Any], tmp_path: Path
-) -> None:
+):
     path, option = command
     given = [*path.split(), *CASES[command](tmp_path), option]
     with serving(lambda body, _: silent("Verdict: Yes", **lacking)) as served:
@@ -222,7 +222,7 @@ def test_a_limit_holds_where_the_server_reports_nothing(
         assert float(spent[1]) >= sum(len(text) / 6 for text in asked) * 1000 / 1e6
 
 
-def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path) -> None:
+def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
     given = ["judge", "stories", stories(tmp_path, 1), "--items", "narrative_ending"]
     with serving(lambda *_: silent("Verdict: Yes")) as served:
         given += ["--model", f"{served.url}/v1#m", "--out"]
@@ -239,7 +239,7 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path) -> None
     assert ", free" in free.output
 
 
-def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path) -> None:
+def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
     words = [
         "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
         "twelve",

@@ -55,7 +55,7 @@ def story(examples: Path) -> Path:
 
 @pytest.mark.parametrize("arguments", [[], ["reference"], ["originality"], ["compare"],
                                        ["reference", "build"]])  # fmt: skip
-def test_help_needs_no_heavy_import(arguments: list[str]) -> None:
+def test_help_needs_no_heavy_import(arguments: list[str]):
     code = (
         "import sys\nfrom fabula.cli.main import main\n"
         f"sys.argv = ['fabula', *{arguments!r}, '--help']\n"
@@ -67,7 +67,7 @@ def test_help_needs_no_heavy_import(arguments: list[str]) -> None:
     assert "Usage: " in done.stdout
 
 
-def test_the_table_of_commands_has_each_with_its_own_short_help() -> None:
+def test_the_table_of_commands_has_each_with_its_own_short_help():
     folder = importlib.import_module("fabula.cli.commands").__path__
     modules = {
         one.name: importlib.import_module(f"fabula.cli.commands.{one.name}")
@@ -81,7 +81,7 @@ def test_the_table_of_commands_has_each_with_its_own_short_help() -> None:
     assert own == _COMMANDS
 
 
-def test_help_and_completion_import_no_command() -> None:
+def test_help_and_completion_import_no_command():
     code = (
         "import sys\nfrom fabula.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
@@ -99,7 +99,7 @@ def test_help_and_completion_import_no_command() -> None:
         assert shown in done.stdout
 
 
-def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path) -> None:
+def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path):
     out, page = tmp_path / "s.jsonl", tmp_path / "p.html"
     done = fabula(
         "originality",
@@ -122,7 +122,7 @@ def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path) -
 
 def test_json_is_one_document_and_jsonl_a_row_a_line(
     corpus: Path, examples: Path, story: Path, tmp_path: Path
-) -> None:
+):
     out, texts = tmp_path / "s.jsonl", [story, examples / "library" / "market-day.md"]
     printed = fabula("originality", *texts, "--reference", corpus, "--jsonl", "--out", out).stdout
     assert list(map(json.loads, printed.splitlines())) == list(read_rows(out))
@@ -131,14 +131,14 @@ def test_json_is_one_document_and_jsonl_a_row_a_line(
     assert len(json.loads(document)) == 2
 
 
-def test_results_do_not_depend_on_the_number_of_threads(corpus: Path, examples: Path) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(corpus: Path, examples: Path):
     texts = [examples / "the-count.txt", examples / "library"]
     rows = {fabula("originality", *texts, "--reference", corpus, "--json", "--jobs", n).stdout
             for n in ("1", "3")}  # fmt: skip
     assert len(rows) == 1
 
 
-def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
+def test_info_add_remove_and_verify(examples: Path, tmp_path: Path):
     corpus = tmp_path / "r"
     library = sorted((examples / "library").iterdir())
     fabula("reference", "build", library[0], "--out", corpus)
@@ -155,7 +155,7 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
     fabula("reference", "remove", corpus, "no such id", code=REFUSED)
 
 
-def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path) -> None:
+def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path):
     fabula("reference", "build", examples / "library", "--out", tmp_path / "r", "--preset", "paper")
     (row,) = json.loads(
         fabula("originality", story, "--reference", tmp_path / "r", "--json").stdout
@@ -163,9 +163,7 @@ def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path:
     assert "|case:keep|punct:keep|" in row["signature"]
 
 
-def test_compare_prints_tables_json_and_a_plot(
-    corpus: Path, examples: Path, tmp_path: Path
-) -> None:
+def test_compare_prints_tables_json_and_a_plot(corpus: Path, examples: Path, tmp_path: Path):
     scores, plot = tmp_path / "s.jsonl", tmp_path / "c.svg"
     rows = [{"text": f.read_text(), "kind": f.name[0]} for f in (examples / "library").iterdir()]
     texts = tmp_path / "t.jsonl"
@@ -177,9 +175,7 @@ def test_compare_prints_tables_json_and_a_plot(
     assert plot.read_text().lstrip().startswith("<?xml")
 
 
-def test_bad_input_is_one_sentence_and_exit_code_2(
-    corpus: Path, story: Path, tmp_path: Path
-) -> None:
+def test_bad_input_is_one_sentence_and_exit_code_2(corpus: Path, story: Path, tmp_path: Path):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "binary.txt").write_bytes(bytes(100))
     (tmp_path / "field.jsonl").write_text('{"body": "a"}\n')
@@ -203,7 +199,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     fabula("reference", "build", story, "--out", story, code=REFUSED)
 
 
-def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
+def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text("Check the doors and then check them again.")
     texts = tmp_path / "texts.jsonl"
@@ -230,13 +226,13 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
     assert json.loads(scores.read_text())["id"] == "a"
 
 
-def test_the_reader_of_a_table_is_told_what_the_numbers_hide(corpus: Path, tmp_path: Path) -> None:
+def test_the_reader_of_a_table_is_told_what_the_numbers_hide(corpus: Path, tmp_path: Path):
     (tmp_path / "de.txt").write_text("Die Stille war so tief, dass in der Nacht niemand schlief.")
     done = fabula("originality", tmp_path / "de.txt", "--reference", corpus, "--levels", "3-4")
     assert "reference at all, and count as new" in done.stdout
 
 
-def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: Path) -> None:
+def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: Path):
     good = [json.dumps({"id": str(k), "text": "Check the doors and " * 5}) for k in range(4)]
     texts, out = tmp_path / "t.jsonl.gz", tmp_path / "s.jsonl"
     texts.write_bytes(gzip.compress("\n".join([*good[:2], "{broken", *good[2:]]).encode()))
@@ -250,7 +246,7 @@ def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: P
     assert len(out.read_bytes().splitlines()) == 4
 
 
-def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)]
@@ -275,9 +271,7 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
 
 
 @pytest.mark.parametrize("is_forked", [False, True])
-def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(
-    tmp_path: Path, is_forked: bool
-) -> None:
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path, is_forked: bool):
     build = ["reference", "build", "-", "--format", "jsonl", "--out", tmp_path / "r"]
     build += ["--shard-tokens", "50", "--jobs", "1"]
     pipe = subprocess.PIPE
@@ -299,7 +293,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(
     assert (tmp_path / "r" / "shards" / "00000" / "shard.json").exists()
 
 
-def test_a_reader_that_goes_away_is_no_error_worth_a_traceback(corpus: Path, story: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error_worth_a_traceback(corpus: Path, story: Path):
     command = " ".join([*(f"'{c}'" for c in COMMAND), "originality", str(story), "--json",
                         "--reference", str(corpus), "--cite", "100"])  # fmt: skip
     done = subprocess.run(

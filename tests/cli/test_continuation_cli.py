@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     return folder
 
 
-def test_from_books_to_a_table(made: Path) -> None:
+def test_from_books_to_a_table(made: Path):
     written = rows(made / "systems.jsonl")
     n_passages = len(rows(made / "passages.jsonl"))
     assert {row["system"] for row in written} == {"random", "unigram", "case-based"}
@@ -64,7 +64,7 @@ def test_from_books_to_a_table(made: Path) -> None:
     assert len(table["metrics"]) == 17
 
 
-def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path) -> None:
+def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path):
     before = (made / "systems.jsonl").read_bytes()
     arguments = ("continuation", "generate", "--from", made / "generators", "--contexts",
                  made / "passages.jsonl", "--out", made / "systems.jsonl")  # fmt: skip
@@ -75,7 +75,7 @@ def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path) -
     assert (made / "systems.jsonl").read_bytes() == before
 
 
-def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Path) -> None:
+def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Path):
     def answer(body: dict[str, Any], number: int) -> str:
         assert "the one sentence that comes next" in prompt_of(body)
         return ["She opened the door. Nobody was there.", "", '"Who is it?" she asked.'][number % 3]
@@ -105,13 +105,13 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
 )
 def test_what_is_wrong_is_said_in_a_sentence(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
+):
     done = fabula(*arguments, code=REFUSED, cwd=tmp_path)
     assert complaint in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
+def test_profile_of_the_examples(examples: Path, tmp_path: Path):
     done = fabula("profile", examples / "the-count.txt", examples / "library" / "market-day.md",
                   "--html", tmp_path / "p.html", "--plot", tmp_path / "p.svg",
                   "--out", tmp_path / "p.jsonl")  # fmt: skip
@@ -126,7 +126,7 @@ def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
     ).stderr  # fmt: skip
 
 
-def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) -> None:
+def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path):
     arguments = (
         "replicate", "linguistic-metrics", "--books", examples / "library",
         "--train", examples / "library", "--out", tmp_path / "replica", "--no-recurrent",
@@ -153,9 +153,7 @@ def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) ->
     assert "missing (13.10)" in shown
 
 
-def test_no_output_takes_the_place_of_an_input_or_of_another_file(
-    made: Path, tmp_path: Path
-) -> None:
+def test_no_output_takes_the_place_of_an_input_or_of_another_file(made: Path, tmp_path: Path):
     systems = tmp_path / "systems.jsonl"
     systems.write_bytes((made / "systems.jsonl").read_bytes())
     contexts = made / "passages.jsonl"
@@ -179,7 +177,7 @@ def test_no_output_takes_the_place_of_an_input_or_of_another_file(
 
 def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
     made: Path, examples: Path, tmp_path: Path
-) -> None:
+):
     fabula("continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
            "--seed", "9" * 20, code=REFUSED)  # fmt: skip
     book = tmp_path / "book.txt"
@@ -195,7 +193,7 @@ def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
 
 def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     made: Path, tmp_path: Path
-) -> None:
+):
     passages, systems = made / "passages.jsonl", made / "systems.jsonl"
     control = tmp_path / "as-long.jsonl"
     fabula(
@@ -228,7 +226,7 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     assert "corrected separately, as a control: pairs with as-long" in shown
 
 
-def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path) -> None:
+def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path):
     arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
                  made / "passages.jsonl", "--grammar", "none", "--permutations", "99",
                  "--examples", "1")  # fmt: skip

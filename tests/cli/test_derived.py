@@ -64,24 +64,24 @@ def run(*words: str) -> Any:
     return CliRunner().invoke(tool, ["work", *words])
 
 
-def test_a_command_without_options_has_the_defaults_of_its_settings() -> None:
+def test_a_command_without_options_has_the_defaults_of_its_settings():
     assert run().exit_code == 0
     assert seen == [Job()]
 
 
-def test_options_become_settings_parts_included() -> None:
+def test_options_become_settings_parts_included():
     run("--name", "b", "--name", "c", "--samples", "3", "--no-wanted", "--out", "x")
     assert seen == [Job(("b", "c"), Inner(3), False, False, Path("x"))]
 
 
-def test_a_value_out_of_range_is_refused_with_the_option() -> None:
+def test_a_value_out_of_range_is_refused_with_the_option():
     done = run("--samples", "10")
     assert done.exit_code == 2
     assert "--samples" in done.stderr
     assert "1<=x<=9" in done.stderr
 
 
-def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off() -> None:
+def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off():
     @click.command(cls=Command)
     def command(settings: Defaults) -> None:
         pass
@@ -92,7 +92,7 @@ def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_
     assert re.search(r"Quick\.\n", shown)
 
 
-def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path):
     @click.command(cls=Command)
     def command(settings: Folder) -> None:
         pass
@@ -104,13 +104,13 @@ def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path) -> N
     assert CliRunner().invoke(command, ["--out", str(tmp_path / "new")]).exit_code == 0
 
 
-def test_a_required_option_that_is_missing_is_refused() -> None:
+def test_a_required_option_that_is_missing_is_refused():
     done = CliRunner().invoke(cli, ["study", "export", "study.toml"])
     assert done.exit_code == 2
     assert "--out" in done.stderr
 
 
-def test_errors_and_help_name_options_where_the_layers_below_name_settings() -> None:
+def test_errors_and_help_name_options_where_the_layers_below_name_settings():
     error = run("--quick").exception
     assert str(error) == "run.jsonl: taken; choose another --out or more --samples, not `other`"
     assert "Times; see --out." in CliRunner().invoke(tool, ["work", "--help"]).stdout
@@ -127,13 +127,11 @@ def commands(command: click.Command, path: str = "fabula") -> Iterator[tuple[str
 
 
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)))
-def test_every_command_translates_settings_and_earlier_names(
-    path: str, command: click.Command
-) -> None:
+def test_every_command_translates_settings_and_earlier_names(path: str, command: click.Command):
     assert isinstance(command, Command | Group) or command is cli, path
 
 
-def test_options_are_derived_from_settings_besides_how_a_command_speaks() -> None:
+def test_options_are_derived_from_settings_besides_how_a_command_speaks():
     """What a job can be told is a field of its settings, so that Python can tell it too."""
     declared = {
         f"{path} {option.opts[-1]}".removeprefix("fabula ")
@@ -157,7 +155,7 @@ LEFT = {
 """Texts that a command reads, where `groups` writes, and an old name."""
 
 
-def test_one_option_has_one_type_and_one_meaning() -> None:
+def test_one_option_has_one_type_and_one_meaning():
     """What an option takes is the same in every command that has it."""
     types: dict[str, set[str]] = {}
     for _, command in commands(cli):
@@ -185,7 +183,7 @@ COMMANDS = re.compile(
 )
 
 
-def test_every_command_that_ends_prints_json_where_it_is_asked_to() -> None:
+def test_every_command_that_ends_prints_json_where_it_is_asked_to():
     lacking = [
         path
         for path, command in commands(cli)
@@ -198,7 +196,7 @@ def test_every_command_that_ends_prints_json_where_it_is_asked_to() -> None:
     ]  # fmt: skip
 
 
-def test_layers_below_the_command_line_name_no_options_in_what_they_say() -> None:
+def test_layers_below_the_command_line_name_no_options_in_what_they_say():
     """An option stands there only inside a whole command; `name` is shown as an option by cli/."""
     found = []
     for file in sorted(SOURCE.rglob("*.py")):
@@ -211,7 +209,7 @@ def test_layers_below_the_command_line_name_no_options_in_what_they_say() -> Non
 
 
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)))
-def test_no_two_parameters_of_a_command_have_one_name(path: str, command: click.Command) -> None:
+def test_no_two_parameters_of_a_command_have_one_name(path: str, command: click.Command):
     """Else click gives one the value of the other."""
     names = [param.name for param in command.params if param.name != "as_json"]
     assert len(set(names)) == len(names), path
@@ -220,7 +218,7 @@ def test_no_two_parameters_of_a_command_have_one_name(path: str, command: click.
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)))
 def test_every_command_has_a_short_help_that_is_a_whole_phrase_and_fits(
     path: str, command: click.Command
-) -> None:
+):
     if path == "fabula":
         return
     assert command.short_help, path

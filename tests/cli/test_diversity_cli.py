@@ -41,7 +41,7 @@ def run(*args: object) -> str:
     return done.stdout
 
 
-def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path) -> None:
+def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path):
     found = json.loads(run(stories, "--by", "model", "--prompt", "prompt", "--pairs", 2, "--json"))
     assert found.keys() >= {"groups", "tests", "pairs", "left_out", "signature"}
     stock = found["groups"]["stock"]
@@ -58,7 +58,7 @@ def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path) -
     assert found["pairs"][0]["longest_run"] >= 8
 
 
-def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_path: Path) -> None:
+def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_path: Path):
     out = tmp_path / "d.csv"
     shown = run(stories, "--by", "model", "--pairs", 1, "--csv", out)
     assert "shared 4-grams" in shown
@@ -76,7 +76,7 @@ def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_pa
     }
 
 
-def test_python_gives_what_the_command_prints(stories: Path) -> None:
+def test_python_gives_what_the_command_prints(stories: Path):
     printed = json.loads(run(stories, "--by", "model", "--json"))
     result = fb.diversity(str(stories), by="model", n_permutations=99)
     assert json.loads(json.dumps(result.to_json())) == printed
@@ -98,13 +98,13 @@ def test_python_gives_what_the_command_prints(stories: Path) -> None:
         (["--by", "writer"], "no text has the field 'writer'"),
     ],
 )
-def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str):
     done = CliRunner().invoke(cli, ["diversity", str(stories), *args])
     assert done.exit_code != 0
     assert said in done.stderr + str(done.exception)
 
 
-def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path) -> None:
+def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path):
     result = tmp_path / "d.json"
     result.write_text(run(stories, "--by", "model", "--json"), encoding="utf-8")
     done = CliRunner().invoke(cli, ["compare", str(result), "--by", "model"])
@@ -113,7 +113,7 @@ def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path) -> No
     assert "a result of diversity, whose numbers are of groups and not of texts" in said
 
 
-def test_more_texts_than_a_group_has_are_not_drawn(stories: Path) -> None:
+def test_more_texts_than_a_group_has_are_not_drawn(stories: Path):
     done = CliRunner().invoke(cli, ["diversity", str(stories), "--by", "model", "--texts", "13"])
     assert done.exit_code != 0
     assert "--texts 13: plain has only 12 texts of" in done.stderr + str(done.exception)

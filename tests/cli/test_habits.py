@@ -37,7 +37,7 @@ from fabula.jobs.models import NoModelSettings
 )  # fmt: skip
 def test_exit_codes_tell_kinds_of_failure_apart(
     error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def fail(**_: object) -> None:
         raise error
 
@@ -61,19 +61,19 @@ def tool(asked: NoModelSettings, reference: tuple[str, ...], fail: bool) -> None
     click.echo(f"{reference} {asked.models} {asked.spending.price}")
 
 
-def test_quiet_says_nothing_besides_results() -> None:
+def test_quiet_says_nothing_besides_results():
     assert "left out: a.txt" in CliRunner().invoke(tool, []).stderr
     assert CliRunner().invoke(tool, ["-q"]).stderr == ""
 
 
-def test_verbose_shows_steps_and_the_traceback(tmp_path: Path) -> None:
+def test_verbose_shows_steps_and_the_traceback(tmp_path: Path):
     said = CliRunner().invoke(tool, ["-v", "--fail"]).stderr
     assert said.startswith("reading\nmeasuring\n")
     assert "Traceback" in said
     assert "Traceback" not in CliRunner().invoke(tool, ["--fail"]).stderr
 
 
-def test_the_log_holds_steps_notices_and_errors_of_all_runs(tmp_path: Path) -> None:
+def test_the_log_holds_steps_notices_and_errors_of_all_runs(tmp_path: Path):
     log = tmp_path / "run.log"
     for words in (["-q"], ["--fail"]):
         CliRunner().invoke(tool, [*words, "--log", str(log)])
@@ -97,7 +97,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_configuration_is_the_folders_or_else_the_users(folder: Path) -> None:
+def test_the_configuration_is_the_folders_or_else_the_users(folder: Path):
     assert read_config() == Config()
     users = folder / "config" / "fabula"
     users.mkdir(parents=True)
@@ -110,7 +110,7 @@ def test_the_configuration_is_the_folders_or_else_the_users(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("key", ["model", "reference"])
-def test_an_address_that_only_the_folder_names_is_asked_about(folder: Path, key: str) -> None:
+def test_an_address_that_only_the_folder_names_is_asked_about(folder: Path, key: str):
     Path("fabula.toml").write_text(f'{key} = ["http://192.0.2.1/x"]')
     refused = CliRunner().invoke(tool, [])
     assert refused.exit_code == 2
@@ -126,7 +126,7 @@ def test_an_address_that_only_the_folder_names_is_asked_about(folder: Path, key:
     assert CliRunner().invoke(tool, []).exit_code == 0
 
 
-def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) -> None:
+def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
     Path("fabula.toml").write_text(CONFIG)
     assert CliRunner().invoke(tool, []).stdout == (
         "('a.ref', 'b.ref') ('openai/gpt-4o',) openai/gpt-4o=2.5/10\n"
@@ -148,16 +148,14 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) ->
         ("model =", "fabula.toml: cannot be read as TOML"),
     ],
 )
-def test_a_wrong_configuration_is_named_with_what_is_wrong(
-    folder: Path, content: str, said: str
-) -> None:
+def test_a_wrong_configuration_is_named_with_what_is_wrong(folder: Path, content: str, said: str):
     Path("fabula.toml").write_text(content)
     with pytest.raises(FabulaError, match=said):
         read_config()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: Path) -> None:
+def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: Path):
     # A pipe that nothing is written to: the command waits for texts.
     with subprocess.Popen(
         [sys.executable, "-c", "from fabula.cli.main import main; main()", "profile", "-", "-v"],

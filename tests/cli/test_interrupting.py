@@ -19,7 +19,7 @@ def release(things: list[Thing]) -> None:
 @pytest.mark.parametrize("is_background_job", [False, True])
 def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
     is_background_job: bool, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     def interrupted(_reference: object) -> None:
         raise KeyboardInterrupt
 
@@ -41,7 +41,7 @@ def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
 @pytest.mark.parametrize("by", [KeyboardInterrupt, ValueError])
 def test_an_interrupt_that_compiled_code_hides_in_another_error_is_an_interrupt(
     by: type[BaseException],
-) -> None:
+):
     # As Numba nests them if one comes while it loads what it compiled before.
     inner = SystemError("returned a result with an exception set")
     inner.__cause__ = by()

@@ -20,7 +20,7 @@ def fabula(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
-def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
+def test_rubrics_are_listed_shown_and_checked(tmp_path: Path):
     assert "ttcw" in fabula("rubric", "list")
     shown = fabula("rubric", "show", "ttcw")
     assert all(item.title in shown for item in load_rubric("ttcw").items)
@@ -33,9 +33,7 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert "item narrative_ending, question: is missing" in said
 
 
-def test_published_wording_is_imported_and_never_overwrites(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_published_wording_is_imported_and_never_overwrites(shared_data: Path, tmp_path: Path):
     source = str(shared_data / "ttcw" / "ttcw_all_tests.json")
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
     assert "valid" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
@@ -45,7 +43,7 @@ def test_published_wording_is_imported_and_never_overwrites(
     assert "--out" in said
 
 
-def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> None:
+def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path):
     stories = tmp_path / "stories.jsonl"
     stories.write_text(
         "".join(json.dumps({"id": f"{k}_GPT4", "text": f"Story {k}."}) + "\n" for k in range(4))
@@ -78,9 +76,7 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
     assert found["experts_pearson"]["value"] == pytest.approx(0.69, abs=5e-3)
 
 
-def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(
-    tmp_path: Path,
-) -> None:
+def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(tmp_path: Path):
     (tmp_path / "a.txt").write_text("The lamp went out.")
 
     def answer(_: dict[str, Any], number: int) -> Reply:
@@ -123,7 +119,7 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(
         (("stories", "write", "a.txt", "--out", "o.jsonl"), "line 1"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str):
     (tmp_path / "a.txt").write_text("The lamp went out.\n")
     error = fabula(*arguments, cwd=tmp_path, code=REFUSED)
     assert said in error

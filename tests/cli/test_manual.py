@@ -10,11 +10,11 @@ from fabula.cli.manual import command_reference
 DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
-def test_the_written_reference_is_that_of_these_commands() -> None:
+def test_the_written_reference_is_that_of_these_commands():
     assert DOCS.read_text(encoding="utf-8") == command_reference(), "run `make docs`"
 
 
-def test_every_command_and_option_is_in_it() -> None:
+def test_every_command_and_option_is_in_it():
     text = command_reference()
     n = 0
 

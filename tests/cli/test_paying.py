@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", [stories, write, openings, reference, continuations])
 def test_no_command_spends_more_than_it_may_or_without_being_told(
     command: Callable[[Path], list[str]], folder: Path
-) -> None:
+):
     def steady(_: dict[str, Any], __: int) -> str:
         return "She went to sea and came back older."
 
@@ -86,7 +86,7 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
             assert (1 <= n_new <= 3) if again else n_new == 0
 
 
-def test_a_model_that_changes_its_name_is_told_of(folder: Path) -> None:
+def test_a_model_that_changes_its_name_is_told_of(folder: Path):
     def changing(_: dict[str, Any], n: int) -> Reply:
         return 200, completion("She went to sea.") | {"model": "old" if n < 3 else "new"}
 

@@ -38,7 +38,7 @@ def run(*words: object, code: int = 0) -> Result:
     return done
 
 
-def test_two_files_or_a_field_give_the_same(folder: Path) -> None:
+def test_two_files_or_a_field_give_the_same(folder: Path):
     two = json.loads(run("groups", "phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
     by = json.loads(run("groups", "phrases", "all.jsonl", "--by", "label", "--json").stdout)
     assert two == by
@@ -52,7 +52,7 @@ def test_two_files_or_a_field_give_the_same(folder: Path) -> None:
     assert turned["phrases"][0]["log_odds"] == pytest.approx(-two["phrases"][0]["log_odds"])
 
 
-def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path) -> None:
+def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path):
     (folder / "old.txt").write_text("once upon a midnight dreary " * 5)
     run("reference", "build", "old.txt", "--out", "old.ref")
     command = ["groups", "phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
@@ -67,7 +67,7 @@ def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder:
     assert "elsewhere: per million words of the background" in shown
 
 
-def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
+def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
     shown = run("groups", "phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
     assert "no phrase that human uses more often passes the test" in shown
     assert "A is machine, 16 texts; B is human, 16 texts; 30 words of each" in " ".join(
@@ -97,15 +97,13 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
         (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is already read or written"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    folder: Path, words: list[str], code: int, said: str
-) -> None:
+def test_what_cannot_be_compared_is_refused(folder: Path, words: list[str], code: int, said: str):
     done = CliRunner().invoke(cli, ["groups", "phrases", *words])
     assert done.exit_code == code or done.exception is not None
     assert said in f"{done.output} {done.exception}"
 
 
-def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder: Path) -> None:
+def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder: Path):
     run("groups", "phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
     (folder / "draft.txt").write_text("Once upon a time there was <b>no</b> lamp.\n\nNobody.")
     (folder / "own.json").write_text('["nobody"]')
@@ -128,7 +126,7 @@ def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder:
     assert run("report", "draft.txt", "--phrases", "draft.txt", *WITHOUT, code=1)
 
 
-def test_several_drafts_have_the_number_side_by_side(folder: Path) -> None:
+def test_several_drafts_have_the_number_side_by_side(folder: Path):
     (folder / "own.json").write_text('["w1"]')
     run("report", "all.jsonl", "--phrases", "own.json", "--csv", "t.csv", *WITHOUT)
     lines = (folder / "t.csv").read_text().splitlines()

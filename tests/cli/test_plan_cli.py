@@ -42,7 +42,7 @@ def found(*words: object) -> dict[str, Any]:
     return content
 
 
-def test_it_says_what_each_size_would_show_and_which_is_enough(tmp_path: Path) -> None:
+def test_it_says_what_each_size_would_show_and_which_is_enough(tmp_path: Path):
     labels = pilot(tmp_path / "pilot.csv")
     given = [labels, "--stories", "20,60,240", "--kappa-width", 0.25, "--per-person", 5]
     content = found(*given)
@@ -64,7 +64,7 @@ def test_it_says_what_each_size_would_show_and_which_is_enough(tmp_path: Path) -
     assert run(*given) == run(*given)
 
 
-def test_two_groups_have_power(tmp_path: Path) -> None:
+def test_two_groups_have_power(tmp_path: Path):
     labels = pilot(tmp_path / "pilot.csv", 60, 2, authors="AB")
     content = found(labels, "--stories", "10,40,160", "--raters", 2)
     powers = [one["power"] for one in content["sizes"]]
@@ -90,7 +90,7 @@ def test_two_groups_have_power(tmp_path: Path) -> None:
     assert "30 stories by A" in run(alone, "--documents", stories)
 
 
-def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path):
     said = run(pilot(tmp_path / "few.csv", n_stories=9))
     assert "few.csv: the pilot has fewer than 10 stories" in said
     labels = pilot(tmp_path / "pilot.csv")
@@ -98,7 +98,7 @@ def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path) -> None
     assert "--raters must be whole numbers" in run(labels, "--raters", "0")
 
 
-def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data: Path) -> None:
+def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data: Path):
     labels = shared_data / "ttcw" / "ttcw_annotations.json"
     (size,) = found(labels, "--stories", 48, "--raters", 3)["sizes"]
     done = CliRunner().invoke(cli, ["agreement", "--experts", str(labels), "--json"])
@@ -106,7 +106,7 @@ def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data:
     assert size["kappa_width"] == pytest.approx(overall["high"] - overall["low"], rel=0.1)
 
 
-def test_numbers_are_planned_item_by_item_and_what_has_no_order_says_why(tmp_path: Path) -> None:
+def test_numbers_are_planned_item_by_item_and_what_has_no_order_says_why(tmp_path: Path):
     (tmp_path / "essay.toml").write_text(ESSAY_TOML)
     rng = np.random.default_rng(3)
     lines = ["document,item,rater,value"]

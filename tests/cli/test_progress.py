@@ -5,7 +5,7 @@ from fabula.cli import progress_bar
 
 def test_a_job_without_a_terminal_says_now_and_then_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     now = [0.0]
     monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
     with progress_bar.progress_bar("reading", 200) as bar:

@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
 HOW = ("--exclude", "auto", "--exclude-same", "author", "--spread", "3", "--levels", "3-6")
 
 
-def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_path: Path) -> None:
+def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_path: Path):
     """In another process, with a token, however texts are left out."""
     stories = str(home / "stories.jsonl")
     ids = tmp_path / "ids"
@@ -73,9 +73,7 @@ def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_pa
         assert "t0" not in "\n".join(at.said)
 
 
-def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, tmp_path: Path):
     stories, out = str(home / "stories.jsonl"), tmp_path / "scores.jsonl"
     lines = (home / "stories.jsonl").read_text(encoding="utf-8").splitlines()
     first = tmp_path / "stories.jsonl"
@@ -126,9 +124,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(
     assert [row for _, row in done] == [row for _, row in expected]
 
 
-def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(home: Path, tmp_path: Path):
     path = tmp_path / "sea.ref"
     Reference.build([Document("d", "the sea was calm")], path)
     with serving_process(str(path), "--port", "0", "--check-every", "3600") as at:
@@ -146,9 +142,7 @@ def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(
     assert not any("Traceback" in line or "Interrupt" in line for line in at.said)
 
 
-def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(home: Path, tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("first\n", encoding="utf-8")
     given = ("--port", "0", "--token-file", str(file))
@@ -182,7 +176,7 @@ def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(
 ])  # fmt: skip
 def test_what_cannot_be_served_is_said_in_a_sentence(
     home: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
+):
     (tmp_path / "tokens").write_text("secret-token\n", encoding="utf-8")
     given = [str(tmp_path / one) if one in ("none", "tokens") else one for one in arguments]
     done = run_fabula("reference", "serve", str(home / "library.ref"), "--port", "0", *given)
@@ -192,7 +186,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path):
     done = run_fabula("reference", "serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "not a reference corpus" in done.stderr

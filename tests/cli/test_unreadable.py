@@ -40,7 +40,7 @@ def check_told(result: subprocess.CompletedProcess[str]) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]) -> None:
+def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]):
     result = run("profile", "--json", "--grammar", "none", *texts)
     check_told(result)
     assert [Path(row["id"]).name for row in json.loads(result.stdout)] == [
@@ -50,7 +50,7 @@ def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path])
 
 def test_the_texts_after_one_that_cannot_be_read_are_scored(
     texts: list[Path], tmp_path: Path, examples: Path
-) -> None:
+):
     corpus = tmp_path / "library.ref"
     assert run("reference", "build", examples / "library", "--out", corpus).returncode == 0
     out = tmp_path / "scores.jsonl"
@@ -59,35 +59,33 @@ def test_the_texts_after_one_that_cannot_be_read_are_scored(
     assert [Path(row["id"]).name for row in rows] == ["a.txt", "c.txt", "e.txt"]
 
 
-def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_path: Path) -> None:
+def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_path: Path):
     page = tmp_path / "page.html"
     check_told(run("report", *texts, "--grammar", "none", "--out", page))
     assert page.exists()
 
 
-def test_a_single_file_that_cannot_be_read_is_an_error(texts: list[Path]) -> None:
+def test_a_single_file_that_cannot_be_read_is_an_error(texts: list[Path]):
     result = run("profile", texts[1])
     assert result.returncode == 3
     assert result.stderr.startswith("error: ")
     assert "left out" not in result.stderr
 
 
-def test_where_no_file_can_be_read_there_is_nothing_to_be_partial(texts: list[Path]) -> None:
+def test_where_no_file_can_be_read_there_is_nothing_to_be_partial(texts: list[Path]):
     result = run("profile", texts[1], texts[3])
     assert result.returncode == 3
     assert "error: " in result.stderr
 
 
-def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_path: Path) -> None:
+def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_path: Path):
     result = run("reference", "build", *texts, "--out", tmp_path / "corpus.ref")
     assert result.returncode == 3
     assert "b.docx" in result.stderr
     assert not (tmp_path / "corpus.ref" / "manifest.json").exists()
 
 
-def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(
-    texts: list[Path],
-) -> None:
+def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(texts: list[Path]):
     result = run("profile", "--format", "xls", *texts)
     assert result.returncode == 3
     assert "format xls: unknown" in result.stderr

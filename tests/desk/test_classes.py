@@ -26,7 +26,7 @@ def sent(client: TestClient, names: list[str], **more: str) -> str:
     return answer.headers["location"]
 
 
-def test_several_files_are_compared_with_each_other(client: TestClient, desk: Desk) -> None:
+def test_several_files_are_compared_with_each_other(client: TestClient, desk: Desk):
     path = sent(client, list(TEXTS))
     ends = time.monotonic() + 120
     while (page := client.get(path).text) and "What each shares with the others" not in page:
@@ -43,7 +43,7 @@ def test_several_files_are_compared_with_each_other(client: TestClient, desk: De
     assert not list((desk.folder / "classes").iterdir())
 
 
-def test_what_is_no_class_is_refused_and_nothing_is_kept(client: TestClient, desk: Desk) -> None:
+def test_what_is_no_class_is_refused_and_nothing_is_kept(client: TestClient, desk: Desk):
     one = [("files", ("anna.txt", b"Alone.", "text/plain"))]
     answer = client.post("/classes", data={"csrf": csrf(client)}, files=one)
     assert answer.status_code == 400

@@ -97,7 +97,7 @@ def when_over(client: TestClient, path: str) -> dict[str, Any]:
     raise AssertionError("the report does not end")
 
 
-def test_nobody_comes_in_without_the_key_and_under_no_other_name(desk: Desk) -> None:
+def test_nobody_comes_in_without_the_key_and_under_no_other_name(desk: Desk):
     app = create_app(desk, key=KEY)
     stranger = TestClient(app, base_url="http://127.0.0.1")
     for path in ("/", "/piece/0001/1", "/piece/0001/1/state", "/open?given=guess", "/beside"):
@@ -109,7 +109,7 @@ def test_nobody_comes_in_without_the_key_and_under_no_other_name(desk: Desk) -> 
 
 def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Browsers send a host's cookies to all its ports, and so to other users' pages there."""
     app = create_app(desk, key=KEY)
     name = desk_name(KEY)
@@ -130,13 +130,13 @@ def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
     assert late.get("/").status_code == 403
 
 
-def test_a_form_of_another_page_changes_nothing(client: TestClient, desk: Desk) -> None:
+def test_a_form_of_another_page_changes_nothing(client: TestClient, desk: Desk):
     assert client.post("/drafts", data={"text": STORY, "csrf": "guess"}).status_code == 403
     assert client.post("/drafts", data={"text": STORY}).status_code == 403
     assert desk.drafts.pieces() == []
 
 
-def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk) -> None:
+def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk):
     page = client.post("/drafts", data=form(client, desk, title="The <b>lamp"))
     assert str(page.url).endswith("/piece/0001/1")
     assert when_over(client, "/piece/0001/1")["error"] == ""
@@ -181,7 +181,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())
 
 
-def test_every_page_counts_the_same_words(client: TestClient, desk: Desk) -> None:
+def test_every_page_counts_the_same_words(client: TestClient, desk: Desk):
     """Headings count, and *didn't* is one word, whatever splits a text to measure it."""
     text = "# One\n\nShe didn't and couldn't look at the well-known lamp — not once.\n"
     desk.begin(desk.drafts.add("t", text, Asked().to_json()))
@@ -192,7 +192,7 @@ def test_every_page_counts_the_same_words(client: TestClient, desk: Desk) -> Non
 
 def test_the_models_that_can_be_asked_here_are_offered(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
     assert '<option value="local">' in client.get("/").text
     assert "mistral/" not in client.get("/").text
@@ -207,7 +207,7 @@ def test_the_models_that_can_be_asked_here_are_offered(
         ("mistral/", "mistral/small", "mistral/small"), ("other", "http://h/v1#m", "http://h/v1#m"),
     ],
 )  # fmt: skip
-def test_a_model_is_chosen_from_the_list_or_named(model: str, name: str, asked: str) -> None:
+def test_a_model_is_chosen_from_the_list_or_named(model: str, name: str, asked: str):
     read = Asked.read({"model": model, "model_name": name})
     assert read.model == asked
     assert chosen_model(asked, ["local", "mistral/"])[0] == model
@@ -215,7 +215,7 @@ def test_a_model_is_chosen_from_the_list_or_named(model: str, name: str, asked: 
     assert Asked.read({"model": again[0], "model_name": again[1]}) == read
 
 
-def test_a_provider_without_a_model_s_name_is_refused() -> None:
+def test_a_provider_without_a_model_s_name_is_refused():
     with pytest.raises(InputError, match="Enter the model"):
         Asked.read({"model": "mistral/", "model_name": " "})
 
@@ -237,7 +237,7 @@ def test_a_provider_without_a_model_s_name_is_refused() -> None:
 def test_key_and_price_stand_before_the_consent(
     client: TestClient, desk: Desk, monkeypatch: pytest.MonkeyPatch, status: int,
     models: list[str], said: str, button: str,
-) -> None:  # fmt: skip
+):  # fmt: skip
     """The provider is a server here that lists these models to who shows the key."""
     with listing(status, models) as (url, seen):
         monkeypatch.setenv("MISTRAL_API_KEY", "k")
@@ -255,7 +255,7 @@ def test_key_and_price_stand_before_the_consent(
     assert desk.drafts.pieces() == []
 
 
-def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
     assert check_key("local") is None
     assert check_key("ollama/llama3") is None
@@ -268,7 +268,7 @@ def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch
     assert untried.is_good is None
 
 
-def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None:
+def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk):
     word = docx.Document()
     word.add_paragraph("She counted nine, and one, and then she put out her hand and held it.")
     data = io.BytesIO()
@@ -286,7 +286,7 @@ def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None
     assert len(desk.drafts.pieces()) == 1
 
 
-def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: Desk) -> None:
+def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: Desk):
     asked = form(client, desk, model="openai/gpt-4o", verdicts="on", reference="infinigram:v4")
     page = client.post("/drafts", data=asked)
     assert "This leaves your machine" in page.text
@@ -304,11 +304,11 @@ def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: 
         ("", "http://127.0.0.1:8100", 0), ("", "https://corpora.example:8100", 1),
     ],
 )  # fmt: skip
-def test_it_knows_what_leaves_this_machine(model: str, reference: str, n_told: int) -> None:
+def test_it_knows_what_leaves_this_machine(model: str, reference: str, n_told: int):
     assert len(where_to(Asked(model=model, reference=reference))) == n_told
 
 
-def test_it_knows_where_the_user_sends_a_provider_s_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_knows_where_the_user_sends_a_provider_s_calls(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_INFINIGRAM_URL", "https://index.example/")
     assert "index.example" in where_to(Asked(reference="infinigram:v4"))[0]
     monkeypatch.setenv("OLLAMA_BASE_URL", "https://gpu.example/v1")
@@ -323,7 +323,7 @@ def answer(body: dict[str, Any], _: int) -> str:
     return "It is so.\nVerdict: Yes"
 
 
-def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk: Desk) -> None:
+def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk: Desk):
     with serving(answer) as served:
         model = {"model": f"{served.url}/v1#editor", "feedback": "on", "readings": "2"}
         client.post("/drafts", data=form(client, desk, **model))
@@ -344,7 +344,7 @@ def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk:
     assert "made in 2 of 2 readings" in page
 
 
-def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, desk: Desk) -> None:
+def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, desk: Desk):
     with serving(answer) as served:
         model = {"model": f"{served.url}/v1#editor", "feedback": "on"}
         client.post("/drafts", data=form(client, desk, **model))
@@ -357,7 +357,7 @@ def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, d
     assert "Another." in client.get("/piece/0002/1").text
 
 
-def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path) -> None:
+def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path):
     with serving(answer) as served, Desk(tmp_path) as desk:
         asked = Asked(model=f"{served.url}/v1#m")
         version = desk.drafts.add("t", STORY, asked.to_json())
@@ -370,9 +370,7 @@ def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path) -> None:
     assert not version.found["is_whole"], "the next desk goes on with it"
 
 
-def test_what_was_answered_is_not_paid_for_again_by_the_next_try(
-    client: TestClient, desk: Desk
-) -> None:
+def test_what_was_answered_is_not_paid_for_again_by_the_next_try(client: TestClient, desk: Desk):
     n_broken = 3
 
     def breaks(body: dict[str, Any], n: int) -> Any:
@@ -397,7 +395,7 @@ def test_what_was_answered_is_not_paid_for_again_by_the_next_try(
 
 def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
     client: TestClient, desk: Desk
-) -> None:
+):
     version = desk.drafts.add("t", STORY, Asked().to_json())
     sent = {"csrf": csrf(client), "text": STORY + " And\r\nthen."}
     assert client.post("/piece/0001/1/writing", data={**sent, "csrf": "guess"}).status_code == 403
@@ -421,7 +419,7 @@ def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
 
 def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_altered(
     client: TestClient, desk: Desk
-) -> None:
+):
     desk.drafts.add("The/Lamp", STORY, Asked().to_json())
     client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": STORY + " More."})
     client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
@@ -444,7 +442,7 @@ def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_alte
 
 def test_what_is_written_before_it_is_a_draft_comes_along_with_its_states(
     client: TestClient, desk: Desk
-) -> None:
+):
     for text in ("The lamp. " * 60, "Short."):
         client.post("/writing", data={"csrf": csrf(client), "text": text})
     assert "Short.</textarea>" in client.get("/").text
@@ -459,7 +457,7 @@ def test_what_is_written_before_it_is_a_draft_comes_along_with_its_states(
     assert [one.version for one in desk.drafts.journal("0002").states()] == [1]
 
 
-def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
+def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path):
     for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
         (tmp_path / "references.json").write_text(broken)
         with Desk(tmp_path) as desk:
@@ -470,7 +468,7 @@ def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
             assert client.get("/").status_code == 200
 
 
-def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path) -> None:
+def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path):
     with Desk(tmp_path) as first:
         version = first.drafts.add("t", STORY, Asked().to_json())
     assert not version.found
@@ -481,7 +479,7 @@ def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path) -> No
     assert version.found["is_whole"]
 
 
-def test_texts_to_compare_with_are_made_into_a_reference(client: TestClient, desk: Desk) -> None:
+def test_texts_to_compare_with_are_made_into_a_reference(client: TestClient, desk: Desk):
     files = [("files", ("one.txt", b"The lamp went round and round.")),
              ("files", ("two.txt", b"Nobody in the harbour woke."))]  # fmt: skip
     client.post("/references", data={"csrf": csrf(client), "name": "My old <work>"}, files=files)
@@ -493,7 +491,7 @@ def test_texts_to_compare_with_are_made_into_a_reference(client: TestClient, des
     assert "/nowhere.ref" in wrong.text
 
 
-def test_hostile_drafts_show_as_text(client: TestClient, desk: Desk) -> None:
+def test_hostile_drafts_show_as_text(client: TestClient, desk: Desk):
     text = "<script>alert(1)</script> <!--bar--> \x00\x07 \u202e </textarea><img src=x onerror=a()>"
     client.post("/drafts", data=form(client, desk, text=text, title="</title><script>"))
     when_over(client, "/piece/0001/1")
@@ -510,7 +508,7 @@ def test_hostile_drafts_show_as_text(client: TestClient, desk: Desk) -> None:
         assert client.get(path).status_code in (404, 422), path
 
 
-def test_changed_words_put_together_are_both_versions() -> None:
+def test_changed_words_put_together_are_both_versions():
     before, after = "One two three.\n\nFour five.\n", "One  three!\n\nFour five.\nSix"
     old, new = changed_words(before, after)
     assert "".join(one.text for one in old) == before
@@ -522,9 +520,7 @@ def test_changed_words_put_together_are_both_versions() -> None:
 @pytest.mark.parametrize(
     "path", ["books\0.ref", "infinigram:a\0b", "http://h/\0", "infinigram-index:\0", "\0"]
 )
-def test_a_reference_with_a_control_character_is_refused(
-    client: TestClient, desk: Desk, path: str
-) -> None:
+def test_a_reference_with_a_control_character_is_refused(client: TestClient, desk: Desk, path: str):
     added = client.post("/references", data={"csrf": csrf(client), "path": f"x{path}"[1:]})
     assert added.status_code == 400
     assert "control characters" in added.text
@@ -537,17 +533,13 @@ def test_a_reference_with_a_control_character_is_refused(
 
 
 @pytest.mark.parametrize("reference", ["http://[", "http://[::1", "infinigram:x@http://["])
-def test_an_address_that_cannot_be_read_is_told(
-    client: TestClient, desk: Desk, reference: str
-) -> None:
+def test_an_address_that_cannot_be_read_is_told(client: TestClient, desk: Desk, reference: str):
     page = client.post("/drafts", data=form(client, desk, reference=reference))
     assert page.status_code == 200
     assert "are sent to" in page.text
 
 
-def test_references_are_removed_and_those_made_here_are_deleted(
-    client: TestClient, desk: Desk
-) -> None:
+def test_references_are_removed_and_those_made_here_are_deleted(client: TestClient, desk: Desk):
     given = desk.references[0]
     files = {"files": ("mine.txt", b"She put out her hand and held it still, as before.")}
     client.post("/references", data={"csrf": csrf(client), "name": "mine"}, files=files)
@@ -587,14 +579,14 @@ def test_references_are_removed_and_those_made_here_are_deleted(
 )
 def test_a_draft_without_a_title_is_named_by_whole_phrases(
     client: TestClient, desk: Desk, text: str, title: str
-) -> None:
+):
     client.post("/drafts", data=form(client, desk, text=text))
     assert desk.drafts.pieces()[0].title == title
 
 
 def test_every_page_of_the_desk_needs_the_key_and_every_form_a_page_of_it(
     client: TestClient, desk: Desk
-) -> None:
+):
     app = create_app(desk, key=KEY)
     stranger = TestClient(app, base_url="http://127.0.0.1", cookies={"fabula_desk": "guess"})
     paths = {re.sub(r"{\w+}", "1", path): kinds for path, kinds in app.openapi()["paths"].items()}
@@ -608,7 +600,7 @@ def test_every_page_of_the_desk_needs_the_key_and_every_form_a_page_of_it(
                 assert client.post(path, data=data).status_code == 403, path
 
 
-def test_what_a_form_does_not_ask_for_sets_nothing(client: TestClient, desk: Desk) -> None:
+def test_what_a_form_does_not_ask_for_sets_nothing(client: TestClient, desk: Desk):
     more = {"is_whole": "true", "made": "1999", "keep": "/tmp", "n_jobs": "99", "id": "7",
             "number": "9", "piece": "../x", "models": "openai/gpt-4o"}  # fmt: skip
     page = client.post("/drafts", data=form(client, desk, **more))
@@ -625,7 +617,7 @@ def test_what_a_form_does_not_ask_for_sets_nothing(client: TestClient, desk: Des
 ])  # fmt: skip
 def test_a_file_is_kept_in_its_folder_whatever_its_name(
     client: TestClient, desk: Desk, tmp_path: Path, name: str
-) -> None:
+):
     sent = {"csrf": csrf(client)}
     other = ("files", ("other.txt", b"Nobody in the harbour woke."))
     client.post("/drafts", data=sent, files={"file": (name, STORY.encode())})
@@ -639,7 +631,7 @@ def test_a_file_is_kept_in_its_folder_whatever_its_name(
     assert len(list((desk.folder / "classes" / "0001" / "texts").iterdir())) == 2
 
 
-def test_an_id_leads_to_no_folder_but_its_own(client: TestClient, desk: Desk) -> None:
+def test_an_id_leads_to_no_folder_but_its_own(client: TestClient, desk: Desk):
     desk.drafts.add("Mine", STORY, Asked().to_json())
     for folder in (desk.folder, desk.folder / "pieces" / "other"):
         shutil.copytree(desk.folder / "pieces" / "0001", folder, dirs_exist_ok=True)
@@ -649,7 +641,7 @@ def test_an_id_leads_to_no_folder_but_its_own(client: TestClient, desk: Desk) ->
             assert client.get(path).status_code == 404, path
 
 
-def test_a_title_puts_no_header_into_a_download(client: TestClient, desk: Desk) -> None:
+def test_a_title_puts_no_header_into_a_download(client: TestClient, desk: Desk):
     title = 'x"; filename="y.exe"\r\nSet-Cookie: a=b\r\n\r\n<script>'
     client.post("/drafts", data=form(client, desk, title=title))
     when_over(client, "/piece/0001/1")
@@ -662,7 +654,7 @@ def test_a_title_puts_no_header_into_a_download(client: TestClient, desk: Desk) 
         assert not set("<>\r\n;") & set(disposition.partition("; ")[2])
 
 
-def test_what_a_desk_keeps_is_its_owner_s_alone(tmp_path: Path) -> None:
+def test_what_a_desk_keeps_is_its_owner_s_alone(tmp_path: Path):
     old = os.umask(0o022)
     try:
         with Desk(tmp_path / "desk") as desk:
@@ -682,7 +674,7 @@ def test_what_a_desk_keeps_is_its_owner_s_alone(tmp_path: Path) -> None:
     assert modes == dict.fromkeys(("pieces", "new", "references", "classes"), 0o700)
 
 
-def test_the_door_of_the_desk_leads_home_and_its_cookie_goes_to_no_other_site(desk: Desk) -> None:
+def test_the_door_of_the_desk_leads_home_and_its_cookie_goes_to_no_other_site(desk: Desk):
     client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
     found = client.get(f"/open?given={KEY}&next=//evil.example", follow_redirects=False)
     assert found.headers["location"] == "/"
@@ -690,7 +682,7 @@ def test_the_door_of_the_desk_leads_home_and_its_cookie_goes_to_no_other_site(de
         assert flag in found.headers["set-cookie"]
 
 
-def test_the_key_of_a_desk_is_its_owner_s_alone_and_cannot_be_guessed(tmp_path: Path) -> None:
+def test_the_key_of_a_desk_is_its_owner_s_alone_and_cannot_be_guessed(tmp_path: Path):
     old = os.umask(0o022)
     try:
         key = _key(tmp_path / "desk")

@@ -86,7 +86,7 @@ def when_over(driver: Any) -> None:
 @pytest.mark.parametrize("kind", ["scripted", "bare"])
 def test_a_writer_drops_a_draft_reads_mends_and_compares(
     kind: str, address: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+):
     browser = request.getfixturevalue(kind)
     (tmp_path / "lamp.txt").write_text(STORY)
     browser.get(f"{address}/open?given={KEY}")
@@ -124,9 +124,7 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     assert "2 versions" in find(browser, ".pieces").text
 
 
-def test_every_keystroke_is_there_again_and_marked_while_one_writes(
-    scripted: Any, address: str
-) -> None:
+def test_every_keystroke_is_there_again_and_marked_while_one_writes(scripted: Any, address: str):
     """A click away, a desk that does not answer, and the findings of what was just typed."""
     browser = scripted
     browser.get(f"{address}/open?given={KEY}")
@@ -173,9 +171,7 @@ window.fetch = async (...asked) => String(asked[0]).endsWith("/state")
 """
 
 
-def test_a_report_that_is_whole_is_not_put_anew_under_its_reader(
-    scripted: Any, address: str
-) -> None:
+def test_a_report_that_is_whole_is_not_put_anew_under_its_reader(scripted: Any, address: str):
     """The page may be newer than the state that led to it."""
     from selenium.common.exceptions import TimeoutException
 
@@ -192,7 +188,7 @@ def test_a_report_that_is_whole_is_not_put_anew_under_its_reader(
         scripted.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
-def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address: str) -> None:
+def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address: str):
     browser, script = scripted, axe()
     browser.get(f"{address}/open?given={KEY}")
     for text in (STORY, "x" * 3000 + " and then she put out her hand and held it still."):

@@ -7,7 +7,7 @@ from pathlib import Path
 from fabula.desk.journal import Journal
 
 
-def test_what_is_typed_is_there_again_and_what_is_wiped_out_was_kept_first(tmp_path: Path) -> None:
+def test_what_is_typed_is_there_again_and_what_is_wiped_out_was_kept_first(tmp_path: Path):
     journal = Journal(tmp_path / "new")
     story = "She counted nine, and one. " * 20
     journal.save(story, 0)
@@ -24,7 +24,7 @@ def test_what_is_typed_is_there_again_and_what_is_wiped_out_was_kept_first(tmp_p
     assert journal.text(journal.states()[-1]) == "x"
 
 
-def test_what_was_overtaken_on_its_way_changes_nothing(tmp_path: Path) -> None:
+def test_what_was_overtaken_on_its_way_changes_nothing(tmp_path: Path):
     journal = Journal(tmp_path)
     now = 1_790_000_000_000
     for text, typed in (("One.", now), ("One. Two.", now + 9), ("One. T", now + 5)):
@@ -33,7 +33,7 @@ def test_what_was_overtaken_on_its_way_changes_nothing(tmp_path: Path) -> None:
     assert journal.save("Put back.", 1, now - 10**9).text == "Put back.", "a clock was put back"
 
 
-def test_states_are_a_chain_that_anybody_can_follow_with_sha256(tmp_path: Path) -> None:
+def test_states_are_a_chain_that_anybody_can_follow_with_sha256(tmp_path: Path):
     journal = Journal(tmp_path)
     journal.keep("One.")
     journal.keep("One.")
@@ -50,7 +50,7 @@ def test_states_are_a_chain_that_anybody_can_follow_with_sha256(tmp_path: Path) 
     assert rows[-1]["text"] == hashlib.sha256(b"One two.").hexdigest()
 
 
-def test_broken_files_of_a_journal_lose_nothing_that_can_be_read(tmp_path: Path) -> None:
+def test_broken_files_of_a_journal_lose_nothing_that_can_be_read(tmp_path: Path):
     journal = Journal(tmp_path)
     journal.keep("One.")
     journal.keep("Two.")

@@ -67,7 +67,7 @@ def until(client: TestClient, words: str) -> str:
 
 def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_again(
     client: TestClient, desk: Desk, bare: Host, tmp_path: Path
-) -> None:
+):
     version = desk.drafts.add("The lamp", STORY, Asked().to_json())
     version.keep("found.json", b'{"is_whole": true, "signatures": {"lines": "x"}}')
     home = client.get("/").text
@@ -99,7 +99,7 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
 
 def test_fetching_stops_and_says_what_went_wrong(
     client: TestClient, desk: Desk, bare: Host, tmp_path: Path
-) -> None:
+):
     token = {"csrf": csrf(client)}
     bare.pause_s = 0.5
     client.post("/models", data=token)

@@ -9,5 +9,5 @@ pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 
 @pytest.mark.parametrize("step", steps_run(readme=False), ids=lambda step: step.name)
-def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]) -> None:
+def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]):
     check_step(step, stages)

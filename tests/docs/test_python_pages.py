@@ -30,7 +30,7 @@ def doctest_of(page: Path) -> doctest.DocTest:
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_the_manual_give_what_it_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     examples = doctest_of(ROOT / "docs" / f"{name}.md")
@@ -50,7 +50,7 @@ def test_the_examples_of_the_manual_give_what_it_shows(
     assert not said, "".join(said)
 
 
-def test_no_page_shows_python_that_is_not_run() -> None:
+def test_no_page_shows_python_that_is_not_run():
     for page in sorted((ROOT / "docs").glob("*.md")):
         if page.stem not in PAGES:
             assert ">>>" not in page.read_text(encoding="utf-8"), f"{page}: add it to PAGES"

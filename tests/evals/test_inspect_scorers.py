@@ -75,7 +75,7 @@ def inspect(
 
 def test_a_log_is_scored_for_originality_as_the_texts_themselves(
     log: EvalLog, books: fb.Reference, folder: Path
-) -> None:
+):
     done = inspect(
         "score", log.location, "--scorer", "fabula/originality", "-S", "reference=books.ref",
         "-S", "levels=3-5", "--action", "append", "--output-file", "scored.eval", folder=folder,
@@ -109,7 +109,7 @@ def test_a_log_is_scored_for_originality_as_the_texts_themselves(
 
 def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
     log: EvalLog, folder: Path
-) -> None:
+):
     library = [{"id": "b", "text": BOOKS[0], "school": "north"}]
     fb.build(library, folder / "school.ref", n_jobs=1, restart=True)
     path = str(folder / "school.ref")
@@ -120,7 +120,7 @@ def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
     assert without["tide"].reason == "no_known_words"
 
 
-def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: Path) -> None:
+def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: Path):
     done = inspect(
         "score", log.location, "--action", "append", "--output-file", "x.eval",
         "--scorer", "fabula/originality", "-S", "reference=nosuch.ref",
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: P
     assert "no such instrument; the registered ones are" in str(error.value.message)
 
 
-def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: Path) -> None:
+def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: Path):
     scores, metrics = scored(log, profile(grammar="none"))
     (expected,) = fb.profile({"tide": TIDE}, grammar="none", n_jobs=1).profiles
     found = scores["tide"].as_dict()
@@ -171,7 +171,7 @@ class Adverbs:
             ]  # fmt: skip
 
 
-def test_a_registered_instrument_is_a_scorer(log: EvalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_instrument_is_a_scorer(log: EvalLog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(instruments._OWN, "adverbs", Adverbs())
     scores, metrics = scored(log, instrument("adverbs"))
     assert scores["tin"].as_dict() == {"share": 1 / 16}
@@ -181,7 +181,7 @@ def test_a_registered_instrument_is_a_scorer(log: EvalLog, monkeypatch: pytest.M
 
 def test_what_no_model_wrote_or_a_provider_withheld_is_no_text(
     folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setitem(instruments._OWN, "adverbs", Adverbs())
     withheld = ModelOutput.from_content("mock", "Once", stop_reason="content_filter")
     texts = {"blocked": withheld, "nothing": ModelOutput(model="mock")}
@@ -191,7 +191,7 @@ def test_what_no_model_wrote_or_a_provider_withheld_is_no_text(
     assert metrics == {"share missing": 2}
 
 
-def test_a_mean_leaves_out_what_is_missing_and_draws_samples_whole() -> None:
+def test_a_mean_leaves_out_what_is_missing_and_draws_samples_whole():
     def given(n: int, n_epochs: int) -> list[SampleScore]:
         return [
             SampleScore(score=Score(value={"a": float(k), "b": math.nan}), sample_id=k)

@@ -29,9 +29,7 @@ from fabula.types import Signature
 ROOT = Path(__file__).parents[2]
 
 
-def test_inspect_runs_ttcw_and_leaves_what_has_no_verdict_unscored(
-    examples: Path, tmp_path: Path
-) -> None:
+def test_inspect_runs_ttcw_and_leaves_what_has_no_verdict_unscored(examples: Path, tmp_path: Path):
     def answer(body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
         if "cliches" in prompt.rpartition("Question:")[2]:
@@ -100,7 +98,7 @@ question = "Is there a twist?"
 """
 
 
-def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path) -> None:
+def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path):
     # One story passes with 4 of 5, one with 2 of 5, one fails, of one the gate is not answered.
     stories = tmp_path / "stories.jsonl"
     names = ("good", "fair", "bad", "odd")
@@ -183,7 +181,7 @@ def metrics_of(log: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def test_samples_and_temperature_are_those_of_judge(tmp_path: Path) -> None:
+def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     stories = tmp_path / "stories.jsonl"
     rows = [{"id": "full", "text": "A story."}, {"id": "empty", "text": " "}]
     stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -253,7 +251,7 @@ def release(folder: Path) -> None:
     (folder / "ttcw_annotations.json").write_text(json.dumps(annotations))
 
 
-def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: Path) -> None:
+def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: Path):
     release(tmp_path)
     only = ",".join(item.id for item in ITEMS)
 
@@ -301,7 +299,7 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     assert metrics_of(other)["trust in another mode"] == 0.25
 
 
-def test_labels_of_any_scale_are_compared_with(tmp_path: Path) -> None:
+def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
     (tmp_path / "mixed.toml").write_text(MIXED)
     ids = [f"s{k}" for k in range(12)]
     rows = [{"id": id_, "text": f"Story {id_}."} for id_ in ids]
@@ -329,7 +327,7 @@ def test_labels_of_any_scale_are_compared_with(tmp_path: Path) -> None:
     assert "kappa" not in metrics, "nobody labelled a yes-no item"
 
 
-def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path: Path) -> None:
+def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path: Path):
     (tmp_path / "mixed.toml").write_text(MIXED)
     task = rubric_task(str(ROOT / "examples" / "the-count.txt"), str(tmp_path / "mixed.toml"))
     (tmp_path / "mixed.toml").write_text(MIXED.replace("How good is it?", "How bad is it?"))
@@ -346,7 +344,7 @@ def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path
     assert "`max_cost` is not a setting here" in str(error.value.message)
 
 
-def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path) -> None:
+def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path):
     (tmp_path / "mixed.toml").write_text(MIXED)
     stories = tmp_path / "stories.jsonl"
     rows = [{"id": f"s{k}", "text": f"Story s{k}.", "prompt_id": f"p{k // 2}"} for k in range(6)]

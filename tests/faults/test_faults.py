@@ -82,7 +82,7 @@ def whole(
     return Undisturbed(request.param, job, found, int(changes.read_text()), seconds, address)
 
 
-def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path: Path) -> None:
+def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path: Path):
     """Killed before each change of a file, and then at any other time."""
     rng = whole.rng()
     everywhere = range(1, whole.n_changes + 1)
@@ -103,7 +103,7 @@ def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path:
     assert KILLED in codes
 
 
-def test_memory_that_ends_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+def test_memory_that_ends_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path):
     at = whole.rng().randrange(1, whole.n_changes + 1)
     folder = prepared(whole.job, tmp_path / "work")
     done = whole.run(folder, {"memory_at": at})
@@ -114,7 +114,7 @@ def test_memory_that_ends_is_told_and_costs_nothing(whole: Undisturbed, tmp_path
     whole.check_again(folder)
 
 
-def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path):
     rng = whole.rng()
     largest = max(map(len, whole.bytes.values()))
     folder = prepared(whole.job, tmp_path / "work")
@@ -125,16 +125,14 @@ def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Pat
     whole.check_again(folder)
 
 
-def test_a_clock_that_jumps_changes_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+def test_a_clock_that_jumps_changes_nothing(whole: Undisturbed, tmp_path: Path):
     folder = prepared(whole.job, tmp_path / "work")
     done = whole.run(folder, {"clock_s": -40_000.0})
     assert done.returncode == 0, done.stderr
     assert left(whole.job, folder) == whole.bytes
 
 
-def test_of_two_writers_one_is_refused_or_both_leave_the_same(
-    whole: Undisturbed, tmp_path: Path
-) -> None:
+def test_of_two_writers_one_is_refused_or_both_leave_the_same(whole: Undisturbed, tmp_path: Path):
     folder, go = prepared(whole.job, tmp_path / "work"), tmp_path / "go"
     half = max(1, whole.n_changes // 2)
     first = disturbed(whole.job, folder, whole.model, {"wait_at": half, "for": str(go)})

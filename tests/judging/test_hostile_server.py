@@ -122,7 +122,7 @@ MODES: dict[str, tuple[Reply, float | None]] = {
 
 
 @pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
-def test_a_server_in_any_mode_is_given_no_verdict_that_it_did_not_say(style: Any) -> None:
+def test_a_server_in_any_mode_is_given_no_verdict_that_it_did_not_say(style: Any):
     modes = list(MODES.items())
     assert len(modes) >= 60
     # A sound answer before each, for a run ends after many failures in a row.

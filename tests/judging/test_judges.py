@@ -76,7 +76,7 @@ def answers(rater: str, says: Says, n: int = 20, **more: Any) -> Any:
     return judge_answers(rater, measured(rater, says, n, **more), TTCW)
 
 
-def test_kappa_and_its_interval_are_those_of_agreement() -> None:
+def test_kappa_and_its_interval_are_those_of_agreement():
     panel = experts(TRUTH)
     rows = measured("m", mostly(TRUTH, 1, 0.3))
     figures = judge_figures(judge_answers("m", rows, TTCW), Yardstick(panel))
@@ -88,14 +88,14 @@ def test_kappa_and_its_interval_are_those_of_agreement() -> None:
     assert figures.baseline == 1
 
 
-def test_missing_answers_are_counted_by_reason_and_are_no_no() -> None:
+def test_missing_answers_are_counted_by_reason_and_are_no_no():
     judge = answers("m", lambda d, k: None if d < 2 else bool(TRUTH(d, k)))
     figures = judge_figures(judge, Yardstick(experts(TRUTH)))
     assert judge.missing == {"refusal": 28}
     assert (figures.kappa.value, figures.kappa.n) == (1, 18 * 14)
 
 
-def test_a_difference_is_of_what_both_answered_and_paired() -> None:
+def test_a_difference_is_of_what_both_answered_and_paired():
     good, bad = mostly(TRUTH, 1, 0.1), mostly(TRUTH, 2, 0.4)
     a = answers("a", lambda d, k: None if d < 3 else good(d, k))
     b = answers("b", lambda d, k: None if d > 15 else bad(d, k))
@@ -115,14 +115,14 @@ def test_a_difference_is_of_what_both_answered_and_paired() -> None:
     assert (turned.difference.low, turned.difference.high) == pytest.approx((-high, -low))
 
 
-def test_a_judge_beside_itself_differs_by_nothing() -> None:
+def test_a_judge_beside_itself_differs_by_nothing():
     says = mostly(TRUTH, 1, 0.3)
     pair = pair_of(answers("a", says), answers("b", says), Yardstick(experts(TRUTH)))
     assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, None, None)
     assert pair.agreement.value == 1
 
 
-def test_length_counts_against_a_judge_only_where_experts_said_the_same() -> None:
+def test_length_counts_against_a_judge_only_where_experts_said_the_same():
     n_words = {f"d{d}": 100 + 10 * d for d in range(40)}
     # Longer texts are better, so that whoever follows the experts says Yes to long ones.
     good: Says = lambda d, _: d > 19  # noqa: E731
@@ -138,7 +138,7 @@ def test_length_counts_against_a_judge_only_where_experts_said_the_same() -> Non
     )
 
 
-def test_a_judge_that_favours_its_family_is_caught_beside_the_experts() -> None:
+def test_a_judge_that_favours_its_family_is_caught_beside_the_experts():
     rows = []
     for d in range(40):
         is_own = d % 2 == 0
@@ -154,7 +154,7 @@ def test_a_judge_that_favours_its_family_is_caught_beside_the_experts() -> None:
     assert nobody.why_missing["own_family"] == "the authors of the documents are unknown"
 
 
-def test_retest_is_the_agreement_with_oneself() -> None:
+def test_retest_is_the_agreement_with_oneself():
     first, second = measured("m", TRUTH), measured("m", mostly(TRUTH, 3, 0.2), 12, end=RETEST)
     figures = judge_figures(judge_answers("m", [*first, *second], TTCW), Yardstick())
     said = np.array([[TRUTH(d, k), mostly(TRUTH, 3, 0.2)(d, k)] for d in range(12)
@@ -164,7 +164,7 @@ def test_retest_is_the_agreement_with_oneself() -> None:
     assert (figures.retest.n, figures.retest.n_units) == (12 * 14, 12)
 
 
-def test_the_panel_takes_three_judges_and_says_what_most_of_them_say() -> None:
+def test_the_panel_takes_three_judges_and_says_what_most_of_them_say():
     able = [answers(f"m{k}", mostly(TRUTH, 10 + k, share), 40) for k, share in
             enumerate((0.08, 0.3, 0.3))]  # fmt: skip
     guesser = answers("g", noise(99), 40)
@@ -201,7 +201,7 @@ def compare(*words: object, code: int = 0) -> str:
     return done.stdout if code == 0 else str(done.exception)
 
 
-def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path) -> None:
+def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path):
     runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1 * k + 0.1)))
             for k in range(3)]  # fmt: skip
     (runs[0] / "answers.jsonl").write_text("".join(
@@ -225,7 +225,7 @@ def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path) -> None:
     assert [json.loads(line) for line in lines] == entries
 
 
-def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path) -> None:
+def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
     """The figures are those of `judge correct` on the same run and labels."""
     runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
             for k in range(2)]  # fmt: skip
@@ -243,7 +243,7 @@ def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path) -
     assert "experts would say" not in compare(*runs)
 
 
-def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path) -> None:
+def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", lambda d, k: None if k == 0 else True))
     table = tmp_path / "t.csv"
     shown = compare(run, "--csv", table, "--latex", tmp_path / "t.tex")
@@ -280,7 +280,7 @@ def essay_run(folder: Path, rater: str, marks: dict[str, float]) -> Path:
     return write_run(folder, rows, ESSAY)
 
 
-def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path: Path) -> None:
+def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path: Path):
     said = {"near": style_marks(5, 1), "far": style_marks(6, 4)}
     people = {"Ann": style_marks(1, 1), "Ben": style_marks(2, 1)}
     runs = [essay_run(tmp_path / name, name, marks) for name, marks in said.items()]
@@ -325,7 +325,7 @@ def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path
     assert alone["graded"] == {}, "without labels or another judge there is nothing to compare"
 
 
-def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path) -> None:
+def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path):
     marks = style_marks(5, 1)
     run = essay_run(tmp_path / "run", "m", marks)
     rows = [
@@ -351,7 +351,7 @@ def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path) -> None:
     assert {"t.graded.csv", "t.csv"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path) -> None:
+def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
     one = Measurement("a : b", TTCW.key, ITEMS[0], "m", "a", None, (), None, "judge|m")
     turned = replace(one, value=None, missing_reason="order", details={"orders": ["A", "A"]})
     rows = [turned, *[replace(one, details={"orders": ["A", "B"]})] * 3]
@@ -361,7 +361,7 @@ def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path) -> None:
     assert "pairwise" in entry["why_missing"]["kappa"]
 
 
-def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", TRUTH))
     assert "is named twice" in compare(run, run, code=3)
     assert "is not a run" in compare(tmp_path, code=3)
@@ -369,13 +369,13 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path) -> Non
     assert "is not finished" in compare(run, code=3)
 
 
-def test_two_runs_of_one_model_are_two_judges(tmp_path: Path) -> None:
+def test_two_runs_of_one_model_are_two_judges(tmp_path: Path):
     runs = [write_run(tmp_path / name, measured("m", noise(k))) for k, name in enumerate("ab")]
     entries = json.loads(compare(*runs, "--json"))
     assert [one["rater"] for one in entries] == [f"m ({run})" for run in runs]
 
 
-def test_labels_of_other_documents_leave_kappa_missing(tmp_path: Path) -> None:
+def test_labels_of_other_documents_leave_kappa_missing(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", TRUTH))
     other = tmp_path / "labels.csv"
     other.write_text(f"document,item,rater,value\nelsewhere,{ITEMS[0]},a,Yes\n")
@@ -399,7 +399,7 @@ def released_run(file: Path, folder: Path) -> Path:
     return write_run(folder / name, rows)
 
 
-def test_the_released_judges_of_ttcw_beside_the_experts(shared_data: Path, tmp_path: Path) -> None:
+def test_the_released_judges_of_ttcw_beside_the_experts(shared_data: Path, tmp_path: Path):
     data = shared_data / "ttcw"
     if not (data / "llm_judges").exists():
         pytest.skip("the released judges are not here")

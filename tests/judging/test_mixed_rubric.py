@@ -76,7 +76,7 @@ def judge(stories: Path, url: str, *more: str) -> Result:
     return done
 
 
-def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "120")
     page, out = stories.with_name("page.html"), stories.with_name("run")
     with serving(scripted) as server:
@@ -110,9 +110,7 @@ def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.Mo
     assert " of 4" not in html
 
 
-def test_samples_of_a_grade_are_a_mean_and_a_range(
-    stories: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_of_a_grade_are_a_mean_and_a_range(stories: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "120")
     one = stories.with_name("one.txt")
     one.write_text("This is story one.")
@@ -144,7 +142,7 @@ def test_samples_of_a_grade_are_a_mean_and_a_range(
     assert "3.333 (1 to 5)" in html
 
 
-def test_a_report_shows_each_scale_as_what_it_is(stories: Path) -> None:
+def test_a_report_shows_each_scale_as_what_it_is(stories: Path):
     page = stories.with_name("report.html")
     one = stories.with_name("one.txt")
     one.write_text("This is story one.")
@@ -165,7 +163,7 @@ def test_a_report_shows_each_scale_as_what_it_is(stories: Path) -> None:
     assert "Mean grade" in flat
 
 
-def test_means_of_different_ranges_are_not_taken(stories: Path) -> None:
+def test_means_of_different_ranges_are_not_taken(stories: Path):
     file = stories.with_name("mixed.toml")
     file.write_text(RUBRIC.replace("[[items]]\nid = \"advice\"", """[[items]]
 id = "style"

@@ -55,7 +55,7 @@ def only(judged: Judged, chosen: StoriesSettings, **more: Any) -> list[PairRanki
     return found
 
 
-def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item() -> None:
+def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item():
     with serving(by_worth) as server:
         chosen = settings(server.url, None)
         judged = judge_stories(STORIES, chosen)
@@ -77,7 +77,7 @@ def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item() -> Non
     assert "log-odds" in shown
 
 
-def test_wins_by_chance_are_a_sentence_and_no_order() -> None:
+def test_wins_by_chance_are_a_sentence_and_no_order():
     def by_chance(body: dict[str, Any], _: int) -> Reply:
         digest = hashlib.sha256(prompt_of(body).encode()).digest()
         return f"Verdict: {'AB'[digest[0] % 2]}"
@@ -92,7 +92,7 @@ def test_wins_by_chance_are_a_sentence_and_no_order() -> None:
     assert "s0" not in shown
 
 
-def test_groups_are_ranked_over_prompts() -> None:
+def test_groups_are_ranked_over_prompts():
     worth = {"alpha": 1.5, "beta": 0.0, "gamma": -1.0}
     documents = [
         story(f"p{k}-{name}", value + 0.1 * (k % 3), name, f"p{k}")
@@ -120,9 +120,7 @@ def answered(folder: Path) -> set[tuple[str, str]]:
 MORE = [*STORIES, *(story(f"t{k}", 0.3 * k - 1.6) for k in range(4))]
 
 
-def test_a_run_under_a_budget_resumes_with_the_same_pairs_and_pays_nothing_twice(
-    tmp_path: Path,
-) -> None:
+def test_a_run_under_a_budget_resumes_with_the_same_pairs_and_pays_nothing_twice(tmp_path: Path):
     left = [10_000]
 
     def stops(body: dict[str, Any], number: int) -> Reply:
@@ -153,7 +151,7 @@ def test_a_run_under_a_budget_resumes_with_the_same_pairs_and_pays_nothing_twice
     assert {one.document_id for one in whole} < {one.document_id for one in larger}
 
 
-def test_a_budget_that_cannot_connect_the_stories_is_refused() -> None:
+def test_a_budget_that_cannot_connect_the_stories_is_refused():
     with pytest.raises(SettingsError, match="at least 7"):
         judge_stories(STORIES, settings("http://127.0.0.1:1", None, max_pairs=6))
     with pytest.raises(SettingsError, match="pairwise"):
@@ -162,6 +160,6 @@ def test_a_budget_that_cannot_connect_the_stories_is_refused() -> None:
         StoriesSettings(pairwise=True, rank_by="author")
 
 
-def test_pairs_are_of_stories_that_share_the_field() -> None:
+def test_pairs_are_of_stories_that_share_the_field():
     documents = [story("a", 1, "x", "p"), story("b", 1, "y", "p"), story("c", 1, "x", "q")]
     assert [(one.id, other.id) for one, other in pairs_of(documents, "prompt_id")] == [("a", "b")]

@@ -23,7 +23,7 @@ from fabula.rubrics.released import released_rubric
 from fabula.types import Document, Measurement
 
 
-def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path) -> None:
+def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path):
     with serving(steady) as server:
         found, spent = run_session(session(server.url, tmp_path / "run"))
     assert [(one.document_id, one.item) for one in found] == [
@@ -37,7 +37,7 @@ def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path) -> None:
     assert kept == found
 
 
-def test_the_story_comes_first_and_the_item_last(tmp_path: Path) -> None:
+def test_the_story_comes_first_and_the_item_last(tmp_path: Path):
     with serving(steady) as server:
         run_session(session(server.url, None, documents=STORIES[:1]))
     prompts = server.prompts()
@@ -54,7 +54,7 @@ def _common_prefix(texts: list[str]) -> str:
     return low[:n]
 
 
-def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: Path) -> None:
+def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: Path):
     files = []
     with serving(steady) as server:
         for n in (1, 7):
@@ -70,7 +70,7 @@ def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: P
     assert len(set(files)) == 1
 
 
-def test_repeated_answers_give_the_share_of_yes_and_its_spread() -> None:
+def test_repeated_answers_give_the_share_of_yes_and_its_spread():
     seen: Counter[str] = Counter()
 
     def mixed(body: dict[str, Any], _: int) -> Reply:
@@ -93,7 +93,7 @@ def test_repeated_answers_give_the_share_of_yes_and_its_spread() -> None:
     assert one.details["missing"] == {"no_verdict": 1}
 
 
-def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path) -> None:
+def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path):
     said = "It is hard to say. The ending is abrupt."
 
     def unsure(body: dict[str, Any], _: int) -> Reply:
@@ -111,7 +111,7 @@ def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path) -> None:
     assert again == found
 
 
-def test_one_answer_of_five_speaks_for_no_story() -> None:
+def test_one_answer_of_five_speaks_for_no_story():
     asked: Counter[str] = Counter()
 
     def refusing(body: dict[str, Any], _: int) -> Reply:
@@ -124,7 +124,7 @@ def test_one_answer_of_five_speaks_for_no_story() -> None:
     assert {(one.value, one.missing_reason) for one in found} == {(None, "refusal")}
 
 
-def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
+def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path):
     asked: Counter[str] = Counter()
 
     def fickle(body: dict[str, Any], number: int) -> Reply:
@@ -145,7 +145,7 @@ def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
     assert summary.length_rho is None
 
 
-def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path) -> None:
+def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path):
     with serving(lambda _, n: "Hm." if n in (5, 6) else "Yes.") as server:
         one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
         found, _ = run_session(session(server.url, None, options=one_at_a_time))
@@ -194,7 +194,7 @@ show_if = "positive == 'No' or perfect == 'No'"
 )
 def test_an_item_is_asked_only_where_its_condition_holds(
     answers: dict[str, str], expected: list[Any]
-) -> None:
+):
     def by_item(body: dict[str, Any], _: int) -> Reply:
         return next(reply for key, reply in answers.items() if key in prompt_of(body))
 
@@ -207,7 +207,7 @@ def test_an_item_is_asked_only_where_its_condition_holds(
     assert len(server.requests) == n_unclear + sum(value not in skipped for value in expected)
 
 
-def test_an_empty_story_is_not_asked_about() -> None:
+def test_an_empty_story_is_not_asked_about():
     with serving(steady) as server:
         found, _ = run_session(session(server.url, None, documents=[Document("e", " \n… —")]))
     assert {one.missing_reason for one in found} == {"no_words"}
@@ -223,7 +223,7 @@ def pairs_with(answer: Any, tmp_path: Path) -> list[Measurement]:
     return found
 
 
-def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Path) -> None:
+def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Path):
     def likes_the_lamp(body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
         return "A." if prompt.index("The lamp") < prompt.index("She counted") else "B."
@@ -233,7 +233,7 @@ def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Pat
     assert {(one.value, one.missing_reason) for one in first} == {(None, "order")}
 
 
-def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path) -> None:
+def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path):
     some = replace(PLAN, only=("narrative_ending", "literary_devices"))
     with serving(steady) as server:
         found, _ = run_session(session(server.url, tmp_path / "run", plan=some))
@@ -246,7 +246,7 @@ def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path) -> None:
     assert [row.item.id for row in summary.items] == ["narrative_ending", "literary_devices"]
 
 
-def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path) -> None:
+def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path):
     asked: Counter[str] = Counter()
 
     def half(body: dict[str, Any], _: int) -> Reply:
@@ -263,7 +263,7 @@ def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path) -> None:
     assert all(row.pass_rate is None for row in summary.items)
 
 
-def test_conditions_go_by_all_samples() -> None:
+def test_conditions_go_by_all_samples():
     asked: Counter[str] = Counter()
 
     def mostly(body: dict[str, Any], _: int) -> Reply:
@@ -279,12 +279,12 @@ def test_conditions_go_by_all_samples() -> None:
     assert [one.value for one in found] == [pytest.approx(2 / 3, abs=1e-6), 1.0, None]
 
 
-def test_an_id_that_looks_like_a_retest_is_refused() -> None:
+def test_an_id_that_looks_like_a_retest_is_refused():
     with pytest.raises(InputError, match="#retest"):
         run_session(session("http://127.0.0.1:9", None, documents=[Document("a#retest", "x")]))
 
 
-def test_numbers_are_not_counted_as_yes(tmp_path: Path) -> None:
+def test_numbers_are_not_counted_as_yes(tmp_path: Path):
     rubric = parse_rubric(
         b"""
 id = "grades"
@@ -313,12 +313,12 @@ scale = { kind = "number", low = 1, high = 10 }
     assert set(summary.scores.values()) == {5.5}
 
 
-def test_two_stories_of_one_id_are_refused() -> None:
+def test_two_stories_of_one_id_are_refused():
     with pytest.raises(InputError, match="two texts have the id 'a'"):
         run_session(session("http://127.0.0.1:9", None, documents=[STORIES[0], STORIES[0]]))
 
 
-def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path) -> None:
+def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path):
     file = tmp_path / "t.txt"
     file.write_text("Read.\n[STORY]\nNow: [BACKGROUND]\nQ: [QUESTION]\nYes or No first.")
     plan = replace(PLAN, template=read_template(file, "verdict-first"))
@@ -333,9 +333,7 @@ def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path) -> None:
         read_template(file, "verdict-first")
 
 
-def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(
-    tmp_path: Path,
-) -> None:
+def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(tmp_path: Path):
     file = tmp_path / "t.txt"
     file.write_text("[BACKGROUND]\n[INSTRUCTION]\nQ) [QUESTION]\n\n[STORY]\nSo Yes. or So No.")
     template = read_template(file, "reason-first")
@@ -355,7 +353,7 @@ def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(
         read_template(file, "reason-first")
 
 
-def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_path: Path) -> None:
+def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_path: Path):
     path = shared_data / "ttcw" / "ttcw_all_tests.json"
     rubric = released_rubric("ttcw", path)
     file = tmp_path / "t.txt"
@@ -369,27 +367,7 @@ def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_pat
         assert sent.split() == ["THE", "STORY", *published.split()]
 
 
-def test_the_released_template_is_taken(shared_data: Path) -> None:
-    template = read_template(
-        shared_data / "ttcw" / "llm_judges" / "with_background.txt", "verdict-first"
-    )
-    prompt = template.prompt(Document("s", "THE STORY"), TTCW.items[0])
-    assert prompt.prefix.endswith("THE STORY")
-    assert "Start your answer with Yes or No" in prompt.text
-
-
-def test_a_failed_call_says_why_in_its_measurement(tmp_path: Path) -> None:
-    def sometimes(_: dict[str, Any], number: int) -> Reply:
-        return (500, {"error": {"message": "melted"}}) if number == 5 else "No. Flat."
-
-    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
-    with serving(sometimes) as server:
-        found, _ = run_session(session(server.url, tmp_path / "run", options=one_at_a_time))
-    (failed,) = (one for one in found if one.missing_reason == "failed")
-    assert "melted" in failed.details["note"]
-
-
-def test_a_content_in_parts_is_read() -> None:
+def test_a_content_in_parts_is_read():
     reply = completion("")
     reply["choices"][0]["message"]["content"] = [
         {"type": "text", "text": "Yes. "}, {"type": "text", "text": "It holds."}
@@ -399,7 +377,7 @@ def test_a_content_in_parts_is_read() -> None:
     assert {(one.value, one.rationale) for one in found} == {(1.0, "It holds.")}
 
 
-def test_a_finished_completion_says_why_it_stopped() -> None:
+def test_a_finished_completion_says_why_it_stopped():
     with serving(lambda *_: (200, completion("Yes. Because", "length"))) as server:
         found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
     assert {one.value for one in found} == {1.0}

@@ -78,7 +78,7 @@ def essays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path) -> None:
+def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path):
     marks = Marks()
     (essays / "marks.csv").write_text(marks.csv(N))
     (essays / "some.csv").write_text(marks.csv(12))
@@ -151,7 +151,7 @@ def _check_graded(marks: Marks, known: dict[str, dict[str, Any]], graded: dict[s
         assert known[item]["less"] == pytest.approx(expected - among, abs=1e-4)
 
 
-def test_labels_of_other_texts_are_refused_before_anything_is_asked(essays: Path) -> None:
+def test_labels_of_other_texts_are_refused_before_anything_is_asked(essays: Path):
     (essays / "others.csv").write_text("document,item,rater,value\nx1,thesis,A,Yes\n")
     with serving(lambda _body, _n: "Yes.") as server:
         arguments = ["judge", "calibrate", "essays.jsonl", "--labels", "others.csv", "--rubric",

@@ -46,9 +46,7 @@ def measured(story: str, item: str, value: float | None, rater: str = "m") -> Me
     return Measurement(story, TTCW.key, item, rater, value, reason, (), None, "judge|x")
 
 
-def test_a_judge_that_says_what_the_experts_say_is_trusted(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_a_judge_that_says_what_the_experts_say_is_trusted(shared_data: Path, tmp_path: Path):
     documents, experts = released_folder(shared_data / "ttcw")
     majority: dict[tuple[str, int], int] = {}
     for verdict in read_expert_verdicts(experts):
@@ -83,7 +81,7 @@ def test_a_judge_that_says_what_the_experts_say_is_trusted(
     assert undefined == ["originality_in_form", "character_development"]
 
 
-def test_trust_is_not_borrowed_from_another_style_wording_or_model(tmp_path: Path) -> None:
+def test_trust_is_not_borrowed_from_another_style_wording_or_model(tmp_path: Path):
     book = TrustBook(tmp_path / "trust.jsonl")
     trust = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x")
     book.add([trust])
@@ -100,7 +98,7 @@ def test_trust_is_not_borrowed_from_another_style_wording_or_model(tmp_path: Pat
     assert len((tmp_path / "trust.jsonl").read_text().splitlines()) == 1
 
 
-def test_the_embedded_model_ships_with_its_measured_worth(tmp_path: Path) -> None:
+def test_the_embedded_model_ships_with_its_measured_worth(tmp_path: Path):
     rows = [json.loads(line) for line in _shipped().read_text().splitlines()]
     assert {row["item"] for row in rows} == {*(item.id for item in TTCW.items), "all"}
     parts = dict(PLAN.signature("x").parts)
@@ -126,7 +124,7 @@ def kappa_by_hand(pairs: list[tuple[int, bool, bool]]) -> float:
 
 def test_a_judge_that_never_reads_is_not_above_chance_and_is_named(
     shared_data: Path, tmp_path: Path
-) -> None:
+):
     """The best answer to each item, for every story: 0.36 when items were pooled. A coin that knows
     how often experts pass each item is above chance in one run of twenty at most."""
     documents, experts = released_folder(shared_data / "ttcw")
@@ -155,7 +153,7 @@ def test_a_judge_that_never_reads_is_not_above_chance_and_is_named(
     assert above <= 3
 
 
-def test_an_expert_as_the_judge_is_no_worse_than_experts(shared_data: Path) -> None:
+def test_an_expert_as_the_judge_is_no_worse_than_experts(shared_data: Path):
     """Each of three in turn is the judge, and stays among those that it is compared with."""
     _, experts = released_folder(shared_data / "ttcw")
     panel = read_experts(experts, TTCW)
@@ -173,14 +171,14 @@ def test_an_expert_as_the_judge_is_no_worse_than_experts(shared_data: Path) -> N
         assert less.low < 0 < less.high
 
 
-def test_two_models_behind_a_server_that_reports_one_name_are_two() -> None:
+def test_two_models_behind_a_server_that_reports_one_name_are_two():
     one, other = (identity(f"http://localhost:1/v1#{name}", "m") for name in "ab")
     assert one.rpartition("@")[2] != other.rpartition("@")[2]
     assert identity("http://localhost:1/v1#m", "m") == "http://localhost:1/v1#m@m"
     assert identity("http://localhost:1/v1", "m") == "http://localhost:1/v1@m"
 
 
-def test_some_items_have_their_trust_and_a_score_of_their_own(tmp_path: Path) -> None:
+def test_some_items_have_their_trust_and_a_score_of_their_own(tmp_path: Path):
     """A run of `--items`: it was not "never checked", and no score is missing."""
     asked = [item.id for item in TTCW.items[:4]]
     signature = str(PLAN.signature("local/m@1"))
@@ -206,7 +204,7 @@ def test_some_items_have_their_trust_and_a_score_of_their_own(tmp_path: Path) ->
     assert "3 of 4" in page
 
 
-def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Path) -> None:
+def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Path):
     # Against counting by hand: one expert with the two others where these agree, on the 36 stories
     # that have texts, and on all 48.
     documents, experts = released_folder(shared_data / "ttcw")
@@ -246,7 +244,7 @@ def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Pat
 
 def test_what_a_judge_is_worth_is_said_by_intervals_beside_chance_and_people(
     shared_data: Path, tmp_path: Path
-) -> None:
+):
     documents, experts = released_folder(shared_data / "ttcw")
     panel = read_experts(experts, TTCW)
     texts = {document.id for document in documents}
@@ -280,9 +278,7 @@ def test_what_a_judge_is_worth_is_said_by_intervals_beside_chance_and_people(
     assert "too few documents" in trusts[-1].worth
 
 
-def test_a_calibration_shows_the_two_sets_of_stories_apart(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_a_calibration_shows_the_two_sets_of_stories_apart(shared_data: Path, tmp_path: Path):
     documents, experts = released_folder(shared_data / "ttcw")
     panel = read_experts(experts, TTCW)
     texts = {document.id for document in documents}
@@ -311,7 +307,7 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
     assert [line.split()[1] for line in second.splitlines() if line.startswith("all ")] == ["672"]
 
 
-def test_a_model_is_known_by_its_own_name_and_not_by_its_address() -> None:
+def test_a_model_is_known_by_its_own_name_and_not_by_its_address():
     a, b = "http://127.0.0.1:8080/v1", "http://gpu:9000/v1#qwen3-8b"
 
     def judged(served: str) -> list[Judged]:
@@ -344,7 +340,7 @@ def served_as(name: str, url_end: str = "") -> list[Measurement]:
     return found
 
 
-def test_trust_in_what_an_address_serves_is_not_trust_in_the_address(tmp_path: Path) -> None:
+def test_trust_in_what_an_address_serves_is_not_trust_in_the_address(tmp_path: Path):
     first, moved, other = served_as("qwen3-8b"), served_as("qwen3-8b"), served_as("smollm2")
     experts = tmp_path / "experts.jsonl"
     rows = [
@@ -372,7 +368,7 @@ def test_trust_in_what_an_address_serves_is_not_trust_in_the_address(tmp_path: P
     assert not silent.path.exists()
 
 
-def test_trust_of_another_mode_says_so(tmp_path: Path) -> None:
+def test_trust_of_another_mode_says_so(tmp_path: Path):
     book = TrustBook(tmp_path / "trust.jsonl")
     old = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x",
                 "1 answer at temperature 0")  # fmt: skip
@@ -396,7 +392,7 @@ def test_trust_of_another_mode_says_so(tmp_path: Path) -> None:
     assert (found(five).kappa, found(Mode(1, 0.0)).kappa) == (0.1, 0.5)
 
 
-def test_being_held_to_a_schema_is_part_of_a_verdicts_signature(tmp_path: Path) -> None:
+def test_being_held_to_a_schema_is_part_of_a_verdicts_signature(tmp_path: Path):
     held = replace(PLAN, structured=True)
     assert held.signature("m").differences(PLAN.signature("m")) == ["structured: on | absent"]
     assert held.signature("m").differences(replace(PLAN, structured=False).signature("m"))
@@ -408,7 +404,7 @@ def test_being_held_to_a_schema_is_part_of_a_verdicts_signature(tmp_path: Path) 
             run_session(replace(run, plan=held))
 
 
-def test_trust_at_another_reasoning_effort_is_trust_of_another_mode(tmp_path: Path) -> None:
+def test_trust_at_another_reasoning_effort_is_trust_of_another_mode(tmp_path: Path):
     thinking = replace(PLAN, effort="high")
     assert thinking.signature("m").differences(PLAN.signature("m")) == ["effort: high | absent"]
     mode = Mode.of(dict(thinking.signature("m").parts))
@@ -425,7 +421,7 @@ def test_trust_at_another_reasoning_effort_is_trust_of_another_mode(tmp_path: Pa
     assert again.find(*args, Mode(1, 0.0, effort="low"))["all"].is_other_mode
 
 
-def test_the_day_of_a_measurement_is_kept_and_shown_and_may_be_absent(tmp_path: Path) -> None:
+def test_the_day_of_a_measurement_is_kept_and_shown_and_may_be_absent(tmp_path: Path):
     path = tmp_path / "trust.jsonl"
     old = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x", "h")
     TrustBook(path).add([replace(old, date="2026-05-31")])
@@ -448,14 +444,14 @@ def _shipped() -> Path:
     return Path(module.__file__).with_name("trust.jsonl")
 
 
-def test_a_broken_file_of_trust_is_named(tmp_path: Path) -> None:
+def test_a_broken_file_of_trust_is_named(tmp_path: Path):
     file = tmp_path / "trust.jsonl"
     file.write_text('{"model": 1}\n')
     with pytest.raises(InputError, match=r"trust\.jsonl"):
         TrustBook(file)
 
 
-def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
+def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path):
     # By hand: truth 1, 1, 0, 0; judge 1, 0, 0, missing: kappa over three is (2/3 - 4/9) / (5/9).
     item = TTCW.items[0].id
     file = tmp_path / "experts.jsonl"
@@ -479,7 +475,7 @@ def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
         judge_agreement([measured("z", item, 1.0)], panel, TTCW, "item")
 
 
-def test_an_author_is_never_read_from_an_id(tmp_path: Path) -> None:
+def test_an_author_is_never_read_from_an_id(tmp_path: Path):
     item = TTCW.items[0].id
     file = tmp_path / "experts.jsonl"
     written = {"ch_01": "Ann", "ch_02": "Bob", "ch_03": None}
@@ -500,7 +496,7 @@ def test_an_author_is_never_read_from_an_id(tmp_path: Path) -> None:
     assert [row.name for row in found.rows] == ["Ann", "Bob", "Cyd"]
 
 
-def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: Path) -> None:
+def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: Path):
     rows = json.loads((shared_data / "ttcw" / "ttcw_annotations.json").read_text(encoding="utf-8"))
     straight = read_experts(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
     file = tmp_path / "shuffled.json"
@@ -516,7 +512,7 @@ def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: 
         read_experts(file, TTCW)
 
 
-def test_a_tie_of_experts_is_no_truth() -> None:
+def test_a_tie_of_experts_is_no_truth():
     import numpy as np
 
     ratings = np.array([[1, 0, np.nan], [1, 1, 0]], np.float64)
@@ -524,7 +520,7 @@ def test_a_tie_of_experts_is_no_truth() -> None:
     assert panel.majority() == {("b", "x"): 1.0}
 
 
-def test_an_aggregate_lacks_no_item() -> None:
+def test_an_aggregate_lacks_no_item():
     whole = {("a", item.id): 1.0 for item in TTCW.items}
     part = {("b", item.id): 1.0 for item in TTCW.items[1:]}
     assert aggregates(whole | part, TTCW) == {"a": 14.0}
@@ -555,13 +551,13 @@ def test_an_aggregate_lacks_no_item() -> None:
         ("openai/my-own-model", "my-own-model", "same model"), ("openai/gpt-4o", "", None),
     ],
 )  # fmt: skip
-def test_a_judge_knows_its_own_stories(model: str, author: str, expected: str | None) -> None:
+def test_a_judge_knows_its_own_stories(model: str, author: str, expected: str | None):
     assert own_story(model, author) == expected
 
 
 @pytest.mark.parametrize(
     ("model", "free"), [("local", True), ("ollama/llama3.2", True), ("http://x/v1", False)]
 )
-def test_what_runs_here_costs_nothing(model: str, free: bool) -> None:
+def test_what_runs_here_costs_nothing(model: str, free: bool):
     price = known_price(model)
     assert (price is not None) == free

@@ -30,7 +30,7 @@ def scale_of(text: str) -> Scale:
 
 
 @pytest.mark.parametrize(("part", "share"), [("tuned", 0.9), ("held-out", 0.9), ("fresh", 0.65)])
-def test_no_verdict_is_read_wrongly_and_most_are_read(part: str, share: float) -> None:
+def test_no_verdict_is_read_wrongly_and_most_are_read(part: str, share: float):
     # Answers in the styles of today's models with a reading of each; the reader was
     # written on one part, the others were not looked at until it was done. Of answers that are not
     # read the judge asks what they meant.
@@ -62,7 +62,7 @@ PLACED = ["Reasons.\n\nVerdict: {}", "Reasons.\nVerdict:\n\n{}", "Reasons.\n## V
 
 
 @given(st.sampled_from(PLACED), st.sampled_from(WRAPPED), st.data())
-def test_what_wraps_a_verdict_does_not_change_it(place: str, wrap: str, data: Any) -> None:
+def test_what_wraps_a_verdict_does_not_change_it(place: str, wrap: str, data: Any):
     scale, value = data.draw(
         st.sampled_from([("yes-no", "Yes"), ("yes-no", "no"), ("1-5", "4"), ("A|B", "B"),
                          ("Short|Too long|Fitting", "Too long")])
@@ -73,7 +73,7 @@ def test_what_wraps_a_verdict_does_not_change_it(place: str, wrap: str, data: An
 
 
 @given(st.sampled_from(["Yes", "No"]), st.data())
-def test_another_verdict_after_the_first_leaves_none(verdict: str, data: Any) -> None:
+def test_another_verdict_after_the_first_leaves_none(verdict: str, data: Any):
     other = {"Yes": "No", "No": "Yes"}[verdict]
     turn = data.draw(st.sampled_from(
         ["Actually, {}.", "On second thought, {}.", "Wait. {}.", "So {}.", "My answer is {}.",
@@ -96,7 +96,7 @@ def test_another_verdict_after_the_first_leaves_none(verdict: str, data: Any) ->
         ("Yes! And now for something else", 1), ("Yes (mostly). It has no fault.", 1),
     ],
 )  # fmt: skip
-def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
+def test_a_verdict_at_the_beginning_is_read(text: str, value: float):
     assert read_verdict(Answer(text), YES_NO, "verdict-first").value == value
 
 
@@ -123,7 +123,7 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
         ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
     ],
 )  # fmt: skip
-def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -> None:
+def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str):
     found = read_verdict(Answer(text), YES_NO, "verdict-first")
     assert found.value is None
     assert found.missing_reason in UNCLEAR.get(reason, (reason,))
@@ -140,7 +140,7 @@ def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -
         ("Yes. Is it subtle? No. Is it effective? Yes.", 1), ("No, since nothing changes.", 0),
     ],
 )  # fmt: skip
-def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
+def test_a_verdict_after_the_reasons_is_read(text: str, value: float):
     assert read_verdict(Answer(text), YES_NO, "reason-first").value == value
 
 
@@ -156,13 +156,13 @@ def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
         ("Verdict: Yes and no", "contradictory"),
     ],
 )  # fmt: skip
-def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str) -> None:
+def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str):
     found = read_verdict(Answer(text), YES_NO, "reason-first")
     assert found.value is None
     assert found.missing_reason in UNCLEAR[reason]
 
 
-def test_a_cut_answer_is_missing_unless_its_verdict_was_whole() -> None:
+def test_a_cut_answer_is_missing_unless_its_verdict_was_whole():
     cut = read_verdict(Answer("First I list the", "length"), YES_NO, "reason-first")
     assert (cut.value, cut.missing_reason) == (None, "truncated")
     early = read_verdict(Answer("Yes. The story", "length"), YES_NO, "verdict-first")
@@ -176,7 +176,7 @@ def test_a_cut_answer_is_missing_unless_its_verdict_was_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["Reasons\nVerdict: 1", "Reasons\n1", "Verdict: 1"])
-def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str) -> None:
+def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str):
     number = Scale("number", low=1, high=10)
     assert (
         read_verdict(Answer(text, "length"), number, "reason-first").missing_reason == "truncated"
@@ -188,13 +188,13 @@ def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str) -> None:
     "text",
     ["3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/5", "3-4", "1,000"],
 )
-def test_what_begins_with_a_number_is_not_always_one(text: str) -> None:
+def test_what_begins_with_a_number_is_not_always_one(text: str):
     assert (
         read_verdict(Answer(text), Scale("number", low=0, high=10), "verdict-first").value is None
     )
 
 
-def test_a_sentence_that_begins_with_a_letter_is_no_preference() -> None:
+def test_a_sentence_that_begins_with_a_letter_is_no_preference():
     pair = Scale("choice", ("A", "B"))
     text = "A careful reading shows story B is better."
     assert read_verdict(Answer(text), pair, "verdict-first").missing_reason == "no_verdict"
@@ -206,31 +206,31 @@ def test_a_sentence_that_begins_with_a_letter_is_no_preference() -> None:
     "text",
     ["x" + "\n" * 100_000 + "y", "Yes" + "*" * 100_000 + "x", " \n" * 90_000 + "Verdict:" * 9_000],
 )
-def test_long_runs_of_marks_are_read_at_once(text: str, style: Any) -> None:
+def test_long_runs_of_marks_are_read_at_once(text: str, style: Any):
     # The suite would not end, were the patterns quadratic.
     assert read_verdict(Answer(text), YES_NO, style).value is None
 
 
-def test_what_the_provider_withholds_is_never_a_no() -> None:
+def test_what_the_provider_withholds_is_never_a_no():
     for stop in ("blocked", "too_long"):
         found = read_verdict(Answer("No", stop, note="because"), YES_NO, "verdict-first")
         assert (found.value, found.missing_reason, found.rationale) == (None, stop, "because")
 
 
-def test_parts_of_reasoning_are_no_answer() -> None:
+def test_parts_of_reasoning_are_no_answer():
     parts = [{"type": "reasoning", "text": "Yes. Or is it?"}, {"type": "text", "text": "No."}]
     assert read_verdict(Answer(json.dumps(parts)), YES_NO, "verdict-first").value == 0
     assert read_verdict(Answer(json.dumps(parts[:1])), YES_NO, "verdict-first").value is None
 
 
-def test_a_correction_after_json_leaves_none() -> None:
+def test_a_correction_after_json_leaves_none():
     text = '{"verdict": "Yes"}\nOn second thought: {"verdict": "No"}'
     assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
     text = '{"verdict": "Yes"}\nWait, the last page undoes it, so no.'
     assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
 
 
-def test_other_scales_have_their_own_answers() -> None:
+def test_other_scales_have_their_own_answers():
     choice = Scale("choice", ("An AI", "An amateur writer"))
     assert read_verdict(Answer("an ai. Clearly."), choice, "verdict-first").value == "An AI"
     assert read_verdict(Answer("An airman"), choice, "verdict-first").value is None
@@ -246,14 +246,14 @@ def test_other_scales_have_their_own_answers() -> None:
 
 @given(st.text(max_size=200), st.sampled_from(["verdict-first", "reason-first"]))
 @example("Yes", "verdict-first")
-def test_any_answer_has_either_a_verdict_or_a_reason(text: str, style: str) -> None:
+def test_any_answer_has_either_a_verdict_or_a_reason(text: str, style: str):
     found = read_verdict(Answer(text), YES_NO, style)  # type: ignore[arg-type]
     assert (found.value is None) == (found.missing_reason is not None)
     if found.value is not None:
         assert ("yes" if found.value else "no") in text.casefold()
 
 
-def test_released_judges_answer_yes_or_no_but_for_what_is_known(shared_data: Path) -> None:
+def test_released_judges_answer_yes_or_no_but_for_what_is_known(shared_data: Path):
     # README of the data: all begin with Yes or No but 50 blocked ones and one refusal.
     reasons = []
     folder = shared_data / "ttcw" / "llm_judges"

@@ -87,7 +87,7 @@ def mask_unknown(query: list[int], texts: list[list[int]]) -> NDArray[np.uint32]
 @given(documents, queries, ways)
 def test_longest_matches_equal_sets_of_ngrams(
     texts: list[list[int]], query: list[int], way: dict[str, bool]
-) -> None:
+):
     lengths = Index(texts).search(mask_unknown(query, texts), **way)
     assert lengths.tolist() == expected(query, texts)
 
@@ -95,7 +95,7 @@ def test_longest_matches_equal_sets_of_ngrams(
 @given(documents, queries, ways, st.data())
 def test_only_longer_matches_than_those_known_are_looked_for(
     texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
-) -> None:
+):
     known = data.draw(st.lists(st.integers(0, 6), min_size=len(query), max_size=len(query)))
     lengths = Index(texts).search(mask_unknown(query, texts), np.array(known, np.int32), **way)
     right = expected(query, texts)
@@ -104,9 +104,7 @@ def test_only_longer_matches_than_those_known_are_looked_for(
 
 
 @given(documents, queries, st.data())
-def test_what_matches_imply_is_true(
-    texts: list[list[int]], query: list[int], data: st.DataObject
-) -> None:
+def test_what_matches_imply_is_true(texts: list[list[int]], query: list[int], data: st.DataObject):
     right = np.array(expected(query, texts), np.int32)
     ends = match.run_ends(mask_unknown(query, texts))
     known = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(query),
@@ -125,7 +123,7 @@ def test_what_matches_imply_is_true(
     assert n_searched <= len(query)
 
 
-def test_one_search_settles_what_is_copied() -> None:
+def test_one_search_settles_what_is_copied():
     ends, known = np.full(9, 9), np.zeros(9, np.int32)
     lengths, chosen = np.zeros(9, np.int32), np.empty(9, np.int64)
     assert choose_positions(ends, known, lengths, 0, chosen) == 1
@@ -145,7 +143,7 @@ def test_one_search_settles_what_is_copied() -> None:
 
 
 @given(documents, queries)
-def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query: list[int]) -> None:
+def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query: list[int]):
     ids = mask_unknown(query, texts)
     ends = match.run_ends(ids)
     bounds = bound_ends(Index(texts).grams, ids, ends)
@@ -160,7 +158,7 @@ def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query:
 @given(documents, queries, ways, st.data())
 def test_excluded_documents_count_only_where_others_hold_the_same(
     texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
-) -> None:
+):
     out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     lengths = Index(texts).search(mask_unknown(query, texts), excluded=out, **way)
     left = [text for text, is_out in zip(texts, out, strict=True) if not is_out]
@@ -170,7 +168,7 @@ def test_excluded_documents_count_only_where_others_hold_the_same(
 @given(documents, st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_intervals_hold_every_occurrence(
     texts: list[list[int]], gram: list[int], data: st.DataObject
-) -> None:
+):
     index = Index(texts)
     low, high = match.find_interval(
         index.tokens, index.suffixes, np.array(gram, np.uint32) + np.uint32(N_COMMON)
@@ -186,7 +184,7 @@ words = st.lists(st.text(max_size=6).filter(lambda w: max(w, default="") < "\ud8
 
 
 @given(words, words)
-def test_words_are_found_where_they_stand(table: list[str], wanted: list[str]) -> None:
+def test_words_are_found_where_they_stand(table: list[str], wanted: list[str]):
     table = list(dict.fromkeys(table))
     asked = [*wanted, *table[:5]]
     found = Vocabulary.of(table).find(asked)

@@ -94,7 +94,7 @@ class Case:
 
 
 @given(st.integers(0, 2**32))
-def test_the_search_equals_a_transcription_of_algorithm_3(seed: int) -> None:
+def test_the_search_equals_a_transcription_of_algorithm_3(seed: int):
     case = Case(seed)
     found = case.exact.copy()
     content, places, offsets, lengths = case.arrays()
@@ -108,7 +108,7 @@ def test_the_search_equals_a_transcription_of_algorithm_3(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_the_best_span_is_the_best_of_all(seed: int) -> None:
+def test_the_best_span_is_the_best_of_all(seed: int):
     case = Case(seed)
     own = case.columns[case.columns >= 0]
     if not len(own):
@@ -131,9 +131,7 @@ def test_the_best_span_is_the_best_of_all(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_similarities_are_cosines_and_a_word_without_a_vector_is_like_itself_alone(
-    seed: int,
-) -> None:
+def test_similarities_are_cosines_and_a_word_without_a_vector_is_like_itself_alone(seed: int):
     rng = np.random.default_rng(seed)
     unit = rng.normal(size=(9, 32))
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)

@@ -27,9 +27,7 @@ def obvious(query: list[int], sentences: list[list[int]]) -> tuple[int, float]:
 
 
 @given(st.lists(st.integers(0, N_WORDS - 1), max_size=8), bags)
-def test_the_nearest_is_what_all_comparisons_find(
-    query: list[int], sentences: list[list[int]]
-) -> None:
+def test_the_nearest_is_what_all_comparisons_find(query: list[int], sentences: list[list[int]]):
     arrays = index_of(sentences)
     words, counts = np.unique(np.array(query, np.int64), return_counts=True)
     found, cosine, _ = nearest(words, counts.astype(np.int64), *arrays, 0.0)
@@ -41,7 +39,7 @@ def test_the_nearest_is_what_all_comparisons_find(
 @given(st.lists(st.integers(0, N_WORDS - 1), min_size=1, max_size=8), bags)
 def test_nothing_is_found_that_is_not_better_than_what_is_at_hand(
     query: list[int], sentences: list[list[int]]
-) -> None:
+):
     arrays = index_of(sentences)
     words, counts = np.unique(np.array(query, np.int64), return_counts=True)
     _, best = obvious(query, sentences)
@@ -60,7 +58,7 @@ def index_of(sentences: list[list[int]]) -> tuple[np.ndarray, ...]:
     return tuple(map(fixed, _index(shard, np.ones(N_WORDS, np.bool_))))
 
 
-def test_an_index_keeps_what_its_parts_are_for() -> None:
+def test_an_index_keeps_what_its_parts_are_for():
     list_ends, lists, shares, word_ends, words, counts, norms, bits = index_of([[1, 1, 2], [2]])
     assert lists[list_ends[2] : list_ends[3]].tolist() == [0, 1]
     assert shares[list_ends[1] : list_ends[2]].tolist() == [math.ceil(4 / 5 * STEPS)]

@@ -31,7 +31,7 @@ from fabula.kernels.token_pairs import (
 
 
 @given(st.integers(1, 64), st.data())
-def test_packed_numbers_are_the_bits_in_a_row(n_bits: int, data: st.DataObject) -> None:
+def test_packed_numbers_are_the_bits_in_a_row(n_bits: int, data: st.DataObject):
     values = data.draw(st.lists(st.integers(0, 2**n_bits - 1), max_size=200))
     packed = pack(np.array(values, np.uint64), n_bits)
     # The oracle is Python's own integers, of any length.
@@ -41,7 +41,7 @@ def test_packed_numbers_are_the_bits_in_a_row(n_bits: int, data: st.DataObject) 
 
 
 @given(st.integers(1, 32), st.data())
-def test_any_stretch_of_packed_numbers_is_read_back(n_bits: int, data: st.DataObject) -> None:
+def test_any_stretch_of_packed_numbers_is_read_back(n_bits: int, data: st.DataObject):
     values = data.draw(st.lists(st.integers(0, 2**n_bits - 1), max_size=200))
     begin = data.draw(st.integers(0, len(values)))
     end = data.draw(st.integers(begin, len(values)))
@@ -50,14 +50,14 @@ def test_any_stretch_of_packed_numbers_is_read_back(n_bits: int, data: st.DataOb
 
 
 @pytest.mark.parametrize(("n", "n_bits"), [(1, 1), (2, 1), (3, 2), (2**27, 27), (2**27 + 1, 28)])
-def test_the_bits_are_those_of_the_largest_number(n: int, n_bits: int) -> None:
+def test_the_bits_are_those_of_the_largest_number(n: int, n_bits: int):
     assert bits_below(n) == n_bits
 
 
 @given(st.integers(0, 5), st.integers(1, 4 * BLOCK), st.floats(0, 1), st.data())
 def test_tokens_are_read_back_however_many_are_rare(
     seed: int, n: int, share: float, data: st.DataObject
-) -> None:
+):
     rng = np.random.default_rng(seed)
     common, rare = rng.integers(0, RARE, n), rng.integers(RARE, 2**32, n)
     ids = np.where(rng.random(n) < share, rare, common).astype(np.uint32)
@@ -66,7 +66,7 @@ def test_tokens_are_read_back_however_many_are_rare(
     assert read_tokens(pack_tokens(ids), begin, end).tolist() == ids[begin:end].tolist()
 
 
-def test_the_first_rare_id_and_the_last_common_one_are_told_apart() -> None:
+def test_the_first_rare_id_and_the_last_common_one_are_told_apart():
     ids = np.array([RARE - 1, RARE, RARE + 1, 0], np.uint32)
     tokens = pack_tokens(ids)
     assert tokens.codes.tolist() == [RARE - 1, RARE, RARE, 0]
@@ -77,7 +77,7 @@ def test_the_first_rare_id_and_the_last_common_one_are_told_apart() -> None:
 @given(st.lists(st.integers(0, 30), max_size=400), st.integers(1, 3))
 def test_each_pair_has_an_entry_whose_interval_holds_all_its_suffixes(
     text: list[int], n_parts: int
-) -> None:
+):
     tokens = np.array([*text, 0], np.uint32)
     suffixes = build_suffix_array(tokens, 31)
     edges = np.linspace(0, len(tokens), n_parts + 1).astype(int)

@@ -18,5 +18,5 @@ assert "scipy.linalg.cython_blas" in sys.modules
 """
 
 
-def test_no_linear_algebra_is_imported_until_a_kernel_uses_it() -> None:
+def test_no_linear_algebra_is_imported_until_a_kernel_uses_it():
     subprocess.run([sys.executable, "-c", CODE], check=True)

@@ -15,14 +15,12 @@ def build(tokens: list[int], n_ids: int, n_threads: int = 1) -> list[int]:
 
 
 @given(st.lists(st.integers(0, 4), max_size=200), st.sampled_from([1, 2, 3]))
-def test_small_vocabularies_sort_as_their_suffixes(tokens: list[int], n_threads: int) -> None:
+def test_small_vocabularies_sort_as_their_suffixes(tokens: list[int], n_threads: int):
     assert build(tokens, 5, n_threads) == suffix_order(tokens)
 
 
 @given(st.lists(st.integers(0, 60), max_size=120), st.sampled_from([61, 70_000, 2**22, 2**32 - 2]))
-def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(
-    tokens: list[int], n_ids: int
-) -> None:
+def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(tokens: list[int], n_ids: int):
     if n_ids > 2**22:
         return  # a counting sort over 4 billion ids needs their memory
     assert build(tokens, n_ids) == suffix_order(tokens)
@@ -42,13 +40,13 @@ def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(
     ],
     ids=["empty", "one", "same", "period 2", "separators", "copies", "at the depth", "long repeat"],
 )
-def test_long_repeats_are_resolved(tokens: list[int]) -> None:
+def test_long_repeats_are_resolved(tokens: list[int]):
     assert build(tokens, 100) == suffix_order(tokens)
 
 
 @pytest.mark.parametrize("n_bits", [1, 11, 12, 24, 51, 64])
 @pytest.mark.parametrize("n", [0, 1, 2, 21, 600, 5000])
-def test_both_sorts_of_keys_order_keys_and_carry_their_values(n: int, n_bits: int) -> None:
+def test_both_sorts_of_keys_order_keys_and_carry_their_values(n: int, n_bits: int):
     rng = np.random.default_rng(n + n_bits)
     keys = rng.integers(2**64, size=n, dtype=np.uint64) >> np.uint64(64 - n_bits)
     keys[n // 2 :] &= np.uint64(0xFF)
@@ -65,7 +63,7 @@ def test_both_sorts_of_keys_order_keys_and_carry_their_values(n: int, n_bits: in
         assert np.array_equal(np.sort(v), values)
 
 
-def test_many_groups_over_many_threads_sort_as_on_one() -> None:
+def test_many_groups_over_many_threads_sort_as_on_one():
     rng = np.random.default_rng(5)
     tokens = np.minimum(rng.zipf(1.3, 60_000), 3000).astype(np.uint32)
     tokens[30_000:31_000] = tokens[:1000]

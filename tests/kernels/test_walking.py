@@ -106,7 +106,7 @@ def walk_of(case: WalkCase, content: int, function: int) -> Walk:
 
 
 @given(st.integers(0, 2**32), st.booleans())
-def test_a_walk_finds_what_a_search_of_every_place_finds(seed: int, is_first_out: bool) -> None:
+def test_a_walk_finds_what_a_search_of_every_place_finds(seed: int, is_first_out: bool):
     case, costs = case_of(seed)
     out = np.zeros(len(case.documents), np.bool_)
     out[0] = is_first_out

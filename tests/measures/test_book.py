@@ -41,7 +41,7 @@ def measured() -> Book:
     return found
 
 
-def test_a_chapter_has_the_numbers_of_its_own_text(measured: Book) -> None:
+def test_a_chapter_has_the_numbers_of_its_own_text(measured: Book):
     # Counted by hand: 12 words in a FAST, of which 5 are in quotation marks.
     first = measured.chapters[0]
     assert (first.n_words, first.n_scenes) == (27 * 12 + 13, 2)
@@ -52,13 +52,13 @@ def test_a_chapter_has_the_numbers_of_its_own_text(measured: Book) -> None:
     assert measured.value("n_scenes") == 12
 
 
-def test_headings_are_no_sentences_and_no_words(measured: Book) -> None:
+def test_headings_are_no_sentences_and_no_words(measured: Book):
     slow = measured.chapters[3]
     assert slow.n_sentences == 13
     assert slow.n_words == 12 * len(SLOW.split()) + 5
 
 
-def test_the_slow_chapter_is_named_in_a_sentence(measured: Book) -> None:
+def test_the_slow_chapter_is_named_in_a_sentence(measured: Book):
     (number, said), *others = measured.findings
     assert number == 4
     assert said.startswith("Chapter 4 is slower than the rest: ")
@@ -66,14 +66,14 @@ def test_the_slow_chapter_is_named_in_a_sentence(measured: Book) -> None:
     assert max(one.pace or 0 for one in measured.chapters) < 1
 
 
-def test_what_stands_in_two_chapters_is_found_with_its_places(measured: Book) -> None:
+def test_what_stands_in_two_chapters_is_found_with_its_places(measured: Book):
     text = novel().text
     (found,) = [one for one in measured.repeated if "third stair" in one.words]
     assert found.chapters == (1, 6)
     assert all("third stair" in text[a:b] for a, b in found.places)
 
 
-def test_people_are_counted_by_chapter(measured: Book) -> None:
+def test_people_are_counted_by_chapter(measured: Book):
     people = {one.name: one for one in measured.characters}
     assert "Ruth Moon" in people["Ruth"].forms
     assert measured.chapters[3].characters["Ruth"] == 12
@@ -88,7 +88,7 @@ NAMES = (
 )
 
 
-def test_forms_of_a_name_are_joined_and_different_people_are_not() -> None:
+def test_forms_of_a_name_are_joined_and_different_people_are_not():
     _, finder = pipelines()
     people = {one.name: set(one.forms) for one in cast_of(NAMES * 6, finder)}
     assert people["Elizabeth"] == {"Elizabeth", "Elizabeth Bennet"}
@@ -99,7 +99,7 @@ def test_forms_of_a_name_are_joined_and_different_people_are_not() -> None:
     assert not any("London" in name for name in people)
 
 
-def test_a_wife_who_is_called_by_her_husbands_name_is_another_person() -> None:
+def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():
     text = (
         "Mr. Joe Gargery went to the forge with Pip. Joe Gargery said that Mrs. Joe Gargery was "
         "out. Then Mr. Gargery laughed, and Pip saw how Mrs. Joe Gargery looked at Joe Gargery. "
@@ -110,11 +110,11 @@ def test_a_wife_who_is_called_by_her_husbands_name_is_another_person() -> None:
     assert any({"Mr. Joe Gargery", "Joe Gargery"} <= forms for forms in people)
 
 
-def test_a_short_text_without_chapters_has_nothing_of_it() -> None:
+def test_a_short_text_without_chapters_has_nothing_of_it():
     assert list(BookInstrument().measure([Document("a", SLOW), Document("b", "")])) == [(), ()]
 
 
-def test_a_long_text_without_headings_is_measured_in_sections() -> None:
+def test_a_long_text_without_headings_is_measured_in_sections():
     document = Document("long", "\n\n".join([FAST * 3] * 300))
     (said,) = BookInstrument().measure([document])
     values = {one.item: (one.value, one.missing_reason) for one in said}
@@ -123,7 +123,7 @@ def test_a_long_text_without_headings_is_measured_in_sections() -> None:
     assert len(said[0].details["book"]["chapters"]) > 2
 
 
-def test_a_section_is_named_with_its_words() -> None:
+def test_a_section_is_named_with_its_words():
     quick = [FAST * 3] * 260
     text = "\n\n".join([*quick, *[SLOW * 3] * 60, *quick])
     found = measure_book(Document("long", text), *pipelines())
@@ -136,7 +136,7 @@ def test_a_section_is_named_with_its_words() -> None:
     assert said.startswith(f"Section {number} ({words}) is slower than the rest: ")
 
 
-def test_what_is_not_english_has_no_sentences_and_no_people() -> None:
+def test_what_is_not_english_has_no_sentences_and_no_people():
     german = (
         "Der alte Mann saß am Meer und wartete auf seine Frau, die nicht kam, und er wusste nicht, "
         "warum sie ihn verlassen hatte. "
@@ -163,7 +163,7 @@ def run(*words: str) -> Any:
     return done
 
 
-def test_the_command_and_the_function_say_the_same(file: str, measured: Book) -> None:
+def test_the_command_and_the_function_say_the_same(file: str, measured: Book):
     shown = run("book", file, "--csv", "b.csv").stdout
     assert "Chapter 4 is slower than the rest" in shown
     assert "Ruth" in shown
@@ -176,7 +176,7 @@ def test_the_command_and_the_function_say_the_same(file: str, measured: Book) ->
     assert list(found.wide()["number"]) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing() -> None:
+def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing():
     body = "\n\n".join([FAST * 3] * 40)
     parts = [f"CHAPTER {k}\n\n{body} The end of {k}." for k in range(1, 9)]
     document = Document("long", "\n\n".join(["A title", *parts]))
@@ -196,7 +196,7 @@ def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing() -> No
     assert ends == [f"The end of {k}." for k in range(1, 9)]
 
 
-def test_a_heading_without_a_blank_line_below_is_folded_off_its_text() -> None:
+def test_a_heading_without_a_blank_line_below_is_folded_off_its_text():
     body = "\n".join([FAST * 3] * 40)
     text = "\n".join(f"CHAPTER {k}\n{body}" for k in range(1, 9))
     chapters = chapters_to_fold(Document("lines", text))
@@ -206,7 +206,7 @@ def test_a_heading_without_a_blank_line_below_is_folded_off_its_text() -> None:
     assert all(one.heading and one.paragraphs for one in folds)
 
 
-def test_the_report_shows_it_by_default_with_pictures(file: str) -> None:
+def test_the_report_shows_it_by_default_with_pictures(file: str):
     without = ["profile", "verdicts", "feedback"]
     run("report", file, *[word for one in without for word in ("--without", one)])
     page = Path("report.html").read_text(encoding="utf-8")

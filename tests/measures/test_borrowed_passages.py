@@ -46,9 +46,7 @@ def only(measure: OriginalityMeasure, text: str) -> tuple[BorrowedPassage, ...]:
     return result.ranked.passages
 
 
-def test_a_passage_is_as_improbable_as_its_words_are_rare_where_it_is_found(
-    reference: Reference,
-) -> None:
+def test_a_passage_is_as_improbable_as_its_words_are_rare_where_it_is_found(reference: Reference):
     (found,) = only(OriginalityMeasure(reference), f"She said that {RARE} were seen by sailors.")
     words = [w for d in reference.documents(reference.numbers()) for w in d.text.split()]
     counts = Counter(words)
@@ -59,9 +57,7 @@ def test_a_passage_is_as_improbable_as_its_words_are_rare_where_it_is_found(
     assert (found.n_words, found.n_verbatim, found.count) == (10, 10, 1)
 
 
-def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(
-    reference: Reference,
-) -> None:
+def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(reference: Reference):
     text = f"Here {COMMON} nowhere. Nobody knew, {RARE} unheard."
     (result,) = OriginalityMeasure(reference).measure([Document("t", text)])
     ranked = result.ranked
@@ -77,7 +73,7 @@ def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(
     assert len(row["covered"]) == 2, "what is counted stays as it is"
 
 
-def test_a_quotation_with_a_word_changed_is_one_passage(reference: Reference) -> None:
+def test_a_quotation_with_a_word_changed_is_one_passage(reference: Reference):
     words = RARE.split()
     changed = " ".join([*words[:5], "purple", *words[6:]])
     measure = OriginalityMeasure(reference)
@@ -90,7 +86,7 @@ def test_a_quotation_with_a_word_changed_is_one_passage(reference: Reference) ->
     assert [len(one.runs) for one in apart] in ([1, 1], [1])
 
 
-def test_a_small_reference_tells_no_bits_and_calls_nothing_common(tmp_path: Path) -> None:
+def test_a_small_reference_tells_no_bits_and_calls_nothing_common(tmp_path: Path):
     small = Reference.build([Document("s", "one two three four five six")], tmp_path)
     (result,) = OriginalityMeasure(small).measure([Document("t", "one two three four five " * 3)])
     row = to_row(result)
@@ -100,7 +96,7 @@ def test_a_small_reference_tells_no_bits_and_calls_nothing_common(tmp_path: Path
     assert row["passages"]
 
 
-def test_rows_of_another_rule_are_not_used_again(reference: Reference) -> None:
+def test_rows_of_another_rule_are_not_used_again(reference: Reference):
     asked = OriginalityMeasure(reference).asked(Document("t", ""))
     assert asked["ranked"].startswith(f"reference,{MIN_BITS:g}bits")
 
@@ -117,7 +113,7 @@ def copied(tmp_path: Path) -> OriginalityMeasure:
     return OriginalityMeasure(found, near=search)
 
 
-def test_a_copy_has_its_own_length_and_is_word_for_word(copied: OriginalityMeasure) -> None:
+def test_a_copy_has_its_own_length_and_is_word_for_word(copied: OriginalityMeasure):
     own = " ".join(f"c{k}" for k in range(21))
     text = f"y8 y9 {own} y0 w1 w3 y5"
     (result,) = copied.measure([Document("t", text)])
@@ -133,7 +129,7 @@ def test_a_copy_has_its_own_length_and_is_word_for_word(copied: OriginalityMeasu
 
 def test_a_copy_that_is_gone_on_with_in_other_words_keeps_them(
     copied: OriginalityMeasure, tmp_path: Path
-) -> None:
+):
     own = " ".join(f"c{k}" for k in range(12))
     held = [Document("s", f"{own} w0 w2 w4 w6 w8 w10 z1"), Document("t", "x1 " * 9)]
     found = Reference.build(held, tmp_path / "more")
@@ -178,7 +174,7 @@ def some_runs(draw: st.DrawFn) -> list[BorrowedRun]:
 @given(some_runs(), st.randoms(use_true_random=False), st.booleans())
 def test_ranks_depend_on_no_order_and_nothing_is_listed_twice(
     runs: list[BorrowedRun], rng: random.Random, knows_bits: bool
-) -> None:
+):
     bits = [8.0 + k % 5 for k in range(N_WORDS)] if knows_bits else None
     ranked = rank_runs(runs, bits, 20.0)
     shuffled = rng.sample(runs, len(runs))

@@ -28,7 +28,7 @@ def clusters_of(
     return find_clusters(keys, sketches, [human] * len(texts))
 
 
-def test_clusters_are_those_of_a_comparison_of_all_pairs() -> None:
+def test_clusters_are_those_of_a_comparison_of_all_pairs():
     rng = np.random.default_rng(5)
     texts: list[list[str]] = []
     for n in range(40):
@@ -60,25 +60,25 @@ def test_clusters_are_those_of_a_comparison_of_all_pairs() -> None:
 
 
 @pytest.mark.parametrize("every", [5, 8, 15])
-def test_edited_copies_are_one(every: int) -> None:
+def test_edited_copies_are_one(every: int):
     words = words_of(0, 200)
     assert len(clusters_of([words, edited(words, every), words_of(1, 200)])) == 2
 
 
-def test_an_excerpt_and_its_text_are_one_and_a_shared_phrase_is_not() -> None:
+def test_an_excerpt_and_its_text_are_one_and_a_shared_phrase_is_not():
     book, other = words_of(0, 3000), words_of(1, 300)
     assert len(clusters_of([book, book[900:960], other])) == 2
     assert len(clusters_of([book, other[:100] + book[900:919] + other[100:]])) == 2
 
 
-def test_people_who_open_alike_were_given_the_opening_and_machines_were_not() -> None:
+def test_people_who_open_alike_were_given_the_opening_and_machines_were_not():
     opening = words_of(9, 10)
     texts = [opening + words_of(n, 50) for n in range(3)]
     assert len(clusters_of(texts, human=True)) == 1
     assert len(clusters_of(texts, human=False)) == 3
 
 
-def test_keys_and_copies_join_each_other_whatever_the_order() -> None:
+def test_keys_and_copies_join_each_other_whatever_the_order():
     a, b = words_of(0, 60), words_of(1, 60)
     texts = [a, words_of(2, 60), edited(a, 10), b, b, words_of(3, 60)]
     keys = ["p", "p", "q", "q", "r", "s"]
@@ -89,7 +89,7 @@ def test_keys_and_copies_join_each_other_whatever_the_order() -> None:
     assert backwards.numbers.tolist()[::-1] == found.numbers.tolist()
 
 
-def test_short_and_empty_texts_are_copies_only_by_their_digest() -> None:
+def test_short_and_empty_texts_are_copies_only_by_their_digest():
     texts = [[], [], ["yes"], ["yes"], ["no"]]
     assert len(clusters_of(texts)) == 5
     sketches = [sketch_of(" ".join(words)) for words in texts]
@@ -97,7 +97,7 @@ def test_short_and_empty_texts_are_copies_only_by_their_digest() -> None:
     assert len(find_clusters(keys, sketches, [True] * 5, ["0", "0", "1", "1", "2"])) == 3
 
 
-def test_the_field_is_the_one_named_or_the_first_usual_one_with_a_value() -> None:
+def test_the_field_is_the_one_named_or_the_first_usual_one_with_a_value():
     rows = [{"author": "x", "pair_id": "", "prompt_id": None}]
     assert cluster_field(rows, None) == "author"
     assert cluster_field([{"pair_id": 0}, *rows], None) == "pair_id"
@@ -105,7 +105,7 @@ def test_the_field_is_the_one_named_or_the_first_usual_one_with_a_value() -> Non
     assert cluster_field([{}], None) is None
 
 
-def test_stories_that_several_models_continued_are_one_prompt(shared_data: Path) -> None:
+def test_stories_that_several_models_continued_are_one_prompt(shared_data: Path):
     path = shared_data / "human_vs_machine" / "fastdetect_writing.jsonl"
     documents = list(read_documents([str(path)]))
     sketches = [sketch_of(d.text) for d in documents]

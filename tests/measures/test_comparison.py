@@ -33,7 +33,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_groups_pairs_and_missing_texts(tmp_path: Path) -> None:
+def test_groups_pairs_and_missing_texts(tmp_path: Path):
     rows = [row(v, model="A") for v in (1.0, 1.2, 1.4)] + [row(None, model="A")]
     rows += [row(v, model="B") for v in (0.8, 1.0, 1.2, 1.0)] + [row(0.5, model=None)]
     found = compare_scores([write(tmp_path / "s.jsonl", rows)], by="model")
@@ -64,7 +64,7 @@ def clustered_rows(n: int = 20) -> list[dict[str, Any]]:
     return rows
 
 
-def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_path: Path) -> None:
+def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_path: Path):
     path = write(tmp_path / "s.jsonl", clustered_rows())
     found = compare_scores([path], by="model", cluster="prompt_id")
     assert [(g.name, g.index.n, g.n_texts) for g in found.groups] == [
@@ -86,7 +86,7 @@ def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_pat
     json.dumps(content, allow_nan=False)
 
 
-def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Path) -> None:
+def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Path):
     rows = clustered_rows()
     found = compare_scores([write(tmp_path / "s.jsonl", rows)], by="model")
     oracle = kruskal(*([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC"))
@@ -103,7 +103,7 @@ def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Pat
     assert alone.omnibus is None
 
 
-def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path) -> None:
+def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path):
     words = [f"w{k}" for k in range(80)]
     sketch = sketch_of(" ".join(words)).to_row()
     others = [sketch_of(" ".join(f"{k}-{w}" for w in words)).to_row() for k in range(3)]
@@ -114,13 +114,13 @@ def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path) -> No
     assert (found.groups[0].index.n, found.n_joined) == (4, 1)
 
 
-def test_a_row_without_its_cluster_is_named(tmp_path: Path) -> None:
+def test_a_row_without_its_cluster_is_named(tmp_path: Path):
     rows = [row(7.0, m="a", prompt_id="1"), row(7.0, m="a", prompt_id="")]
     with pytest.raises(InputError, match="line 2: no field 'prompt_id' to cluster by"):
         compare_scores([write(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
 
 
-def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path) -> None:
+def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path):
     path = write(tmp_path / "s.jsonl", [row(1.0, g=k) for k in "abc" for _ in range(3)])
     found = compare_scores([path], by="g", baseline="b")
     assert [(p.a, p.b) for p in found.pairs] == [("a", "b"), ("c", "b")]
@@ -128,13 +128,13 @@ def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path) -> None:
         compare_scores([path], by="g", baseline="z")
 
 
-def test_files_can_be_groups(tmp_path: Path) -> None:
+def test_files_can_be_groups(tmp_path: Path):
     paths = [write(tmp_path / f"{k}.jsonl", [row(1.0), row(1.5)]) for k in "ab"]
     assert [g.name for g in compare_scores(paths, by="file").groups] == ["a.jsonl", "b.jsonl"]
 
 
 @pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto"])
-def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str) -> None:
+def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str):
     key = part.split(":")[0]
     parts = [p for p in SIGNATURE.split("|") if not p.startswith(f"{key}:")]
     other = row(1.0, model="B", signature="|".join([*parts, part]))
@@ -142,7 +142,7 @@ def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str
         compare_scores([write(tmp_path / "s.jsonl", [row(1.0, model="A"), other])], by="model")
 
 
-def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path) -> None:
+def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path):
     moved = SIGNATURE.replace("books@abc", "shelf@abc")
     rows = [row(1.0, m="A"), row(1.0, m="B", signature=moved)]
     assert len(compare_scores([write(tmp_path / "s.jsonl", rows)], by="m").groups) == 2
@@ -152,7 +152,7 @@ def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path)
         compare_scores([write(tmp_path / "t.jsonl", rows)], by="m")
 
 
-def test_what_is_no_score_is_named(tmp_path: Path) -> None:
+def test_what_is_no_score_is_named(tmp_path: Path):
     with pytest.raises(InputError, match="no field 'model'"):
         compare_scores([write(tmp_path / "a.jsonl", [row(1.0)])], by="model")
     with pytest.raises(InputError, match="not a row of scores"):

@@ -39,7 +39,7 @@ def author_of(story: str) -> str:
     return story.partition("_")[2]
 
 
-def test_a_released_judge_is_corrected_by_the_experts_of_twelve_stories(shared_data: Path) -> None:
+def test_a_released_judge_is_corrected_by_the_experts_of_twelve_stories(shared_data: Path):
     folder = shared_data / "ttcw"
     experts = read_labels(folder / "ttcw_annotations.json", TTCW)
     judge = released_verdicts(folder / "llm_judges" / "annotations_claude3-opus.jsonl", TTCW)
@@ -88,7 +88,7 @@ def biased(n: int = 60, n_labelled: int = 10) -> Correction:
     return correct(judged(said), labels(rows), TTCW, group_of=author_of)
 
 
-def test_a_difference_that_only_the_judge_sees_goes() -> None:
+def test_a_difference_that_only_the_judge_sees_goes():
     found = biased()
     (difference,) = found.differences
     assert difference.raw == 1.0
@@ -106,7 +106,7 @@ def test_a_difference_that_only_the_judge_sees_goes() -> None:
     assert {author_of(story) for story in found.to_label} == {"a", "b"}
 
 
-def test_a_group_without_labels_has_no_figure_and_no_overall_either() -> None:
+def test_a_group_without_labels_has_no_figure_and_no_overall_either():
     said = {(f"{k}_{author}", FIRST): 1.0 for k in range(8) for author in "ab"}
     rows = [(f"{k}_a", FIRST, "Ann", k % 2) for k in range(5)]
     found = correct(judged(said), labels(rows), TTCW, group_of=author_of)
@@ -119,7 +119,7 @@ def test_a_group_without_labels_has_no_figure_and_no_overall_either() -> None:
     assert author_of(found.to_label[0]) == "b"
 
 
-def test_labels_that_are_no_random_draw_are_refused() -> None:
+def test_labels_that_are_no_random_draw_are_refused():
     said = {(f"{k}", FIRST): float(k >= 30) for k in range(60)}
     rows = [(f"{k}", FIRST, "Ann", k % 2) for k in range(12)]
     found = correct(judged(said), labels(rows), TTCW)
@@ -128,7 +128,7 @@ def test_labels_that_are_no_random_draw_are_refused() -> None:
     assert found.overall.raw == 0.5
 
 
-def test_what_is_missing_is_counted_and_never_a_no() -> None:
+def test_what_is_missing_is_counted_and_never_a_no():
     said: dict[tuple[str, str], float | None] = {
         (f"{k}", item): 1.0 for k in range(12) for item in (FIRST, SECOND)
     }
@@ -146,7 +146,7 @@ def test_what_is_missing_is_counted_and_never_a_no() -> None:
     assert first.value == pytest.approx(5 / 6)
 
 
-def test_grades_are_corrected_on_their_own_scale() -> None:
+def test_grades_are_corrected_on_their_own_scale():
     said = {(f"{k}", "style"): 4.0 + k % 2 for k in range(40)}
     rows = [(f"{k}", "style", "Ann", 2 + k % 2) for k in range(12)]
     found = correct(judged(said, GRADES), labels(rows, GRADES), GRADES, width=0.25)
@@ -157,12 +157,12 @@ def test_grades_are_corrected_on_their_own_scale() -> None:
     assert found.overall.n_worth > 30
 
 
-def test_nothing_in_common_is_said() -> None:
+def test_nothing_in_common_is_said():
     with pytest.raises(InputError, match="check that the ids match"):
         correct(judged({("a", FIRST): 1.0}), labels([("b", FIRST, "Ann", 1)]), TTCW)
 
 
-def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
+def test_numbers_beside_tests_are_corrected_by_themselves():
     test, number = (item.id for item in ESSAY.items[:2])
     rng = np.random.default_rng(2)
     truth = rng.integers(1, 6, 20)
@@ -187,7 +187,7 @@ def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
     assert found.left_out == ()
 
 
-def test_an_interval_says_what_it_is_about() -> None:
+def test_an_interval_says_what_it_is_about():
     """Of texts that are all labelled nothing is unknown; of their source something always is."""
     said = {(f"{k}", FIRST): 1.0 for k in range(40)}
     rows = [(f"{k}", FIRST, "Ann", int(k % 5 < 2)) for k in range(40)]
@@ -209,7 +209,7 @@ def test_an_interval_says_what_it_is_about() -> None:
     assert alike.low < alone.low - 0.05
 
 
-def test_a_correction_that_does_not_hold_for_a_group_gives_it_no_level() -> None:
+def test_a_correction_that_does_not_hold_for_a_group_gives_it_no_level():
     """The judge passes all of `a` rightly and all of `b`, of which people pass none."""
     rng = np.random.default_rng(4)
     said, rows = {}, []

@@ -49,7 +49,7 @@ def made(texts: Labelled, **options: Any) -> Any:
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40))
-def test_auroc_is_that_of_scikit_learn_with_ties(pairs: list[tuple[int, bool]]) -> None:
+def test_auroc_is_that_of_scikit_learn_with_ties(pairs: list[tuple[int, bool]]):
     scores = np.array([s for s, _ in pairs], np.float64)
     is_human = np.array([h for _, h in pairs])
     if is_human.all() or not is_human.any():
@@ -57,7 +57,7 @@ def test_auroc_is_that_of_scikit_learn_with_ties(pairs: list[tuple[int, bool]]) 
     assert auroc(scores, is_human) == pytest.approx(roc_auc_score(is_human, scores))
 
 
-def test_the_interval_is_as_of_so_many_texts_as_the_clusters_are_worth() -> None:
+def test_the_interval_is_as_of_so_many_texts_as_the_clusters_are_worth():
     alone = labelled(120, 1.0, group_size=1)
     found = made(alone).auroc
     # Texts of their own are worth what they are.
@@ -70,7 +70,7 @@ def test_the_interval_is_as_of_so_many_texts_as_the_clusters_are_worth() -> None
     )
 
 
-def test_perfect_separation_of_a_few_texts_is_not_certain() -> None:
+def test_perfect_separation_of_a_few_texts_is_not_certain():
     """Ten and ten: Newcombe's lower end, in place of "1.00 to 1.00"."""
     is_human = np.arange(20) < 10
     found = made(Labelled(is_human + np.arange(20) / 100, is_human, np.arange(20))).auroc
@@ -78,7 +78,7 @@ def test_perfect_separation_of_a_few_texts_is_not_certain() -> None:
     assert found.low == pytest.approx(0.80, abs=0.005)
 
 
-def test_clusters_that_are_correlated_widen_the_interval() -> None:
+def test_clusters_that_are_correlated_widen_the_interval():
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(20), 20)
     is_human = groups % 2 == 0
@@ -91,13 +91,13 @@ def test_clusters_that_are_correlated_widen_the_interval() -> None:
 @pytest.mark.parametrize(
     ("shift", "outcome"), [(1.5, "separates"), (0.0, "cannot tell"), (-1.5, "reversed")]
 )
-def test_the_outcome_follows_the_interval(shift: float, outcome: str) -> None:
+def test_the_outcome_follows_the_interval(shift: float, outcome: str):
     assert made(labelled(200, shift)).outcome == outcome
     assert made(labelled(16, shift)).outcome == "too few"
 
 
 @pytest.mark.parametrize("target", [0.01, 0.05, 0.1, 0.5])
-def test_a_threshold_flags_no_more_human_texts_than_it_may(target: float) -> None:
+def test_a_threshold_flags_no_more_human_texts_than_it_may(target: float):
     texts = labelled(300, 1.0)
     (found,) = made(texts, targets=[target]).thresholds
     people = texts.scores[texts.is_human]
@@ -113,14 +113,14 @@ def test_a_threshold_flags_no_more_human_texts_than_it_may(target: float) -> Non
         assert found.false_positives_high == pytest.approx(1 - 0.05 ** (1 / len(people)))
 
 
-def test_the_curve_is_that_of_scikit_learn() -> None:
+def test_the_curve_is_that_of_scikit_learn():
     texts = labelled(80, 0.7)
     fpr, tpr, _ = roc_curve(~texts.is_human, -texts.scores, drop_intermediate=False)
     found = made(texts).curve
     assert np.array(found) == pytest.approx(np.stack([fpr, tpr], axis=1))
 
 
-def test_probabilities_are_those_of_logistic_regression_and_calibrated() -> None:
+def test_probabilities_are_those_of_logistic_regression_and_calibrated():
     texts = labelled(4000, 1.0)
     found = made(texts)
     peer = LogisticRegression(C=np.inf).fit(texts.scores[:, None], texts.is_human)
@@ -134,7 +134,7 @@ def test_probabilities_are_those_of_logistic_regression_and_calibrated() -> None
     assert made(odd).calibration_error > 0.2
 
 
-def test_classes_that_do_not_overlap_have_a_finite_slope() -> None:
+def test_classes_that_do_not_overlap_have_a_finite_slope():
     found = made(Labelled(np.arange(40.0), np.arange(40) >= 20, np.arange(40)))
     assert found.auroc.value == 1
     assert np.isfinite(found.slope)
@@ -169,7 +169,7 @@ def rewrite(path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path) -> None:
+def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path):
     label = Label.parse("label=human")
     for name, shift in (("good", 2.0), ("bad", 0.0), ("wrong", -2.0)):
         scores = score_file(tmp_path / f"{name}.jsonl", labelled(200, shift))
@@ -189,7 +189,7 @@ def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path) -> None:
             assert all(row["probability_human"] is None for row in rows)
 
 
-def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path) -> None:
+def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(100, 2.0))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     rows[3] |= {"creativity_index": None, "missing_reason": "too_short"}
@@ -214,7 +214,7 @@ def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path) -> None:
     assert (applied[3]["verdict"], applied[3]["missing_reason"]) == (None, "too_short")
 
 
-def test_scores_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_scores_of_another_kind_are_refused(tmp_path: Path):
     label = Label("label", "human")
     path = score_file(tmp_path / "s.jsonl", labelled(100, 2.0))
     found = calibrate_files([path], label)
@@ -230,7 +230,7 @@ def test_scores_of_another_kind_are_refused(tmp_path: Path) -> None:
         list(apply_detectors(read_detectors(tmp_path / "d.json"), path, 0.2))
 
 
-def test_a_texts_own_field_is_no_score(tmp_path: Path) -> None:
+def test_a_texts_own_field_is_no_score(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(100, 0.0))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for row in rows:
@@ -241,7 +241,7 @@ def test_a_texts_own_field_is_no_score(tmp_path: Path) -> None:
     ]
 
 
-def test_the_order_of_texts_decides_nothing(tmp_path: Path) -> None:
+def test_the_order_of_texts_decides_nothing(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(120, 0.3))
     lines = path.read_text().splitlines()
     label = Label("label", "human")
@@ -253,7 +253,7 @@ def test_the_order_of_texts_decides_nothing(tmp_path: Path) -> None:
     assert (first.auroc.low, first.auroc.high) == (second.auroc.low, second.auroc.high)
 
 
-def test_a_row_without_its_group_is_refused(tmp_path: Path) -> None:
+def test_a_row_without_its_group_is_refused(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(20, 1.0))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     del rows[4]["pair_id"]
@@ -262,7 +262,7 @@ def test_a_row_without_its_group_is_refused(tmp_path: Path) -> None:
         calibrate_files([path], Label("label", "human"))
 
 
-def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
+def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
     label = Label("label", "human")
     assert calibrate_files([path], label)[0].n_clusters == 60
@@ -273,7 +273,7 @@ def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
     assert calibrate_files([path], label)[0].n_clusters == 51
 
 
-def test_the_field_that_was_clustered_by_is_told(tmp_path: Path) -> None:
+def test_the_field_that_was_clustered_by_is_told(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(20, 1.0))
     (found,) = calibrate_files([path], Label("label", "human"))
     assert found.auroc.signature == f"{SIGNATURE}|cluster:pair_id"
@@ -293,7 +293,7 @@ def test_the_field_that_was_clustered_by_is_told(tmp_path: Path) -> None:
         ({"creativity_index": float("nan")}, "not a number"),
     ],
 )
-def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any], said: str):
     path = rewrite(score_file(tmp_path / "s.jsonl", labelled(20, 1.0)), **change)
     with pytest.raises(InputError, match=said):
         calibrate_files([path], Label("label", "human"))
@@ -304,7 +304,7 @@ def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any], said: str) -
         read_detectors(tmp_path / "d.json")
 
 
-def test_the_bound_of_false_alarms_counts_clusters_of_people() -> None:
+def test_the_bound_of_false_alarms_counts_clusters_of_people():
     # 30 authors of 20 texts at a correlation of 0.9: the bound for 600 independent texts is
     # exceeded in 36 to 43 % of such calibrations (bench/false_alarms.py).
     rng = np.random.default_rng(0)
@@ -317,7 +317,7 @@ def test_the_bound_of_false_alarms_counts_clusters_of_people() -> None:
     assert exceeded <= 6  # 5 % of 60 are 3; more than 6 have a probability of 3 %
 
 
-def test_the_bound_of_independent_texts_is_clopper_and_pearsons() -> None:
+def test_the_bound_of_independent_texts_is_clopper_and_pearsons():
     found = made(labelled(200, 1.0), targets=[0.05]).thresholds[0]
     assert found.false_positives_high == pytest.approx(
         binomtest(round(100 * found.false_positives), 100).proportion_ci(0.9, "exact").high
@@ -353,7 +353,7 @@ def other_text(path: Path, text: str, value: float = 2.0) -> Path:
         (words(1000).replace(" ", ". "), "ends of sentences"),
     ],
 )
-def test_a_text_of_another_kind_has_no_verdict(tmp_path: Path, text: str, said: str | None) -> None:
+def test_a_text_of_another_kind_has_no_verdict(tmp_path: Path, text: str, said: str | None):
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     (row,) = apply_detectors(detectors, other_text(tmp_path / "o.jsonl", text), 0.05)
     if said is None:
@@ -366,7 +366,7 @@ def test_a_text_of_another_kind_has_no_verdict(tmp_path: Path, text: str, said: 
     assert not row["calibrated_on"]
 
 
-def test_a_score_beyond_all_others_has_no_verdict(tmp_path: Path) -> None:
+def test_a_score_beyond_all_others_has_no_verdict(tmp_path: Path):
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     path = other_text(tmp_path / "o.jsonl", words(1000), -40.0)
     (row,) = apply_detectors(detectors, path, 0.05)
@@ -374,7 +374,7 @@ def test_a_score_beyond_all_others_has_no_verdict(tmp_path: Path) -> None:
     assert "a score of -40" in row["missing_reason"]
 
 
-def test_a_detector_that_may_flag_far_more_than_was_asked_gives_no_verdict(tmp_path: Path) -> None:
+def test_a_detector_that_may_flag_far_more_than_was_asked_gives_no_verdict(tmp_path: Path):
     # No false alarm among 100 people's texts leaves 3 %, and 1 among them 4.7 %, possible.
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     path = other_text(tmp_path / "o.jsonl", words(1000))
@@ -385,7 +385,7 @@ def test_a_detector_that_may_flag_far_more_than_was_asked_gives_no_verdict(tmp_p
     assert row["verdict"] == "not flagged"
 
 
-def test_texts_that_a_detector_was_calibrated_on_get_no_verdict(tmp_path: Path) -> None:
+def test_texts_that_a_detector_was_calibrated_on_get_no_verdict(tmp_path: Path):
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     path = score_file(tmp_path / "s.jsonl", labelled(200, 2.0))
     rows = list(apply_detectors(detectors, path, 0.05))
@@ -399,7 +399,7 @@ def test_texts_that_a_detector_was_calibrated_on_get_no_verdict(tmp_path: Path) 
     assert "25 words in a row" in row["missing_reason"]
 
 
-def test_no_suspicion_stands_beside_a_name_without_how_often_it_is_wrong(tmp_path: Path) -> None:
+def test_no_suspicion_stands_beside_a_name_without_how_often_it_is_wrong(tmp_path: Path):
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     path = score_file(tmp_path / "o.jsonl", labelled(60, 2.0), first=1000)
     rows = list(apply_detectors(detectors, path, 0.05))
@@ -412,7 +412,7 @@ def test_no_suspicion_stands_beside_a_name_without_how_often_it_is_wrong(tmp_pat
     assert said[f"flagged, as up to {bound:.1%} of such people's texts are"] == n_flagged
 
 
-def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path) -> None:
+def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path):
     path = tmp_path / "d.json"
     detector_of(path, labelled(200, 2.0))
     content = json.loads(path.read_text())
@@ -424,7 +424,7 @@ def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path) -> N
         calibrate_files([scores], Label("label", "human"))
 
 
-def test_near_duplicates_count_as_one_and_are_reported(tmp_path: Path) -> None:
+def test_near_duplicates_count_as_one_and_are_reported(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for k, row in enumerate(rows[:10]):
@@ -436,7 +436,7 @@ def test_near_duplicates_count_as_one_and_are_reported(tmp_path: Path) -> None:
     assert "10 of the texts nearly repeat" in "\n".join(calibration_remarks([found]))
 
 
-def test_layout_that_alone_tells_people_from_machines_is_reported(tmp_path: Path) -> None:
+def test_layout_that_alone_tells_people_from_machines_is_reported(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0))
     assert calibration_remarks(calibrate_files([path], Label("label", "human"))) == []
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -38,7 +38,7 @@ def values_of(
     return dict(zip(measures.names, map(float, values), strict=True))
 
 
-def test_the_values_are_those_of_the_published_tools() -> None:
+def test_the_values_are_those_of_the_published_tools():
     texts = GOLDEN["texts"]
     found = values_of([text.split() for text in texts])
     assert found["self_repetition"] == pytest.approx(GOLDEN["self_repetition"]["4"], rel=1e-12)
@@ -47,7 +47,7 @@ def test_the_values_are_those_of_the_published_tools() -> None:
     assert round(ratio, 2) == round(GOLDEN["compression_ratio"], 2), "another zlib may differ a bit"
 
 
-def test_distinct_ngrams_sum_to_the_packages_score_of_the_same_words() -> None:
+def test_distinct_ngrams_sum_to_the_packages_score_of_the_same_words():
     # The package joins all texts and counts n-grams across their ends too; so does this, given one.
     joined = " ".join(GOLDEN["texts"])
     for text, score in [
@@ -64,7 +64,7 @@ WORDS = st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=1, max_
 
 @settings(deadline=None)
 @given(WORDS, st.data())
-def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataObject) -> None:
+def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataObject):
     prompts = data.draw(
         st.lists(
             st.lists(st.sampled_from("abc"), max_size=8), min_size=len(texts), max_size=len(texts)
@@ -91,9 +91,7 @@ def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataO
 
 @settings(deadline=None)
 @given(WORDS, st.data())
-def test_a_subset_has_the_values_that_it_has_alone(
-    texts: list[list[str]], data: st.DataObject
-) -> None:
+def test_a_subset_has_the_values_that_it_has_alone(texts: list[list[str]], data: st.DataObject):
     chosen = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     table = WordTable.of(texts)
     measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
@@ -112,7 +110,7 @@ def test_a_subset_has_the_values_that_it_has_alone(
 
 @settings(deadline=None)
 @given(st.lists(st.text("ab\u00e9\n\ud800", max_size=3), max_size=40))
-def test_words_are_numbered_by_first_appearance(words: list[str]) -> None:
+def test_words_are_numbered_by_first_appearance(words: list[str]):
     table = WordTable.of([words])
     again = [word for word in words if words.count(word) > 1]
     places = {word: k for k, word in enumerate(dict.fromkeys(again))}
@@ -124,7 +122,7 @@ def test_words_are_numbered_by_first_appearance(words: list[str]) -> None:
     st.lists(st.booleans(), min_size=5, max_size=5),
 )
 @settings(deadline=None)
-def test_the_kernel_counts_as_its_oracle(holders: list[dict[int, int]], chosen: list[bool]) -> None:
+def test_the_kernel_counts_as_its_oracle(holders: list[dict[int, int]], chosen: list[bool]):
     ends = np.cumsum([len(one) for one in holders]).astype(np.int64)
     entries = [(text, n) for one in holders for text, n in sorted(one.items())]
     texts, counts = (np.array([e[k] for e in entries], np.int32) for k in (0, 1))
@@ -134,7 +132,7 @@ def test_the_kernel_counts_as_its_oracle(holders: list[dict[int, int]], chosen: 
         np.testing.assert_array_equal(mine[0], other)
 
 
-def test_words_of_the_prompt_are_nobodys_sharing() -> None:
+def test_words_of_the_prompt_are_nobodys_sharing():
     last = "write about the last lamp on the far bank of the river"
     prompt, *ends = map(
         str.split, (last, "he ran home in the dark and slept", "she sang once more to the crowd")
@@ -147,13 +145,13 @@ def test_words_of_the_prompt_are_nobodys_sharing() -> None:
     assert values_of([*texts, texts[0]], [prompt, ends[0], ends[1]])["shared_ngrams.4"] > 0.2
 
 
-def test_a_prompt_without_words_echoes_nothing() -> None:
+def test_a_prompt_without_words_echoes_nothing():
     texts = [*map(str.split, ("b b b a b", "a a b a b a a"))]
     # Of seven 3-grams that are not of a prompt two are in both texts.
     assert values_of(texts, [["b", "b", "b"], []])["shared_ngrams.3"] == pytest.approx(2 / 7)
 
 
-def test_vectors_are_compared_pair_by_pair() -> None:
+def test_vectors_are_compared_pair_by_pair():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(7, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -162,7 +160,7 @@ def test_vectors_are_compared_pair_by_pair() -> None:
     assert value == pytest.approx(np.mean(apart))
 
 
-def test_templates_are_the_commonest_sequences_within_sentences() -> None:
+def test_templates_are_the_commonest_sequences_within_sentences():
     tags = [*map(str.split, ("DT NN VB IN DT NN", "DT NN VB IN DT JJ", "NN NN NN NN NN NN"))]
     tagged = [Tagged(one, [(k, k + 1) for k in range(6)], [6]) for one in tags]
     templates = Templates(template_ngrams(tagged), np.array([6, 6, 6]))
@@ -174,7 +172,7 @@ def test_templates_are_the_commonest_sequences_within_sentences() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=2, max_size=6))
-def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]) -> None:
+def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]):
     ids = [str(k) for k in range(len(texts))]
     owners = [k % 2 for k in range(len(texts))]
     table = WordTable.of(texts)
@@ -195,7 +193,7 @@ def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]) -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=2, max_size=6))
-def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]) -> None:
+def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]):
     n = 3
     ids = [str(k) for k in range(len(texts))]
     found = {one.id: one for one in shared_texts(ids, WordTable.of(texts), n)}
@@ -227,9 +225,7 @@ def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]) 
 
 @given(st.lists(st.integers(-1, 3), max_size=12), st.lists(st.integers(-1, 3), max_size=12))
 @settings(deadline=None)
-def test_common_runs_are_in_both_and_the_first_is_the_longest_there(
-    a: list[int], b: list[int]
-) -> None:
+def test_common_runs_are_in_both_and_the_first_is_the_longest_there(a: list[int], b: list[int]):
     n_words = 1
     found = common_runs(np.array(a, np.int32), np.array(b, np.int32), n_words)
     assert found == oracles.common_runs(a, b)
@@ -263,7 +259,7 @@ def measured(documents: Sequence[Document], **plan: object) -> Diversity:
     return measure_diversity(documents, Plan(**given))  # type: ignore[arg-type]
 
 
-def test_every_group_is_cut_to_one_length_and_one_number_of_texts() -> None:
+def test_every_group_is_cut_to_one_length_and_one_number_of_texts():
     rng = random.Random(1)
     documents = [
         *texts_of(rng, 30, "a", n_words=60),
@@ -284,7 +280,7 @@ def test_every_group_is_cut_to_one_length_and_one_number_of_texts() -> None:
     assert "words:45|texts:12|draws:texts,5" in found.signature
 
 
-def test_longer_or_more_texts_alone_make_no_difference() -> None:
+def test_longer_or_more_texts_alone_make_no_difference():
     rng = random.Random(2)
     found = measured(
         [*texts_of(rng, 90, "many", n_words=200), *texts_of(rng, 30, "few", n_words=50)]
@@ -292,7 +288,7 @@ def test_longer_or_more_texts_alone_make_no_difference() -> None:
     assert all(one.p is not None and one.p > 0.01 for one in found.tests)
 
 
-def test_a_group_with_a_stock_phrase_is_more_alike_and_the_phrase_is_shown() -> None:
+def test_a_group_with_a_stock_phrase_is_more_alike_and_the_phrase_is_shown():
     rng = random.Random(3)
     stock = "once upon a time there was"
     documents = [*texts_of(rng, 24, "plain"), *texts_of(rng, 24, "stock", stock=stock)]
@@ -314,7 +310,7 @@ def test_a_group_with_a_stock_phrase_is_more_alike_and_the_phrase_is_shown() -> 
         assert texts[span.document_id][span.start : span.end] == stock
 
 
-def test_few_texts_have_a_value_and_no_interval() -> None:
+def test_few_texts_have_a_value_and_no_interval():
     rng = random.Random(4)
     found = measured([*texts_of(rng, 9, "a"), *texts_of(rng, 9, "b")])
     one = found.groups[0].estimates["distinct.2"]
@@ -323,14 +319,14 @@ def test_few_texts_have_a_value_and_no_interval() -> None:
     assert found.groups[0].to_json()["distinct"]["2"]["missing_reason"] == "few_units"
 
 
-def test_a_group_of_two_texts_is_measured_and_one_of_a_single_text_is_not() -> None:
+def test_a_group_of_two_texts_is_measured_and_one_of_a_single_text_is_not():
     rng = random.Random(16)
     found = measured([*texts_of(rng, 5, "a"), *texts_of(rng, 2, "b"), *texts_of(rng, 1, "c")])
     known = {one.name: one.estimates["distinct.2"].value is not None for one in found.groups}
     assert known == {"a": True, "b": True, "c": False}
 
 
-def test_groups_on_the_same_prompts_give_as_many_texts_of_each() -> None:
+def test_groups_on_the_same_prompts_give_as_many_texts_of_each():
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     pool = plan_pool(labels, ["p", "p", "q", "r", "p", "q", "q", "q", "p"])
     assert pool.design == "prompts"
@@ -341,7 +337,7 @@ def test_groups_on_the_same_prompts_give_as_many_texts_of_each() -> None:
     assert draws[:, :4].sum() == 0
 
 
-def test_prompts_of_their_own_give_one_text_each() -> None:
+def test_prompts_of_their_own_give_one_text_each():
     labels = np.array([0, 0, 0, 1, 1, 1])
     pool = plan_pool(labels, ["a", "a", "b", "c", "d", "d"])
     assert (pool.design, pool.n_drawn) == ("own-prompts", 2)
@@ -353,7 +349,7 @@ def test_prompts_of_their_own_give_one_text_each() -> None:
     assert mixed[4] == mixed[5]
 
 
-def test_groups_change_places_within_prompts_only() -> None:
+def test_groups_change_places_within_prompts_only():
     labels = np.array([0, 1, 0, 1, 0, 1])
     pool = plan_pool(labels, ["a", "a", "b", "b", "c", "c"])
     rng = np.random.default_rng(0)
@@ -362,7 +358,7 @@ def test_groups_change_places_within_prompts_only() -> None:
     assert all({row[0], row[1]} == {0, 1} for row in seen)
 
 
-def test_halves_of_one_group_rarely_differ() -> None:
+def test_halves_of_one_group_rarely_differ():
     """At 5 % no more than 5 % do: in 60 trials 8 would come about once in a hundred such tests."""
     rng = random.Random(5)
     n_below: Counter[str] = Counter()
@@ -378,7 +374,7 @@ def test_halves_of_one_group_rarely_differ() -> None:
     assert max(n_below.values()) <= 7
 
 
-def test_intervals_hold_what_more_texts_would_say() -> None:
+def test_intervals_hold_what_more_texts_would_say():
     """95 % intervals by the jackknife hold the mean of many samples in at least 85 % of them."""
     rng = random.Random(6)
     found = []
@@ -396,7 +392,7 @@ def test_intervals_hold_what_more_texts_would_say() -> None:
         assert np.mean(held) >= 0.85, measure
 
 
-def test_many_texts_compress_apart_by_their_jackknife_error() -> None:
+def test_many_texts_compress_apart_by_their_jackknife_error():
     rng = random.Random(7)
     documents = [*texts_of(rng, 40, "a"), *texts_of(rng, 40, "b", stock="once upon a time " * 3)]
     texts = tuple(one.text.encode() for one in documents)
@@ -411,7 +407,7 @@ def test_many_texts_compress_apart_by_their_jackknife_error() -> None:
     assert test.p < 0.05
 
 
-def test_pairs_stand_side_by_side_with_their_runs() -> None:
+def test_pairs_stand_side_by_side_with_their_runs():
     rng = random.Random(8)
     documents = texts_of(rng, 12, "a", n_words=80)
     copied = "The lamp, on the far bank of the river, went out at nine."
@@ -431,14 +427,14 @@ def test_pairs_stand_side_by_side_with_their_runs() -> None:
     assert shown == {copied[:-1], copied[:-1].upper()}
 
 
-def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads() -> None:
+def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads():
     rng = random.Random(9)
     documents = [*texts_of(rng, 14, "a", stock="a b c d"), *texts_of(rng, 11, "b")]
     one, two = (json.dumps(measured(documents, n_threads=n, n_pairs=2).to_json()) for n in (1, 3))
     assert one == two
 
 
-def test_few_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch):
     """Of very many texts few subsets are measured at a time, so that memory stays bounded."""
     rng = random.Random(14)
     documents = [*texts_of(rng, 14, "a", stock="a b c d"), *texts_of(rng, 12, "b")]
@@ -448,7 +444,7 @@ def test_few_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert json.dumps(measured(documents).to_json()) == whole
 
 
-def test_every_stage_advances_by_its_number_of_steps() -> None:
+def test_every_stage_advances_by_its_number_of_steps():
     stages: list[list[int | None]] = []
 
     def advance(n: int) -> None:
@@ -471,14 +467,14 @@ def test_every_stage_advances_by_its_number_of_steps() -> None:
         ({"n_words": 500}, "no group has two texts of at least 500 words"),
     ],
 )
-def test_what_cannot_be_compared_is_said(plan: dict[str, object], said: str) -> None:
+def test_what_cannot_be_compared_is_said(plan: dict[str, object], said: str):
     rng = random.Random(10)
     documents = [*texts_of(rng, 3, "a"), *texts_of(rng, 3, "b")]
     with pytest.raises(InputError, match=said):
         measured(documents, **plan)
 
 
-def test_what_is_not_installed_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch):
     from fabula.errors import ModelError
 
     def absent() -> None:

@@ -52,7 +52,7 @@ def span(start: int, end: int, n_words: int, bits_per_word: float) -> SpanSurpri
     return SpanSurprisal(start, end, n_words, pytest.approx(bits_per_word))
 
 
-def test_a_span_has_the_bits_of_its_tokens_by_word() -> None:
+def test_a_span_has_the_bits_of_its_tokens_by_word():
     text = 'Un told tales.\n\n"Go!" he said.'
     found = by_hand(text, [
         ("Un", NONE), (" told", 4), (" ta", 2), ("les", 1), (".", 0.5), ("\n\n", 32),
@@ -71,12 +71,12 @@ def test_a_span_has_the_bits_of_its_tokens_by_word() -> None:
     assert found.of_spans([]) == ()
 
 
-def test_a_token_over_a_border_goes_where_its_first_letter_stands() -> None:
+def test_a_token_over_a_border_goes_where_its_first_letter_stands():
     found = by_hand("One two.\nThree", [("One", 1), (" two", 2), (".\nTh", 4), ("ree", 8)])
     assert [s.bits_per_word for s in found.of_spans([(0, 8), (9, 14)])] == pytest.approx([3.5, 8.0])
 
 
-def test_a_first_word_that_is_only_read_takes_its_other_tokens_with_it() -> None:
+def test_a_first_word_that_is_only_read_takes_its_other_tokens_with_it():
     found = by_hand("Lighthouses stand", [("Light", NONE), ("houses", 3), (" stand", 5)])
     assert found.of_spans([(0, 17), (0, 11), (5, 11)]) == (
         span(0, 17, 1, 5.0),
@@ -90,7 +90,7 @@ def test_a_first_word_that_is_only_read_takes_its_other_tokens_with_it() -> None
     assert quoted.of_spans([(0, 3)]) == (span(0, 3, 1, 3.0),)
 
 
-def test_the_parts_of_a_split_character_count_together() -> None:
+def test_the_parts_of_a_split_character_count_together():
     text = "a 🙂 b"
     tokens = TokenSurprisal(
         np.array([0, 1, 2, 3]), np.array([1, 3, 3, 5]),
@@ -102,7 +102,7 @@ def test_the_parts_of_a_split_character_count_together() -> None:
     )
 
 
-def test_a_figure_that_is_not_finite_is_missing_where_it_stands() -> None:
+def test_a_figure_that_is_not_finite_is_missing_where_it_stands():
     found = by_hand("One two three", [("One", 1), (" two", math.nan), (" three", 2)])
     assert found.of_spans([(0, 3), (4, 7), (8, 13)]) == (
         span(0, 3, 1, 1.0),
@@ -111,7 +111,7 @@ def test_a_figure_that_is_not_finite_is_missing_where_it_stands() -> None:
     )
 
 
-def test_what_has_no_fluency_says_why(measure: FluencyMeasure) -> None:
+def test_what_has_no_fluency_says_why(measure: FluencyMeasure):
     for text, reason in (
         ("", "no_words"), (" \n", "no_words"), ("… — !", "no_words"), ("Stop!", "too_short"),
     ):  # fmt: skip
@@ -124,7 +124,7 @@ def test_what_has_no_fluency_says_why(measure: FluencyMeasure) -> None:
     ]  # fmt: skip
 
 
-def test_another_language_is_missing_not_surprising(measure: FluencyMeasure) -> None:
+def test_another_language_is_missing_not_surprising(measure: FluencyMeasure):
     text = "Il était une fois un roi qui aimait les livres. Il lisait toute la nuit."
     found = one(measure, text)
     reason = "not English: looks like French"
@@ -132,7 +132,7 @@ def test_another_language_is_missing_not_surprising(measure: FluencyMeasure) -> 
     assert [s.missing_reason for s in found.of_spans([(0, 10)])] == [reason]
 
 
-def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path) -> None:
+def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path):
     text = (examples / "the-count.txt").read_text(encoding="utf-8")[:1200]
     found = one(measure, text)
     assert found.missing_reason is None
@@ -155,7 +155,7 @@ def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path) -
     assert said.signature == str(measure.signature)
 
 
-def test_shuffled_words_are_more_surprising(measure: FluencyMeasure) -> None:
+def test_shuffled_words_are_more_surprising(measure: FluencyMeasure):
     sentence = "He put the kettle on the stove and waited for it to sing"
     words = sentence.split()
     random.Random(4).shuffle(words)
@@ -170,7 +170,7 @@ def test_shuffled_words_are_more_surprising(measure: FluencyMeasure) -> None:
     assert values[1] > values[0] + 3
 
 
-def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
+def test_the_signature_names_all_that_decides(measure: FluencyMeasure):
     parts = dict(measure.signature.parts)
     assert parts["model"].startswith("local/smollm2-135m")
     assert parts["unit"] == "bits-a-word"

@@ -19,7 +19,7 @@ def said(rater: str, item: str, values: dict[str, float | str]) -> list[Measurem
     ]
 
 
-def test_icc_is_that_of_shrout_and_fleiss() -> None:
+def test_icc_is_that_of_shrout_and_fleiss():
     # Shrout and Fleiss 1979, Table 2; ICC(2,1) is .29 in their Table 4.
     table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
     ratings = np.array(table, np.float64)
@@ -41,7 +41,7 @@ def people_of_style(rng: np.random.Generator, n: int = 20) -> list[Measurement]:
     return found
 
 
-def test_one_document_with_more_raters_drops_no_other() -> None:
+def test_one_document_with_more_raters_drops_no_other():
     labels = people_of_style(np.random.default_rng(0))
     found = graded_agreement([], labels, ESSAY).people["style"]
     by_document: dict[str, list[float]] = {}
@@ -61,7 +61,7 @@ def test_one_document_with_more_raters_drops_no_other() -> None:
     assert found.kappa.low < (found.kappa.value or 0) < (found.kappa.high or 0)
 
 
-def test_a_judge_stands_beside_people_on_the_same_documents() -> None:
+def test_a_judge_stands_beside_people_on_the_same_documents():
     rng = np.random.default_rng(1)
     labels = people_of_style(rng)
     marks = {one.document_id: one.value for one in labels if one.rater == "Ann"}
@@ -78,7 +78,7 @@ def test_a_judge_stands_beside_people_on_the_same_documents() -> None:
     assert bad.kappa.low < 0 < (bad.kappa.high or 0)
 
 
-def test_choices_are_compared_as_what_they_are() -> None:
+def test_choices_are_compared_as_what_they_are():
     voices = ["Own", "Borrowed", "None", "Own"] * 4
     labels = said("Ann", "voice", {f"d{k}": voice for k, voice in enumerate(voices)})
     labels += said("Ben", "voice", {f"d{k}": voices[k // 2 * 2] for k in range(16)})
@@ -99,7 +99,7 @@ def test_choices_are_compared_as_what_they_are() -> None:
     assert found["grade"].kappa.value == pytest.approx(weighted)
 
 
-def test_where_all_say_the_same_there_is_no_kappa() -> None:
+def test_where_all_say_the_same_there_is_no_kappa():
     labels = [
         one for rater in "ab" for one in said(rater, "style", {f"d{k}": 3.0 for k in range(12)})
     ]

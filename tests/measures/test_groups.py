@@ -24,7 +24,7 @@ SIGNATURE = "profile|pipe:en_core_web_md-3.7.1|spacy:3.8.18|v:0.1.0"
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=300), st.integers(-2, 33))
-def test_the_share_below_is_that_of_the_values_themselves(values: list[int], value: int) -> None:
+def test_the_share_below_is_that_of_the_values_themselves(values: list[int], value: int):
     """Against the plain count, equals counting half; a hundredth is lost by keeping quantiles."""
     found = Distribution.of(map(float, values))
     assert found is not None
@@ -34,21 +34,21 @@ def test_the_share_below_is_that_of_the_values_themselves(values: list[int], val
     assert found.share_below(value) == pytest.approx(expected, abs=0.015 + 1.01 / len(values))
 
 
-def test_a_value_that_all_have_is_equal_to_all() -> None:
+def test_a_value_that_all_have_is_equal_to_all():
     found = Distribution.of([230 / 37] * 9)
     assert found is not None
     assert found.share_below(230 / 37) == 0.5
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=100), st.floats(0, 1))
-def test_quantiles_are_those_of_numpy(values: list[float], share: float) -> None:
+def test_quantiles_are_those_of_numpy(values: list[float], share: float):
     found = Distribution.of(values)
     assert found is not None
     near = round(share, 2)
     assert found.quantile(near) == pytest.approx(np.quantile(values, near), rel=1e-4, abs=1e-6)
 
 
-def test_missing_values_are_counted_and_never_zero() -> None:
+def test_missing_values_are_counted_and_never_zero():
     found = Distribution.of([None, 2.0, None, 4.0])
     assert found is not None
     assert (found.n, found.n_missing, found.mean) == (2, 2, 3.0)
@@ -60,7 +60,7 @@ def one(item: str, value: float | None, signature: str = SIGNATURE) -> Measureme
     return Measurement("d", "profile", item, "fabula", value, reason, (), None, signature)
 
 
-def test_a_group_is_written_and_read_back_the_same(tmp_path: Path) -> None:
+def test_a_group_is_written_and_read_back_the_same(tmp_path: Path):
     measurements = [one("mtld", 60.25), one("mtld", None), one("mtld", 80.0), one("words", 7.0),
                     one("index", 7.5, "originality|ref:a@1")]  # fmt: skip
     groups = measure_group("mine", "people", "3 texts", measurements)
@@ -75,7 +75,7 @@ def test_a_group_is_written_and_read_back_the_same(tmp_path: Path) -> None:
 )
 def test_a_file_that_holds_no_groups_is_named_with_its_line(
     tmp_path: Path, wrong: dict[str, object]
-) -> None:
+):
     (group,) = measure_group("mine", "people", "t", [one("mtld", 1.0)])
     write_groups(tmp_path / "g.jsonl", [group])
     row = json.loads((tmp_path / "g.jsonl").read_text()) | wrong
@@ -85,7 +85,7 @@ def test_a_file_that_holds_no_groups_is_named_with_its_line(
         read_groups(tmp_path / "g.jsonl")
 
 
-def test_only_what_was_measured_alike_is_compared() -> None:
+def test_only_what_was_measured_alike_is_compared():
     groups = [
         *measure_group("models", "models", "t", [one("mtld", 1.0)]),
         *measure_group("people", "people", "t", [one("mtld", 1.0)]),
@@ -101,14 +101,14 @@ def test_only_what_was_measured_alike_is_compared() -> None:
     assert not book.find(SIGNATURE.replace("md-3.7.1", "lg-3.7.1")).groups
 
 
-def test_the_name_of_a_reference_does_not_matter_its_content_does() -> None:
+def test_the_name_of_a_reference_does_not_matter_its_content_does():
     (group,) = measure_group("g", "people", "t", [one("i", 1.0, "originality|ref:books.ref@12ab")])
     book = GroupBook([group])
     assert book.find("originality|ref:mine@12ab").groups == (group,)
     assert not book.find("originality|ref:books.ref@ffff").groups
 
 
-def test_the_groups_that_ship_hold_every_number_of_a_profile_and_no_text() -> None:
+def test_the_groups_that_ship_hold_every_number_of_a_profile_and_no_text():
     book = GroupBook.open()
     kinds = {"people", "models"}
     profiles = [g for g in book.groups if g.signature.startswith("profile|")]

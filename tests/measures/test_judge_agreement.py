@@ -21,7 +21,7 @@ def verdicts_of(path: Path) -> list[tuple[str, str, str, float]]:
     ]
 
 
-def test_a_fourth_expert_on_one_story_drops_no_other_story(shared_data: Path) -> None:
+def test_a_fourth_expert_on_one_story_drops_no_other_story(shared_data: Path):
     verdicts = verdicts_of(shared_data / "ttcw" / "ttcw_annotations.json")
     fourth = [(verdicts[0][0], item.id, "fourth", 1.0) for item in TTCW.items]
     three, four = (
@@ -39,7 +39,7 @@ def test_a_fourth_expert_on_one_story_drops_no_other_story(shared_data: Path) ->
     assert (four[-1].name, four[-1].kappa.n) == ("all", 672)
 
 
-def test_stories_of_one_expert_have_no_pair_and_are_not_counted() -> None:
+def test_stories_of_one_expert_have_no_pair_and_are_not_counted():
     item = TTCW.items[0].id
     verdicts = [("alone", item, "a", 1.0)]
     verdicts += [(f"{k}", item, rater, float(k % 2)) for k in range(12) for rater in "ab"]
@@ -47,7 +47,7 @@ def test_stories_of_one_expert_have_no_pair_and_are_not_counted() -> None:
     assert (row.kappa.value, row.kappa.n, row.kappa.n_units) == (1.0, 12, 12)
 
 
-def test_subjects_on_which_experts_are_split_are_counted() -> None:
+def test_subjects_on_which_experts_are_split_are_counted():
     item = TTCW.items[0].id
     verdicts = [("split", item, rater, value) for rater, value in (("a", 1.0), ("b", 0.0))]
     verdicts += [(f"{k}", item, rater, float(k % 2)) for k in range(3) for rater in "ab"]

@@ -52,7 +52,7 @@ def planted(phrase: str, n_with: int, n: int, seed: int, *, times: int = 1) -> l
     return texts
 
 
-def test_counts_rates_and_texts_are_those_counted_one_by_one() -> None:
+def test_counts_rates_and_texts_are_those_counted_one_by_one():
     a, b = planted("the dark tower", 12, 16, 1), planted("the dark tower", 1, 16, 2)
     (found,) = compared(a, b, n_words=30, min_ratio=1.5).phrases
     assert (found.phrase, found.over) == ("the dark tower", "A")
@@ -70,7 +70,7 @@ def test_counts_rates_and_texts_are_those_counted_one_by_one() -> None:
         assert (found.texts_a, found.texts_b)[side] == texts
 
 
-def test_what_is_common_elsewhere_is_left_out_and_not_corrected_for(tmp_path: Path) -> None:
+def test_what_is_common_elsewhere_is_left_out_and_not_corrected_for(tmp_path: Path):
     """Of 200 words elsewhere two are *gate keeper*, which is 10,000 in a million; tower is none."""
     a = [f"gate keeper {one}" for one in planted("dark tower", 14, 16, 1)]
     b = [f"mild answer {one}" for one in planted("dark tower", 1, 16, 2)]
@@ -97,7 +97,7 @@ def test_what_is_common_elsewhere_is_left_out_and_not_corrected_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])
-def test_a_phrase_of_one_or_two_texts_is_not_listed_however_often_it_is_there(n_texts: int) -> None:
+def test_a_phrase_of_one_or_two_texts_is_not_listed_however_often_it_is_there(n_texts: int):
     a = planted("zanzibar", n_texts, 20, 1, times=15)
     found = compared(a, planted("", 0, 20, 2), n_words=30, min_ratio=1.0)
     assert "zanzibar" not in {one.phrase for one in found.phrases}
@@ -106,7 +106,7 @@ def test_a_phrase_of_one_or_two_texts_is_not_listed_however_often_it_is_there(n_
     assert z[0] > 1.96 * n_texts / 2
 
 
-def test_shorter_phrases_are_folded_into_the_one_that_explains_them() -> None:
+def test_shorter_phrases_are_folded_into_the_one_that_explains_them():
     a, b = planted("once upon a time", 18, 20, 1), planted("", 0, 20, 2)
     (found,) = compared(a, b).phrases
     assert found.phrase == "once upon a time"
@@ -116,13 +116,13 @@ def test_shorter_phrases_are_folded_into_the_one_that_explains_them() -> None:
     assert {"once", "once upon a time"} <= {one.phrase for one in compared(a, b).phrases}
 
 
-def test_windows_of_a_longer_sentence_are_one_phrase() -> None:
+def test_windows_of_a_longer_sentence_are_one_phrase():
     a = planted("here is a story about the old man by the sea", 18, 20, 1)
     found = [one.phrase for one in compared(a, planted("", 0, 20, 2)).phrases]
     assert len(found) <= 4, found
 
 
-def test_words_of_the_prompt_do_not_count() -> None:
+def test_words_of_the_prompt_do_not_count():
     prompts = [f"tell of the last lamp and {word}" for word in WORDS[:16]]
     rng = random.Random(3)
     a = [f"the last lamp and {noise(rng, 30)}" for _ in prompts]
@@ -142,7 +142,7 @@ def bursty(rng: random.Random, n_words: int) -> str:
     return " ".join(theme if rng.random() < 0.3 else rng.choice(WORDS) for _ in range(n_words))
 
 
-def test_halves_of_one_group_differ_in_five_of_a_hundred_at_most() -> None:
+def test_halves_of_one_group_differ_in_five_of_a_hundred_at_most():
     """In any phrase, after the correction; by z, as if words were independent, in nearly all."""
     rng = random.Random(0)
     n_trials, n_found, n_by_z = 100, 0, 0
@@ -157,7 +157,7 @@ def test_halves_of_one_group_differ_in_five_of_a_hundred_at_most() -> None:
     assert n_by_z > 50
 
 
-def test_a_group_that_is_larger_counts_as_one_of_equal_size() -> None:
+def test_a_group_that_is_larger_counts_as_one_of_equal_size():
     a, b = planted("the dark tower", 14, 16, 1), planted("the dark tower", 2, 16, 2)
     once, twice = compared(a, b), compared([*a, *a], b)
     one, two = once.phrases[0], twice.phrases[0]
@@ -165,7 +165,7 @@ def test_a_group_that_is_larger_counts_as_one_of_equal_size() -> None:
     assert "A: 32 of 32 texts have the same words as another" in " ".join(twice.remarks)
 
 
-def test_weights_are_how_often_draws_hold_a_text() -> None:
+def test_weights_are_how_often_draws_hold_a_text():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 30)
     for prompts in (
@@ -180,12 +180,12 @@ def test_weights_are_how_often_draws_hold_a_text() -> None:
             np.testing.assert_allclose(pool.weights()[own], drawn[own], atol=0.04)
 
 
-def test_texts_that_cannot_be_compared_are_refused() -> None:
+def test_texts_that_cannot_be_compared_are_refused():
     with pytest.raises(InputError, match="fewer than two texts of at least 30 words"):
         compared(planted("", 0, 5, 1), ["too short"] * 5, n_words=30)
 
 
-def test_groups_with_prompts_of_their_own_are_tested_by_prompt() -> None:
+def test_groups_with_prompts_of_their_own_are_tested_by_prompt():
     """Twelve texts on two prompts are two, which prove nothing."""
     rng = random.Random(1)
     a = [f"the dark tower {noise(rng, 30)}" for _ in range(12)]
@@ -197,7 +197,7 @@ def test_groups_with_prompts_of_their_own_are_tested_by_prompt() -> None:
     assert compared(a, b).phrases
 
 
-def test_the_same_texts_give_the_same_whatever_their_order() -> None:
+def test_the_same_texts_give_the_same_whatever_their_order():
     a, b = planted("the dark tower", 14, 16, 1), planted("", 0, 16, 2)
     one = compared(a, b).to_json()
     other = compared(a[::-1], b[::-1]).to_json()

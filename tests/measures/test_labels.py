@@ -27,7 +27,7 @@ def said(path: Path, rubric: Rubric = TTCW) -> list[tuple[str, str, str, object,
     ]
 
 
-def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path) -> None:
+def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
     rows = [
         {"document": "a", "item": FIRST, "rater": "Ann", "value": "Yes", "reason": "it flows"},
         {"document": "a", "item": FIRST, "rater": "Ben", "value": "no", "reason": ""},
@@ -49,7 +49,7 @@ def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path) -> None:
         assert read_labels(tmp_path / name, TTCW)[0].rationale == "it flows"
 
 
-def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: Path) -> None:
+def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: Path):
     labels = read_labels(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
     assert len(labels) == 2016
     for form in ("jsonl", "csv", "parquet"):
@@ -62,7 +62,7 @@ def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: P
         assert panel.ratings.shape == (672, 3)
 
 
-def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path) -> None:
+def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path):
     path = tmp_path / "l.csv"
     path.write_text(
         "essay,question,annotator,rating,story\n"
@@ -95,14 +95,14 @@ def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path) -> None:
         ("document,item,rater,value\na,style,Ann,\n", "contains no answers to items of essay"),
     ],
 )
-def test_what_is_not_a_label_gets_a_sentence(tmp_path: Path, rows: str, sentence: str) -> None:
+def test_what_is_not_a_label_gets_a_sentence(tmp_path: Path, rows: str, sentence: str):
     path = tmp_path / "l.csv"
     path.write_text(rows)
     with pytest.raises(InputError, match=sentence):
         read_labels(path, ESSAY)
 
 
-def test_answers_to_another_rubric_of_a_study_are_passed_over(tmp_path: Path) -> None:
+def test_answers_to_another_rubric_of_a_study_are_passed_over(tmp_path: Path):
     label = labels_of(
         [({"document": "a", "item": FIRST, "rater": "Ann", "value": 1}, "row 1")], TTCW, "x"
     )[0]

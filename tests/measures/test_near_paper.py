@@ -90,7 +90,7 @@ def plain_near(search: PaperSearch, words: list[str], min_words: int) -> set[tup
 @given(seed=st.integers(0, 10**6))
 def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is_missed(
     search: PaperSearch, seed: int
-) -> None:
+):
     rng = np.random.default_rng(seed)
     words = list(rng.choice(WORDS, 12))
     reference = search.reference
@@ -117,7 +117,7 @@ def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is
         assert all((i, j, document) in near for i, j in stretches)
 
 
-def test_near_matches_only_add_to_verbatim_ones(search: PaperSearch) -> None:
+def test_near_matches_only_add_to_verbatim_ones(search: PaperSearch):
     rng = np.random.default_rng(3)
     reference = search.reference
     for _ in range(20):
@@ -131,7 +131,7 @@ def test_near_matches_only_add_to_verbatim_ones(search: PaperSearch) -> None:
             assert near <= verbatim
 
 
-def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path) -> None:
+def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path):
     held = Document("s", "x1 the w0 w2 of the w4 and x0 w6 the w8 in w10", meta={"title": "Old"})
     search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
     measure = OriginalityMeasure(search.reference, levels=Levels(5, 6), near=search)
@@ -151,7 +151,7 @@ def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path) -> None
     assert row["creativity_index"] < 2
 
 
-def test_vectors_of_english_measure_english_only(tmp_path: Path) -> None:
+def test_vectors_of_english_measure_english_only(tmp_path: Path):
     text = Document("fr", "Il était une fois un roi qui aimait les livres et la neige.")
     search = open_search(tmp_path, [text])
     near, verbatim = (
@@ -168,7 +168,7 @@ def test_vectors_of_english_measure_english_only(tmp_path: Path) -> None:
     assert "lang" not in dict(measure.signature.parts)
 
 
-def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path) -> None:
+def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path):
     held = Document("s", "w0 w2 w4 x0 w6 w8")
     search = open_search(tmp_path, [held, Document("t", "w1 x1 w11 w9 " * 8)])
     words = ["w1", "w2", "w5", "x0", "w6", "w9"]
@@ -178,7 +178,7 @@ def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: int) -> None:
+def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: int):
     rng = np.random.default_rng(2)
     documents = [Document(f"d{k}", " ".join(rng.choice(WORDS, 30))) for k in range(30)]
     texts = [Document(f"t{k}", " ".join(rng.choice(WORDS, 50))) for k in range(8)]
@@ -195,7 +195,7 @@ def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: in
     assert rows[0] == rows[1]
 
 
-def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
+def test_every_setting_is_in_the_signature(tmp_path: Path):
     reference = Reference.build([Document("s", "w0 w1 w2 the w3 " * 5)], tmp_path)
 
     def signature(settings: PaperSettings, stop: StopWords, found: WordVectors) -> str:
@@ -215,7 +215,7 @@ def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
     assert len(set(signatures)) == len(signatures)
 
 
-def test_settings_that_mean_nothing_are_refused() -> None:
+def test_settings_that_mean_nothing_are_refused():
     assert PaperSettings().threshold == 0.95, "appendix B.3"
     for wrong in ({"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0},
                   {"overlap": 300}):  # fmt: skip
@@ -223,7 +223,7 @@ def test_settings_that_mean_nothing_are_refused() -> None:
             PaperSettings(**wrong)  # type: ignore[arg-type]
 
 
-def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path) -> None:
+def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path):
     held = Document("s", "w0 of w2 the w4 w6 in w8 w10")
     search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
     measure = OriginalityMeasure(search.reference, levels=Levels(5, 6), near=search)
@@ -239,7 +239,7 @@ def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path) -> None:
     assert shown.frequency == "found in other words, 99% similar"
 
 
-def test_documents_cover_only_what_was_kept(search: PaperSearch) -> None:
+def test_documents_cover_only_what_was_kept(search: PaperSearch):
     words = list(np.random.default_rng(3).choice(WORDS, 40))
     everything = search.covered_by(words, 3, within=[(0, 40)])
     some = search.covered_by(words, 3, within=[(4, 9), (20, 30)])

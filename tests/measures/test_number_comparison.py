@@ -44,7 +44,7 @@ def measured(*files: list[dict[str, Any]]) -> MeasuredTexts:
     return found
 
 
-def test_all_numbers_are_corrected_together_and_people_have_a_name() -> None:
+def test_all_numbers_are_corrected_together_and_people_have_a_name():
     scores, profiles = rows()
     found = compare_numbers(measured(scores, profiles), by="model", unnamed="human")
     assert [one.number for one in found.pairs] == ["creativity_index", "mattr", "mtld"]
@@ -64,7 +64,7 @@ def test_all_numbers_are_corrected_together_and_people_have_a_name() -> None:
         compare_numbers(measured(scores), by="model")
 
 
-def test_texts_to_one_prompt_are_compared_with_each_other() -> None:
+def test_texts_to_one_prompt_are_compared_with_each_other():
     """A person is above the model on every prompt, and prompts differ more than that."""
     how: dict[str, Any] = {"by": "model", "unnamed": "human"}
     alone = compare_numbers(measured(rows()[0]), **how).pairs[0].difference
@@ -76,7 +76,7 @@ def test_texts_to_one_prompt_are_compared_with_each_other() -> None:
     assert paired.gap.low > alone.gap.low + 0.2
 
 
-def test_what_was_measured_otherwise_or_twice_is_refused() -> None:
+def test_what_was_measured_otherwise_or_twice_is_refused():
     scores, _ = rows(2)
     with pytest.raises(MixError):
         measured(scores, [{**scores[0], "id": "x", "signature": "ci|case:keep"}])
@@ -86,7 +86,7 @@ def test_what_was_measured_otherwise_or_twice_is_refused() -> None:
         measured([{"id": "a", "signature": "s", "missing_reason": None}])
 
 
-def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path) -> None:
+def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path):
     scores, profiles = rows(12)
     files = []
     for name, own in (("s", scores), ("p", profiles)):
@@ -119,7 +119,7 @@ def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path) -> None
     assert any("tests passed" in one for one in numbers)
 
 
-def test_verdicts_have_the_fields_of_the_texts_that_are_named() -> None:
+def test_verdicts_have_the_fields_of_the_texts_that_are_named():
     texts = [{"id": f"t{k}", "text": "She went to sea. " * k, "label": "ab"[k % 2]}
              for k in range(1, 5)]  # fmt: skip
     verdicts = fb.judge(texts, model=lambda _: "Yes. So.", items="narrative_ending")

@@ -27,7 +27,7 @@ def listed(tmp_path: Path, *phrases: object) -> PhraseList:
     return read_phrases(path)
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back(tmp_path: Path):
     texts = [
         Document(str(k), f"{'the Dark Tower' if k % 2 else 'one more lamp'} x{k} y{k} z{k}")
         for k in range(40)
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert header["signature"].startswith("phrases|words:4|texts:20|")
 
 
-def test_lists_from_elsewhere_are_phrases_or_phrases_with_counts(tmp_path: Path) -> None:
+def test_lists_from_elsewhere_are_phrases_or_phrases_with_counts(tmp_path: Path):
     found = listed(tmp_path, "a tapestry of", ["barely a whisper"], ["Shivers, down", 12])
     assert [one.phrase for one in found.phrases] == [
         "a tapestry of",
@@ -66,7 +66,7 @@ def test_lists_from_elsewhere_are_phrases_or_phrases_with_counts(tmp_path: Path)
     ["", "[]", '["a", 3]', '[["a", "b"]]', '[["a", 1, 2]]', "[1", '{"a": 1}', "Once upon a time",
      '{"fabula_phrases":1}\n', '{"fabula_phrases":1}\nnothing', '{"fabula_phrases":9}\n'],
 )  # fmt: skip
-def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str):
     path = tmp_path / "list"
     path.write_text(text)
     with pytest.raises(InputError, match="list"):
@@ -80,9 +80,7 @@ WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=12)
 
 
 @given(WORDS, st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), min_size=1))
-def test_all_places_are_found_that_lie_in_no_other(
-    words: list[str], phrases: list[list[str]]
-) -> None:
+def test_all_places_are_found_that_lie_in_no_other(words: list[str], phrases: list[list[str]]):
     all_places = {
         (k, k + len(one))
         for one in phrases
@@ -100,7 +98,7 @@ def test_all_places_are_found_that_lie_in_no_other(
     assert {(k, k + n) for k, n, _ in found} == outermost
 
 
-def test_uses_tell_how_often_and_where(tmp_path: Path) -> None:
+def test_uses_tell_how_often_and_where(tmp_path: Path):
     found = PhraseInstrument(listed(tmp_path, "once upon", "upon a time", "time"))
     ((measured,),) = found.measure([Document("d", "Once upon a time. Time and time again.")])
     uses = {use.phrase: use.places for use in uses_of(measured)}
@@ -108,6 +106,6 @@ def test_uses_tell_how_often_and_where(tmp_path: Path) -> None:
     assert measured.value == pytest.approx(1000 * 4 / 8)
 
 
-def test_a_text_without_words_has_no_rate(tmp_path: Path) -> None:
+def test_a_text_without_words_has_no_rate(tmp_path: Path):
     ((measured,),) = PhraseInstrument(listed(tmp_path, "a")).measure([Document("d", "...")])
     assert (measured.value, measured.missing_reason) == (None, "no_words")

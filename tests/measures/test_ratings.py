@@ -29,7 +29,7 @@ def said(document: str, item: str, value: str | None, rater: str = "a") -> Measu
     return Measurement(document, RUBRIC.key, item, rater, value, reason, (), None, "s")
 
 
-def test_answers_count_as_in_the_paper() -> None:
+def test_answers_count_as_in_the_paper():
     # Table 11 and appendix D.4 of Rashkin et al. 2025.
     expected = {
         "sanity": [1, 0, 0], "feedback_type": [1, 0, 0], "perfect_agree": [1, 0],
@@ -39,7 +39,7 @@ def test_answers_count_as_in_the_paper() -> None:
     assert {item.id: list(item.scale.values) for item in RUBRIC.items} == expected
 
 
-def test_a_missing_answer_has_no_part_in_a_mean() -> None:
+def test_a_missing_answer_has_no_part_in_a_mean():
     scores = score_table(
         [
             said("d1", "correctness", "All of it", "a"),
@@ -68,14 +68,14 @@ RATINGS = st.lists(
 
 
 @given(RATINGS)
-def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]) -> None:
+def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]):
     found = item_agreement({"x": {str(k): values for k, values in enumerate(ratings)}})["x"]
     several = [values for values in ratings if len(values) > 1]
     pairs = [1 - abs(a - b) for v in several for k, a in enumerate(v) for b in v[k + 1 :]]
     assert found.similarity == (pytest.approx(np.mean(pairs)) if pairs else None)
 
 
-def test_a_rater_is_compared_with_people_where_both_answered() -> None:
+def test_a_rater_is_compared_with_people_where_both_answered():
     mine = {"1": 1.0, "2": 0.0, "3": 0.5, "5": 1.0}
     theirs = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 1.0}
     found = rater_agreement(mine, theirs, lambda document: document)
@@ -85,7 +85,7 @@ def test_a_rater_is_compared_with_people_where_both_answered() -> None:
     assert rater_agreement({}, theirs, str).similarity.value is None
 
 
-def test_shares_leave_out_what_has_no_label() -> None:
+def test_shares_leave_out_what_has_no_label():
     labels = {"1": "style", "2": "none", "3": None, "4": "style"}
     groups = {"1": "m", "2": "m", "3": "m", "4": "people"}
     shares = category_shares(labels, ["none", "style", "other"], lambda id_: (groups[id_],))
@@ -95,7 +95,7 @@ def test_shares_leave_out_what_has_no_label() -> None:
     ]
 
 
-def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path) -> None:
+def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
     path = tmp_path / "gold.jsonl"
     rows = [{"id": "1", "labels": ["style", "clarity"]}, {"id": "2", "label": "none"},
             {"id": "3", "label": "other"}, {"id": "9", "label": "other"}]  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path) -> Non
             read_gold(path, categories)
 
 
-def test_means_of_groups_have_n_and_intervals_over_stories() -> None:
+def test_means_of_groups_have_n_and_intervals_over_stories():
     rng = np.random.default_rng(0)
     values = {f"d{k}": float(rng.random()) for k in range(240)}
     stories = {name: f"s{k % 30}" for k, name in enumerate(values)}
@@ -133,7 +133,7 @@ def test_means_of_groups_have_n_and_intervals_over_stories() -> None:
     assert all(by_item["item"].low is None for by_item in few.values())
 
 
-def test_shares_of_labels_have_intervals_over_stories() -> None:
+def test_shares_of_labels_have_intervals_over_stories():
     labels = {f"d{k}": None if k % 7 == 0 else "ab"[k % 2] for k in range(120)}
     (one,) = category_shares(
         labels, ["a", "b"], lambda _: ("m",), lambda id_: str(int(id_[1:]) % 20)

@@ -42,7 +42,7 @@ def test_the_spread_is_that_of_a_slow_greedy_choice_and_near_the_best(
     words: list[str],
     n: int,
     near: dict[int, list[tuple[int, int]]],
-) -> None:
+):
     texts = [Document(f"d{k}", " ".join(d)) for k, d in enumerate(documents)]
     reference = Reference.build(texts, tmp_path_factory.mktemp("ref"), shard_tokens=12)
     near = {
@@ -80,7 +80,7 @@ def test_the_spread_is_that_of_a_slow_greedy_choice_and_near_the_best(
         assert reached >= (1 - 1 / math.e) * best, "the guarantee of a greedy choice"
 
 
-def test_all_documents_leave_the_uniqueness_of_the_whole_reference(tmp_path: Path) -> None:
+def test_all_documents_leave_the_uniqueness_of_the_whole_reference(tmp_path: Path):
     rng = np.random.default_rng(0)
     texts = [Document(f"d{k}", " ".join(rng.choice(list("abcdefgh"), 30))) for k in range(40)]
     reference = Reference.build(texts, tmp_path)
@@ -94,7 +94,7 @@ def test_all_documents_leave_the_uniqueness_of_the_whole_reference(tmp_path: Pat
 
 def test_a_span_in_too_many_places_is_bounded_and_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     texts = [Document(f"d{k}", "a b c a b c") for k in range(20)]
     reference = Reference.build(texts, tmp_path)
     monkeypatch.setattr(module, "MAX_PLACES", 6)

@@ -41,11 +41,11 @@ def told(text: str) -> list[str | None]:
         ('He met Anne. It was late. "You may not go," said he.', [None]),
     ],
 )  # fmt: skip
-def test_a_speech_is_of_whoever_is_named_beside_it(text: str, speakers: list[str | None]) -> None:
+def test_a_speech_is_of_whoever_is_named_beside_it(text: str, speakers: list[str | None]):
     assert told(text) == speakers
 
 
-def test_speeches_and_words_are_summed_by_speaker() -> None:
+def test_speeches_and_words_are_summed_by_speaker():
     people = [Person(name, (name,), ()) for name in ("Anne", "Marilla", "Ruby")]
     found = talk_of(people, ["Anne", None, "Marilla", "Anne"], [3, 9, 5, 4])
     assert found == {"Anne": Talk(2, 7), "Marilla": Talk(1, 5)}

@@ -38,7 +38,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(one, raising=False)
 
 
-def test_the_embedded_model_comes_with_its_trust_and_costs_nothing() -> None:
+def test_the_embedded_model_comes_with_its_trust_and_costs_nothing():
     found = available_models(["local"], ModelsSettings())
     (local,) = found.judges
     assert local.cost == 0
@@ -46,7 +46,7 @@ def test_the_embedded_model_comes_with_its_trust_and_costs_nothing() -> None:
     assert local.trust.n == 504
 
 
-def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPatch):
     assert [one.kind for one in find_models(())] == ["embedded"]
     monkeypatch.setenv("GEMINI_API_KEY", "k")
     assert [one.name for one in find_models(())] == ["local", "google/..."]
@@ -56,7 +56,7 @@ def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPat
         available_models(["gemini"], ModelsSettings())
 
 
-def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path) -> None:
+def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path):
     with standing_at_a_port(tmp_path, '{"data": [{"id": "llama3.2:3b"}, {"id": "qwen3"}]}') as port:
         names = [one.name for one in find_models([port]) if one.kind == "server"]
     assert names == [f"http://127.0.0.1:{port}/v1#{name}" for name in ("llama3.2:3b", "qwen3")]
@@ -65,14 +65,14 @@ def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("listed", ["", "<html>", "[]", '{"data": 3}', '{"data": [{"name": 1}]}'])
-def test_what_else_stands_at_a_port_is_no_model(tmp_path: Path, listed: str) -> None:
+def test_what_else_stands_at_a_port_is_no_model(tmp_path: Path, listed: str):
     with standing_at_a_port(tmp_path, listed) as port:
         assert [one for one in find_models([port]) if one.kind == "server"] == []
 
 
 def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     name = "http://127.0.0.1:9/v1#mine"
     words = ["models", name, "--json"]
@@ -91,7 +91,7 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
     assert cost("--price", "1/10") == once
 
 
-def test_json_is_a_list_of_models(tmp_path: Path) -> None:
+def test_json_is_a_list_of_models(tmp_path: Path):
     done = CliRunner().invoke(cli, ["models", "local", "--json"])
     assert done.exit_code == 0, done.output
     (row,) = json.loads(done.stdout)

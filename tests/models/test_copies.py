@@ -23,7 +23,7 @@ from fabula.types import Document
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 30), st.randoms(use_true_random=False))
 def test_every_copy_is_given_as_much_as_it_takes_and_no_more(
     n_copies: int, n_each: int, n_calls: int, draw: random.Random
-) -> None:
+):
     under_way: Counter[int] = Counter()
     n_all = min(n_calls, n_copies * n_each)
 
@@ -48,7 +48,7 @@ def test_every_copy_is_given_as_much_as_it_takes_and_no_more(
     assert under_way.total() == 0
 
 
-def test_a_call_goes_where_its_beginning_was_read() -> None:
+def test_a_call_goes_where_its_beginning_was_read():
     async def run() -> list[str]:
         copies = Copies(["a", "b", "c"], 1)
         went = []
@@ -62,7 +62,7 @@ def test_a_call_goes_where_its_beginning_was_read() -> None:
     assert asyncio.run(run()) == ["a", "b", "c", "c", "a", "b"]
 
 
-def test_texts_side_by_side_are_each_read_by_one_copy() -> None:
+def test_texts_side_by_side_are_each_read_by_one_copy():
     went: dict[str, list[int]] = {"a": [], "b": []}
 
     async def run() -> None:
@@ -89,7 +89,7 @@ def test_texts_side_by_side_are_each_read_by_one_copy() -> None:
     assert len(went["b"]) == 14
 
 
-def test_two_servers_judge_as_one_under_the_name_of_the_first(tmp_path: Path) -> None:
+def test_two_servers_judge_as_one_under_the_name_of_the_first(tmp_path: Path):
     rubric = load_rubric("ttcw")
     plan = JudgePlan(rubric, Template("verdict-first"))
     stories = [Document(name, f"Story {name}.") for name in "AB"]

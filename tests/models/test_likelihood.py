@@ -69,7 +69,7 @@ def assert_alike(one: Likelihood, other: Likelihood) -> None:
     assert one.curvature == pytest.approx(other.curvature, abs=1e-3)
 
 
-def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path) -> None:
+def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path):
     """Without a mark of the beginning, the first token is only read."""
     for path, mark in ((plain, []), (marked, [MARK])):
         with SurprisalModel(path) as model:
@@ -83,7 +83,7 @@ def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path) -> N
 
 
 @pytest.mark.parametrize("has_mark", [False, True])
-def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_mark: bool) -> None:
+def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_mark: bool):
     path, mark = (marked, [MARK]) if has_mark else (plain, [])
     n_window = 15 - len(mark)
     n_again = math.ceil(n_window / 2)
@@ -98,7 +98,7 @@ def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_m
 
 def test_steps_chunks_threads_and_company_change_no_byte(
     marked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     texts = [TEXT, TEXT * 5, "", "sea", "\ud800 half", TEXT[::-1]]
     with SurprisalModel(marked) as model:
         found = list(map(model.likelihood, texts))
@@ -114,7 +114,7 @@ def test_steps_chunks_threads_and_company_change_no_byte(
                 assert_alike(one, other)
 
 
-def test_a_bias_and_a_soft_cap_are_in_the_figures() -> None:
+def test_a_bias_and_a_soft_cap_are_in_the_figures():
     draw = np.random.default_rng(1)
     matrix = draw.normal(0, 1, (11, 4)).astype(np.float32)
     bias = draw.normal(0, 1, 11).astype(np.float32)
@@ -130,7 +130,7 @@ def test_a_bias_and_a_soft_cap_are_in_the_figures() -> None:
     assert layer.likelihoods(states[:0], []).shape == (0, 4)
 
 
-def test_what_cannot_be_scored_has_a_reason(plain: Path, marked: Path) -> None:
+def test_what_cannot_be_scored_has_a_reason(plain: Path, marked: Path):
     with SurprisalModel(plain) as model:
         assert model.likelihood("") == Likelihood(0, missing_reason="the text has no tokens")
         one = model.likelihood("a")
@@ -143,7 +143,7 @@ def test_what_cannot_be_scored_has_a_reason(plain: Path, marked: Path) -> None:
         assert model.likelihood("T").n_tokens == 1
 
 
-def test_a_model_without_doubt_has_no_curvature() -> None:
+def test_a_model_without_doubt_has_no_curvature():
     certain = np.full((2, 5), -np.inf, np.float32)
     certain[:, 3] = 1.0
     found = Likelihood.of(output_layer._likelihoods(certain.copy(), np.array([3, 3])))
@@ -155,7 +155,7 @@ def test_a_model_without_doubt_has_no_curvature() -> None:
     assert "finite" in str(impossible.missing_reason)
 
 
-def test_the_embedded_model_prefers_prose_to_its_shuffled_words(examples: Path) -> None:
+def test_the_embedded_model_prefers_prose_to_its_shuffled_words(examples: Path):
     try:
         opened = SurprisalModel("local")
     except ModelError as error:

@@ -34,7 +34,7 @@ def gguf() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path) -> None:
+def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path):
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
     rubric = load_rubric("ttcw")
     rubric = replace(rubric, items=rubric.items[:4])
@@ -58,7 +58,7 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
     assert spent[0].usage.n_cached > 0.5 * spent[0].usage.n_input
 
 
-def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
+def test_the_embedded_model_says_the_same_again(tmp_path: Path):
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
         replace(rubric, items=rubric.items[:1]), Template("verdict-first"), max_tokens=20
@@ -70,9 +70,7 @@ def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_answers_of_another_runtime_are_told_in_the_signature(
-    small_model: Path, tmp_path: Path
-) -> None:
+def test_answers_of_another_runtime_are_told_in_the_signature(small_model: Path, tmp_path: Path):
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
         replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
@@ -90,7 +88,7 @@ def test_answers_of_another_runtime_are_told_in_the_signature(
     }
 
 
-def test_reasons_come_before_the_verdict_in_the_other_style() -> None:
+def test_reasons_come_before_the_verdict_in_the_other_style():
     rubric = load_rubric("ttcw")
     plan = JudgePlan(replace(rubric, items=rubric.items[:1]), Template("reason-first"))
     story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
@@ -100,7 +98,7 @@ def test_reasons_come_before_the_verdict_in_the_other_style() -> None:
     assert "Verdict" not in one.rationale
 
 
-def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf: Path) -> None:
+def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf: Path):
     """A prompt of one token more than llama.cpp takes at a time, which then go by other sums."""
     words = (examples / "the-count.txt").read_text(encoding="utf-8").split()
     story, good, sad = " ".join(words[:406]), "\nIs the story good?", "\nIs it sad?"
@@ -121,7 +119,7 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf
     assert n_cached > 490
 
 
-def test_a_prompt_beyond_the_trained_context_is_refused_not_cut() -> None:
+def test_a_prompt_beyond_the_trained_context_is_refused_not_cut():
     async def ask() -> None:
         async with LocalModel(embedded_model()) as model:
             assert model.context_tokens == 8192
@@ -132,7 +130,7 @@ def test_a_prompt_beyond_the_trained_context_is_refused_not_cut() -> None:
     asyncio.run(ask())
 
 
-def test_parallel_prompts_have_the_whole_context_each(gguf: Path) -> None:
+def test_parallel_prompts_have_the_whole_context_each(gguf: Path):
     async def ask() -> None:
         async with LocalModel(gguf, n_parallel=2) as model:
             with urllib.request.urlopen(f"{model.address}/props") as reply:
@@ -148,7 +146,7 @@ def test_parallel_prompts_have_the_whole_context_each(gguf: Path) -> None:
     asyncio.run(ask())
 
 
-def test_what_is_no_model_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_what_is_no_model_is_said_in_a_sentence(tmp_path: Path):
     with pytest.raises(ModelError, match="no such model file"):
         open_model(str(tmp_path / "none.gguf"))
     false = tmp_path / "false.gguf"
@@ -166,7 +164,7 @@ def test_what_is_no_model_is_said_in_a_sentence(tmp_path: Path) -> None:
         asyncio.run(start())
 
 
-def test_masses_add_up_spellings_where_the_verdict_stands() -> None:
+def test_masses_add_up_spellings_where_the_verdict_stands():
     # By hand: e^-1 + e^-2 for Yes and " yes", e^-1.5 for No, at the first option token.
     tokens = [
         ('"', [('"', 0.0)]),
@@ -183,7 +181,7 @@ def test_masses_add_up_spellings_where_the_verdict_stands() -> None:
 
 def test_the_environment_names_another_file_for_local(
     small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_LOCAL_MODEL", str(small_model))
     assert LocalModel(embedded_model()).name.startswith("local/small@")
     monkeypatch.setenv("FABULA_LOCAL_MODEL", str(tmp_path / "gone.gguf"))

@@ -71,9 +71,7 @@ def slow_nats(model: SurprisalModel, text: str) -> list[float]:
 
 
 @pytest.mark.parametrize("has_mark", [False, True])
-def test_float32_weights_mean_what_the_formulas_say(
-    plain: Path, marked: Path, has_mark: bool
-) -> None:
+def test_float32_weights_mean_what_the_formulas_say(plain: Path, marked: Path, has_mark: bool):
     path = marked if has_mark else plain
     with SurprisalModel(path) as model:
         found = model.score(TEXT)
@@ -87,7 +85,7 @@ def test_float32_weights_mean_what_the_formulas_say(
     assert scored == pytest.approx(expected, abs=0.001)
 
 
-def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path) -> None:
+def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path):
     path = write_tiny_gguf(tmp_path / "tied.gguf", has_mark=True, is_tied=True)
     with SurprisalModel(path) as model:
         assert model.score(TEXT).nats == pytest.approx(slow_nats(model, TEXT), abs=0.001)
@@ -103,7 +101,7 @@ def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path) -> None:
     assert (layer.softcap, layer.context_tokens) == (30.0, 128)
 
 
-def test_surprisals_are_those_of_a_softmax_by_the_book(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_surprisals_are_those_of_a_softmax_by_the_book(monkeypatch: pytest.MonkeyPatch):
     draw = np.random.default_rng(1)
     matrix = draw.normal(0, 1, (11, 4)).astype(np.float32)
     bias = draw.normal(0, 1, 11).astype(np.float32)
@@ -131,7 +129,7 @@ def test_surprisals_are_those_of_a_softmax_by_the_book(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("has_mark", [False, True])
-def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_mark: bool) -> None:
+def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_mark: bool):
     path = marked if has_mark else plain
     text = "The lamp went out. Nobody rowed over."  # A byte a token.
     n_window = 15 - has_mark
@@ -157,7 +155,7 @@ def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_m
 @pytest.mark.parametrize("is_here", [True, False])
 def test_the_next_draft_costs_the_windows_from_the_change_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_here: bool
-) -> None:
+):
     path = write_tiny_gguf(tmp_path / "Draft.gguf", has_mark=True, is_spaced=not is_here)
     draft = "The lamp went out. Nobody rowed over. "  # A byte a token, but for " t".
     engine: Any = Llama if is_here else LlamaServer
@@ -185,7 +183,7 @@ def test_the_next_draft_costs_the_windows_from_the_change_on(
 
 def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
     marked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(llama, "STEP_TOKENS", 8)
     monkeypatch.setattr(surprisal, "_SCORED_TOKENS", 16)
     drafts = [TEXT, TEXT[:30] + "!", TEXT, TEXT[:7] + TEXT, "Nobody.", TEXT[:16], TEXT[:17], TEXT]
@@ -207,7 +205,7 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
 
 def test_what_was_read_before_is_not_read_again_by_another_process(
     marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     n_read: list[int] = []
     step = Llama._step
     monkeypatch.setattr(
@@ -235,7 +233,7 @@ def test_what_was_read_before_is_not_read_again_by_another_process(
     assert nats(text, store=SurprisalStore(cache)) == (expected, 0)
 
 
-def test_a_window_of_another_length_is_not_found(tmp_path: Path) -> None:
+def test_a_window_of_another_length_is_not_found(tmp_path: Path):
     store = SurprisalStore(tmp_path / "cache")
     store.keep(b"a", np.arange(3, dtype=np.float32))
     found = store.find(b"a", 3)
@@ -245,7 +243,7 @@ def test_a_window_of_another_length_is_not_found(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 200), st.integers(3, 60))
-def test_every_token_is_scored_in_one_window(n_tokens: int, n_window: int) -> None:
+def test_every_token_is_scored_in_one_window(n_tokens: int, n_window: int):
     seen = []
     for start, first, end in windows(n_tokens, n_window):
         assert 0 < end - start <= n_window
@@ -284,7 +282,7 @@ def check_places(found: TokenSurprisal, text: str) -> None:
 @example(text="")
 @example(text=" ")
 @example(text="  a")
-def test_tokens_cover_any_text(tiny: SurprisalModel, text: str) -> None:
+def test_tokens_cover_any_text(tiny: SurprisalModel, text: str):
     found = tiny.score(text)
     check_places(found, text)
     assert np.isfinite(found.nats).all()
@@ -299,7 +297,7 @@ def test_tokens_cover_any_text(tiny: SurprisalModel, text: str) -> None:
 @settings(max_examples=30)
 @given(text=TEXTS)
 @example(text="".join(HARD))
-def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, text: str) -> None:
+def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, text: str):
     found = embedded.score(text)
     check_places(found, text)
     assert np.isnan(found.nats).sum() == bool(text)
@@ -318,7 +316,7 @@ def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, tex
 
 def test_what_a_tokeniser_does_not_know_is_read_as_a_question_mark(
     embedded: SurprisalModel, tmp_path: Path
-) -> None:
+):
     def same(model: SurprisalModel, text: str, read: str) -> bool:
         found, other = model.score(text), model.score(read)
         assert found.ends[-1] == len(text)
@@ -332,7 +330,7 @@ def test_what_a_tokeniser_does_not_know_is_read_as_a_question_mark(
         assert same(spaced, "A ▁ b", "A ? b")
 
 
-def test_letters_that_spell_a_control_token_are_letters(embedded: SurprisalModel) -> None:
+def test_letters_that_spell_a_control_token_are_letters(embedded: SurprisalModel):
     found = embedded.score("He wrote <|im_start|> twice<|endoftext|>")
     assert len(found.nats) > 12
     assert (found.ends - found.starts).max() < len("<|im_start|>")
@@ -342,7 +340,7 @@ def test_letters_that_spell_a_control_token_are_letters(embedded: SurprisalModel
 
 def test_a_text_is_scored_alike_in_any_company(
     embedded: SurprisalModel, examples: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     text = (examples / "the-count.txt").read_text(encoding="utf-8")[:400]
     texts = [text, text[:200] + " Then it rained.", "Nothing of the kind.", text[100:]]
     first = [embedded.score(one).nats.tobytes() for one in texts]
@@ -356,7 +354,7 @@ def test_a_text_is_scored_alike_in_any_company(
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_llama_cpp_finds_the_same_in_the_same_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_packed: bool
-) -> None:
+):
     """The oracle of the network and of its words is another runtime."""
 
     def pack(writer: Any) -> None:
@@ -386,7 +384,7 @@ def test_llama_cpp_finds_the_same_in_the_same_file(
     assert apart.mean() < (0.05 if is_packed else 0.005)
 
 
-def test_a_model_that_is_more_than_a_llama_is_read_by_llama_cpp(tmp_path: Path) -> None:
+def test_a_model_that_is_more_than_a_llama_is_read_by_llama_cpp(tmp_path: Path):
     def runtime(change: Callable[[Any], None]) -> str:
         path = write_tiny_gguf(tmp_path / "more.gguf", has_mark=False, change=change)
         return SurprisalModel(path).runtime.partition("-")[0]
@@ -415,7 +413,7 @@ def refused(change: Callable[[Any], None], path: Path) -> str:
     return str(caught.value)
 
 
-def test_what_is_more_than_a_matrix_is_refused(tmp_path: Path) -> None:
+def test_what_is_more_than_a_matrix_is_refused(tmp_path: Path):
     path = tmp_path / "more.gguf"
     assert "(llama.logit_scale)" in refused(lambda w: w.add_logit_scale(0.5), path)
     scale = np.ones(1, np.float32)
@@ -428,7 +426,7 @@ def test_what_is_more_than_a_matrix_is_refused(tmp_path: Path) -> None:
     assert N_DIMENSIONS == 64
 
 
-def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path):
     with pytest.raises(ModelError, match="no such model file"):
         SurprisalModel(tmp_path / "none.gguf")
     (tmp_path / "false.gguf").write_bytes(b"PK\x03\x04")
@@ -455,7 +453,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path) 
 )
 def test_a_missing_library_is_named_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_spaced: bool
-) -> None:
+):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", has_mark=False, is_spaced=is_spaced)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModelError, match=rf"need {name}; run: pip install 'fabula\[local\]'"):

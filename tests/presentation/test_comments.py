@@ -90,7 +90,7 @@ def looks(path: Path) -> list[tuple[str, bool | None, bool | None]]:
 @given(st.lists(st.tuples(st.integers(0, 110), st.integers(1, 40)), max_size=8))
 def test_each_comment_is_at_its_words_and_nothing_else_changes(
     tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]
-) -> None:
+):
     folder = tmp_path_factory.mktemp("comments")
     text = rich(folder / "draft.docx")
     inside = [(a, min(len(text), a + n)) for a, n in places]
@@ -109,7 +109,7 @@ def test_each_comment_is_at_its_words_and_nothing_else_changes(
     assert looks(folder / "out.docx") == looks(folder / "draft.docx")
 
 
-def test_a_text_that_is_no_word_document_becomes_one(tmp_path: Path) -> None:
+def test_a_text_that_is_no_word_document_becomes_one(tmp_path: Path):
     text = "One lamp.\nA line of verse\n\n\nTwo \x00lamps \ud800 here.\n"
     places = [(4, 8), (text.index("lamps"), text.index(" \ud800"))]
     write_comments(tmp_path / "out.docx", reviewed(text, places))
@@ -119,7 +119,7 @@ def test_a_text_that_is_no_word_document_becomes_one(tmp_path: Path) -> None:
     }
 
 
-def test_the_same_findings_are_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_findings_are_the_same_bytes(tmp_path: Path):
     text = rich(tmp_path / "draft.docx")
     made = []
     for name in ("a", "b"):
@@ -129,7 +129,7 @@ def test_the_same_findings_are_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path) -> None:
+def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path):
     text = rich(tmp_path / "draft.docx")
     (tmp_path / "other.docx").write_text("{}")
     review = reviewed(text, [(0, 3)])
@@ -142,13 +142,13 @@ def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path) -> None:
         write_comments(tmp_path / "out.docx", review)
 
 
-def test_a_document_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_a_document_that_changed_meanwhile_is_refused(tmp_path: Path):
     text = rich(tmp_path / "draft.docx")
     with pytest.raises(InputError, match="has changed"):
         write_comments(tmp_path / "o.docx", reviewed(text + "!", [(0, 3)]), tmp_path / "draft.docx")
 
 
-def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path) -> None:
+def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path):
     word = docx.Document()
     word.add_paragraph("They did not recieve the letter until spring, and nobody knew why.")
     word.save(str(tmp_path / "draft.docx"))
@@ -161,7 +161,7 @@ def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")
-def test_libreoffice_shows_a_hundred_comments_at_the_right_words(tmp_path: Path) -> None:
+def test_libreoffice_shows_a_hundred_comments_at_the_right_words(tmp_path: Path):
     text = "\n\n".join(" ".join(f"word{10 * p + w}" for w in range(10)) for p in range(10))
     places = [
         (text.index(f"word{k}"), text.index(f"word{k}") + len(f"word{k}")) for k in range(100)

@@ -15,7 +15,7 @@ def compiled(folder: Path) -> list[Path]:
 
 def test_templates_are_compiled_once_into_a_folder_closed_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     files = compiled(tmp_path)
     assert files
@@ -26,7 +26,7 @@ def test_templates_are_compiled_once_into_a_folder_closed_to_others(
 
 
 @pytest.mark.parametrize("keep", [0, 5, 40])
-def test_damage_costs_time_only(keep: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_costs_time_only(keep: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     whole = {path: path.read_bytes() for path in compiled(tmp_path)}
     for path, data in whole.items():
@@ -37,7 +37,7 @@ def test_damage_costs_time_only(keep: int, tmp_path: Path, monkeypatch: pytest.M
 
 def test_code_that_others_may_have_written_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates").chmod(0o777)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.table import SystemTable, compare_systems
 from fabula.presentation.continuation_tables import system_records, system_tables, write_system_page
@@ -39,7 +38,7 @@ def table() -> SystemTable:
     return compare_systems(rows, ["low", "high", HOSTILE, "silent"], n_permutations=999)
 
 
-def test_marks_say_which_systems_are_below(table: SystemTable) -> None:
+def test_marks_say_which_systems_are_below(table: SystemTable):
     assert table.beats("noun_phrases", "high", "low")
     assert not table.beats("noun_phrases", "low", "high")
     lines = render(*system_tables(table)).splitlines()
@@ -50,7 +49,7 @@ def test_marks_say_which_systems_are_below(table: SystemTable) -> None:
     assert "missing, silent: the system gave no text; in metrics 1 (40), 2 (40)" in "".join(lines)
 
 
-def test_nothing_in_a_name_becomes_html_or_latex(table: SystemTable, tmp_path: Path) -> None:
+def test_nothing_in_a_name_becomes_html_or_latex(table: SystemTable, tmp_path: Path):
     page = tmp_path / "page.html"
     write_system_page(page, table)
     text = page.read_text(encoding="utf-8")
@@ -63,7 +62,7 @@ def test_nothing_in_a_name_becomes_html_or_latex(table: SystemTable, tmp_path: P
     assert all(line.isascii() for line in latex.splitlines() if not line.startswith("%"))
 
 
-def test_csv_reads_back_as_the_table(table: SystemTable) -> None:
+def test_csv_reads_back_as_the_table(table: SystemTable):
     files = csv_of(system_records(table))
     rows = {
         (one["metric"], one["system"]): one for one in csv.DictReader(files["values"].splitlines())
@@ -77,7 +76,7 @@ def test_csv_reads_back_as_the_table(table: SystemTable) -> None:
     assert {pair["p"] for pair in pairs if pair["b"] == "silent"} == {""}
 
 
-def test_json_says_what_the_table_says(table: SystemTable) -> None:
+def test_json_says_what_the_table_says(table: SystemTable):
     read = json.loads(json.dumps(table.to_json(), allow_nan=False))
     metric = next(m for m in read["metrics"] if m["id"] == "noun_phrases")
     assert metric["values"]["silent"] == {
@@ -86,14 +85,6 @@ def test_json_says_what_the_table_says(table: SystemTable) -> None:
     pair = next(p for p in metric["pairs"] if (p["a"], p["b"]) == ("low", "high"))
     # three pairs were tested, the silent system's were not
     assert pair["p_bonferroni"] == pytest.approx(min(1, 3 * pair["p"]))
-
-
-def test_a_page_takes_no_other_files_place(table: SystemTable, tmp_path: Path) -> None:
-    path = tmp_path / "novel.html"
-    path.write_text("my novel")
-    with pytest.raises(InputError, match="choose another name"):
-        write_system_page(path, table)
-    assert path.read_text() == "my novel"
 
 
 def in_chapters(n_chapters: int, n_each: int = 6) -> list[dict[str, Any]]:
@@ -109,7 +100,7 @@ def in_chapters(n_chapters: int, n_each: int = 6) -> list[dict[str, Any]]:
     return rows
 
 
-def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
+def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals():
     rows = in_chapters(12)
     table = compare_systems(rows, ["one", "two", "dealt"], controls=["dealt"])
     apart = compare_systems(
@@ -133,7 +124,7 @@ def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
     assert "passages are treated as independent" in " ".join(render(*system_tables(apart)).split())
 
 
-def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path) -> None:
+def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path):
     table = compare_systems(in_chapters(3), ["one", "two", "dealt"])
     shown = " ".join(render(*system_tables(table)).split())
     # Three chapters: p is at least 1 / 4, after three pairs 0.75.

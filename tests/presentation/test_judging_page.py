@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import InputError
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Trust, TrustBook
 from fabula.presentation.judging_page import write_judging_page
@@ -30,7 +29,7 @@ def book(tmp_path: Path) -> TrustBook:
 
 def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(
     tmp_path: Path, book: TrustBook
-) -> None:
+):
     documents = [Document("s", "A text.", meta={"title": HOSTILE})]
     found = [measured("s", k, None if k == 3 else float(k % 2)) for k in range(14)]
     path = tmp_path / "page.html"
@@ -55,7 +54,7 @@ def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(
     assert "none of them counts as No" in table
 
 
-def test_hostile_rationales_are_text(tmp_path: Path, book: TrustBook) -> None:
+def test_hostile_rationales_are_text(tmp_path: Path, book: TrustBook):
     documents = [Document(f"s{n}<b>", "A text.", author="<i>x</i>") for n in range(3)]
     found = [measured(document.id, k, 1.0) for document in documents for k in range(14)]
     path = tmp_path / "page.html"
@@ -65,13 +64,3 @@ def test_hostile_rationales_are_text(tmp_path: Path, book: TrustBook) -> None:
     assert "<i>x" not in page
     assert "\x00" not in page
     assert page.count("&lt;script&gt;") == 42
-
-
-def test_a_foreign_file_is_not_replaced(tmp_path: Path, book: TrustBook) -> None:
-    path = tmp_path / "novel.html"
-    path.write_text("my novel")
-    found = [measured("s", k, 1.0) for k in range(14)]
-    documents = [Document("s", "A text.")]
-    with pytest.raises(InputError, match="was not written by Fabula"):
-        write_judging_page(path, summarise(found, documents, TTCW, book), found, documents, TTCW)
-    assert path.read_text() == "my novel"

@@ -35,7 +35,7 @@ def make_page(folder: Path, *texts: Document, held: str = "one two three four fi
     return folder / "page.html"
 
 
-def test_everything_that_a_text_brings_is_escaped(tmp_path: Path) -> None:
+def test_everything_that_a_text_brings_is_escaped(tmp_path: Path):
     page = make_page(tmp_path, Document("<h1>id", HOSTILE)).read_text(encoding="utf-8")
     for tag in ("<script", "<img", "<i>", "<h1>id", "</mark></p></main><style"):
         assert tag not in page.replace("<i></i>", "")
@@ -44,21 +44,21 @@ def test_everything_that_a_text_brings_is_escaped(tmp_path: Path) -> None:
     assert not re.search("[\x00-\x08]", page)
 
 
-def test_the_page_is_one_file_that_fetches_nothing(tmp_path: Path) -> None:
+def test_the_page_is_one_file_that_fetches_nothing(tmp_path: Path):
     page = make_page(tmp_path, Document("a", "one two three four five")).read_text()
     assert not re.search(r"""(src|href)=["'](?!#)""", page)
     assert "url(" not in page
     assert "@import" not in page
 
 
-def test_missing_is_shown_as_missing(tmp_path: Path) -> None:
+def test_missing_is_shown_as_missing(tmp_path: Path):
     texts = [Document("short", "one two"), Document("none", ""), Document("ok", "one " * 20)]
     page = make_page(tmp_path, *texts).read_text()
     assert page.count("missing: the text is too short") == 1
     assert page.count("missing: no words in the text") == 1
 
 
-def test_a_text_that_is_not_the_first_has_its_own_notes(tmp_path: Path) -> None:
+def test_a_text_that_is_not_the_first_has_its_own_notes(tmp_path: Path):
     texts = [Document(f"t{k}", "one two three four five six") for k in range(3)]
     page = make_page(tmp_path, *texts).read_text()
     ids = re.findall(r' id="([^"]+)"', page)
@@ -79,7 +79,7 @@ def maximal(draw: st.DrawFn) -> list[Borrowed]:
 
 
 @given(maximal())
-def test_each_character_is_shaded_by_the_longest_span_over_it(spans: list[Borrowed]) -> None:
+def test_each_character_is_shaded_by_the_longest_span_over_it(spans: list[Borrowed]):
     owner = {i: span for a, b, span in segments_of(spans) for i in range(a, b)}
     for i in range(80):
         over = [s for s in spans if s.start <= i < s.end]
@@ -92,7 +92,7 @@ def test_each_character_is_shaded_by_the_longest_span_over_it(spans: list[Borrow
                                  "after", "before"]), max_size=60))  # fmt: skip
 def test_no_character_of_the_text_is_lost(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str]
-) -> None:
+):
     text = " ".join(parts)
     page = make_page(tmp_path_factory.mktemp("p"), Document("a", text)).read_text()
     body = page.partition('aria-label="The text"')[2].partition("</section>")[0]
@@ -110,7 +110,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield opened
 
 
-def test_hostile_text_shows_as_text_and_nothing_executes(tmp_path: Path, browser: Any) -> None:
+def test_hostile_text_shows_as_text_and_nothing_executes(tmp_path: Path, browser: Any):
     browser.get(make_page(tmp_path, Document("a", HOSTILE, meta={"title": HOSTILE})).as_uri())
     assert browser.title != "owned"
     body = browser.find_element("css selector", ".text")
@@ -119,9 +119,7 @@ def test_hostile_text_shows_as_text_and_nothing_executes(tmp_path: Path, browser
     assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
 
 
-def test_a_span_tells_its_source_by_keyboard_and_in_the_margin(
-    tmp_path: Path, browser: Any
-) -> None:
+def test_a_span_tells_its_source_by_keyboard_and_in_the_margin(tmp_path: Path, browser: Any):
     from selenium.webdriver.common.keys import Keys
 
     text = "She counted: one, two, three, four, five, six! Then she slept."
@@ -140,7 +138,7 @@ def test_a_span_tells_its_source_by_keyboard_and_in_the_margin(
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280])
-def test_nothing_sticks_out_at_any_width(tmp_path: Path, browser: Any, width: int) -> None:
+def test_nothing_sticks_out_at_any_width(tmp_path: Path, browser: Any, width: int):
     texts = [Document(f"t{k}", "one two three four five six " * 9) for k in range(2)]
     page = make_page(tmp_path, *texts)
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

@@ -23,7 +23,7 @@ def comparison(tmp_path: Path) -> Comparison:
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
 def test_the_same_comparison_gives_the_same_bytes(
     comparison: Comparison, tmp_path: Path, ending: str
-) -> None:
+):
     for name in ("a", "b"):
         save_comparison(comparison, tmp_path / f"{name}.{ending}")
     first = (tmp_path / f"a.{ending}").read_bytes()
@@ -33,26 +33,26 @@ def test_the_same_comparison_gives_the_same_bytes(
         assert comparison.signature.encode() in first
 
 
-def test_an_unknown_ending_is_refused(comparison: Comparison, tmp_path: Path) -> None:
+def test_an_unknown_ending_is_refused(comparison: Comparison, tmp_path: Path):
     with pytest.raises(InputError, match=r"\.svg, \.pdf or \.png"):
         save_comparison(comparison, tmp_path / "a.gif")
 
 
 def test_without_matplotlib_the_extra_is_named(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'fabula\[plots\]'"):
         save_comparison(comparison, tmp_path / "a.svg")
 
 
-def test_tables_show_missing_texts_and_the_signature(comparison: Comparison) -> None:
+def test_tables_show_missing_texts_and_the_signature(comparison: Comparison):
     shown = render(*comparison_tables(comparison))
     assert "1 the text is too short" in shown
     assert comparison.signature in shown
 
 
-def test_a_text_named_like_markup_is_shown_as_it_is() -> None:
+def test_a_text_named_like_markup_is_shown_as_it_is():
     rows = [("[bold]a[/]", 10, 7.5, 0.9, None), ("b", 2, None, None, "too_short")]
     shown = render(*originality_table(rows, ["5", "6"], "signature"))
     assert "[bold]a[/]" in shown

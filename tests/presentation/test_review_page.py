@@ -76,7 +76,7 @@ def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Liste
 @given(marked())
 def test_every_character_is_shown_once_with_all_that_marks_it(
     given_: tuple[str, list[Borrowed], list[Note], list[Listed]],
-) -> None:
+):
     text, spans, notes, listed = given_
     paragraphs = cut_text(text, spans, notes, listed)
     pieces = [piece for paragraph in paragraphs for piece in paragraph]
@@ -149,7 +149,7 @@ def with_fluency(review: Review, *bits: float | None) -> Review:
     )  # fmt: skip
 
 
-def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path):
     document = Document("<h1>id", HOSTILE, author="<b>who</b>", meta={"title": "<i>t</i>"})
     review = with_advice(reviewed(tmp_path, document), "one two", "<script>mend</script>")
     write_review_page(tmp_path / "page.html", with_fluency(review, 50.0))
@@ -162,7 +162,7 @@ def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
     assert not re.search(r"""(src|href)=["'](?!#)""", page)
 
 
-def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path) -> None:
+def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, None, 99.9)
     view = page_of(review)["texts"][0]
     # The sentence without a figure is no dot at 0.
@@ -174,7 +174,7 @@ def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path) -> None:
     assert "6.50 bits a word" in page
 
 
-def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path) -> None:
+def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, 5.0)
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -187,7 +187,7 @@ def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path) ->
     assert targets <= {*ids, "content"}
 
 
-def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path) -> None:
+def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", "He ran. Home.")), 5.0, 5.0)
     view = page_of(review)["texts"][0]
     assert view.article.index is None
@@ -195,14 +195,14 @@ def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path) ->
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
-def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
+def test_the_axes_hold_whatever_surprises(bits: list[float]):
     picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i")
     assert picture is not None
     assert 1 <= len(picture["ticks_y"]) <= 20
     assert all(0 <= dot["y"] <= picture["height"] for dot in picture["dots"])
 
 
-def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
+def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path):
     texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
     rows = latex_of(review_sheets(reviewed(tmp_path, *texts))).splitlines()
     # Of the numbers, and of the borrowed passages.
@@ -210,7 +210,7 @@ def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
     assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
 
 
-def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path: Path) -> None:
+def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path: Path):
     """The bits are counted by hand: the reference has 1,152 words, 129 of each but the first."""
     phrase = "one two three four five six seven eight"
     source = Document("s", f"{phrase} " * 128 + "rare seldom " * 64, meta={"title": "Numbers"})
@@ -231,7 +231,7 @@ def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path
     assert " ".join(["rare seldom"] * 5) + " ... & 80 & 80 & 334" in latex_of(parts)
 
 
-def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path):
     review = reviewed(tmp_path, Document("d", STORY))
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -242,7 +242,7 @@ def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
     assert "not included: feedback, no language model was named" in shown
 
 
-def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path) -> None:
+def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path):
     texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
     texts.append(Document("short", "One.", author="a"))
     review = reviewed(tmp_path, *texts)
@@ -259,7 +259,7 @@ def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path)
     assert content["texts"][4]["originality"]["missing_reason"] == "too_short"
 
 
-def test_the_same_review_is_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_review_is_the_same_bytes(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, 9.9)
     write_review_page(tmp_path / "a.html", review)
     write_review_page(tmp_path / "b.html", review)
@@ -275,7 +275,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.browser
-def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: Path) -> None:
+def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: Path):
     script = axe()
     text = f"{STORY} {HOSTILE} " + "x" * 100_000
     one = with_advice(reviewed(tmp_path, Document("d", text)), "two three", "Say who they are.")
@@ -295,9 +295,7 @@ def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: 
 
 
 @pytest.mark.browser
-def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(browser: Any, tmp_path: Path):
     """The text itself takes more than ten sheets."""
     unlike = "".join(f"\n\nW{k}x walked." for k in range(400))
     write_review_page(tmp_path / "one.html", reviewed(tmp_path, Document("d", STORY + unlike)))

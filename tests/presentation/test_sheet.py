@@ -39,7 +39,7 @@ def records(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_terminal_shows_values_intervals_and_why_there_are_none() -> None:
+def test_a_terminal_shows_values_intervals_and_why_there_are_none():
     lines = render(SHEET, *interval_notes(SHEET.estimates(), "stories")).splitlines()
     assert lines[0].split() == ["test", "kappa", "95", "%", "interval", "share"]
     assert "0.41" in lines[1]
@@ -50,7 +50,7 @@ def test_a_terminal_shows_values_intervals_and_why_there_are_none() -> None:
     assert lines[4].endswith("no interval from fewer than 10 stories")
 
 
-def test_csv_holds_values_as_they_are_and_reasons_apart() -> None:
+def test_csv_holds_values_as_they_are_and_reasons_apart():
     first, few, missing = records(csv_of([SHEET, "a line"])["judges"])
     assert first["judge"] == "m"
     assert (first["kappa"], first["kappa_low"], first["kappa_n"]) == ("0.412", "0.31", "36")
@@ -58,7 +58,7 @@ def test_csv_holds_values_as_they_are_and_reasons_apart() -> None:
     assert (missing["kappa"], missing["kappa_missing"]) == ("", "refused")
 
 
-def test_sheets_of_one_name_are_one_file_told_apart_by_what_they_are_about() -> None:
+def test_sheets_of_one_name_are_one_file_told_apart_by_what_they_are_about():
     other = Sheet("judges", SHEET.columns, [["one", KAPPA, 1.0]], about=("judge", "other"))
     panel = Sheet("experts", [Column("n", "d")], [[3]])
     files = csv_of([panel, SHEET, "", other])
@@ -66,7 +66,7 @@ def test_sheets_of_one_name_are_one_file_told_apart_by_what_they_are_about() -> 
     assert [row["judge"] for row in records(files["judges"])] == ["m", "m", "m", "other"]
 
 
-def test_latex_escapes_names_and_keeps_lines_as_comments() -> None:
+def test_latex_escapes_names_and_keeps_lines_as_comments():
     latex = latex_of(["judge|v:1\nsecond", SHEET])
     assert latex.splitlines()[:3] == ["% Fabula", "% judge|v:1", "% second"]
     assert r"{}\_1\_ \& [a] & 0.41 & 0.31 to 0.50 & 50\% \\" in latex
@@ -74,7 +74,7 @@ def test_latex_escapes_names_and_keeps_lines_as_comments() -> None:
     assert r"\begin{tabular}{lrrr}" in latex
 
 
-def test_html_escapes_everything() -> None:
+def test_html_escapes_everything():
     page = html_of([Sheet("t", [Column("<b>")], [["<script>"]]), "<i>"])
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
@@ -82,7 +82,7 @@ def test_html_escapes_everything() -> None:
     assert "<p>&lt;i&gt;</p>" in page
 
 
-def test_many_rows_are_cut_in_the_terminal_alone() -> None:
+def test_many_rows_are_cut_in_the_terminal_alone():
     rows = [[f"t{k}", k] for k in range(50)]
     sheet = Sheet("texts", [Column("text"), Column("words", ",")], rows, many="texts")
     assert "and 10 more texts" in render(sheet)
@@ -91,7 +91,7 @@ def test_many_rows_are_cut_in_the_terminal_alone() -> None:
     assert len(records(csv_of([sheet])["texts"])) == 50
 
 
-def test_rows_may_have_forms_of_their_own() -> None:
+def test_rows_may_have_forms_of_their_own():
     columns = [Column("metric"), Column("a text", "g")]
     sheet = Sheet("profile", columns, [["share", 0.25], ["words", 1200]], forms=[".0%", ","])
     shown = render(sheet)
@@ -100,7 +100,7 @@ def test_rows_may_have_forms_of_their_own() -> None:
 
 
 @given(st.integers(20, 200), st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6))
-def test_no_digit_is_cut_on_any_terminal(width: int, values: list[float]) -> None:
+def test_no_digit_is_cut_on_any_terminal(width: int, values: list[float]):
     columns = [Column("name", cut=True), *(Column(f"figure {k}", ",.3f") for k in range(6))]
     sheet = Sheet("s", columns, [["a long name of a row " * 3, *(values[0] for _ in range(6))]])
     with pytest.MonkeyPatch.context() as patch:
@@ -110,7 +110,7 @@ def test_no_digit_is_cut_on_any_terminal(width: int, values: list[float]) -> Non
 
 def test_long_names_are_split_at_punctuation_where_the_table_is_too_wide(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     name = "local/smollm2-135m-instruct.q4_1@747cb1f0"
     titles = ["kind of fault", "read by", "stories", "noticed", "not noticed"]
     sheet = Sheet("some", [Column(title) for title in titles], [["original", name, 1, 2, 3]])
@@ -122,7 +122,7 @@ def test_long_names_are_split_at_punctuation_where_the_table_is_too_wide(
     assert name in render(sheet)
 
 
-def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: Path) -> None:
+def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: Path):
     panel = Sheet("experts", [Column("n", "d")], [[3]])
     files = TableFiles(csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
     assert files.write([panel, SHEET]) == [
@@ -138,13 +138,13 @@ def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: P
         TableFiles(csv=tmp_path / "draft.txt")
 
 
-def test_what_rounds_to_nothing_has_no_sign() -> None:
+def test_what_rounds_to_nothing_has_no_sign():
     assert [number(value, ".2f") for value in (-0.001, 0.001, -0.01)] == ["0.00", "0.00", "-0.01"]
     assert [number(-0.0004, form) for form in (".1%", "+.2f", "+.2%")] == ["0.0%", "0.00", "-0.04%"]
     ends = Estimate(0.0, -0.004, 0.004, 20, "", "")
     assert interval_shown(ends, ".2f") == "0.00 to 0.00"
 
 
-def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet() -> None:
+def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet():
     sheet = Sheet("t", [Column("id"), Column("n", ".1f")], [["=HYPERLINK(1)", -1.5], ["-2", 3.0]])
     assert csv_of([sheet])["t"].splitlines() == ["id,n", "'=HYPERLINK(1),-1.5", "-2,3.0"]

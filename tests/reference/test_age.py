@@ -40,24 +40,24 @@ def build(folder: Path, *documents: Document) -> Reference:
         (12, None),
     ],
 )
-def test_a_year_is_read_from_numbers_and_dates(year: object, read: int | None) -> None:
+def test_a_year_is_read_from_numbers_and_dates(year: object, read: int | None):
     assert year_of(dated("a", year)) == read
 
 
-def test_the_years_of_all_documents_are_the_age(tmp_path: Path) -> None:
+def test_the_years_of_all_documents_are_the_age(tmp_path: Path):
     reference = build(tmp_path / "r", dated("a", 1850), dated("b", "1899-01-01"), dated("c", 1700))
     assert reference.age == Age(1700, 1899)
     add_documents([dated("d", 1920)], tmp_path / "r", n_jobs=1)
     assert Reference.open(tmp_path / "r").age == Age(1700, 1920)
 
 
-def test_one_document_without_a_year_leaves_open_how_young_it_is(tmp_path: Path) -> None:
+def test_one_document_without_a_year_leaves_open_how_young_it_is(tmp_path: Path):
     assert build(tmp_path / "r", dated("a", 1850), Document("b", "undated words")).age == Age(1850)
     assert str(Reference.open(tmp_path / "r").age) == "from 1850, to when is unknown"
     assert build(tmp_path / "s", Document("b", "undated words")).age == Age()
 
 
-def test_several_references_are_as_young_as_the_youngest(tmp_path: Path) -> None:
+def test_several_references_are_as_young_as_the_youngest(tmp_path: Path):
     build(tmp_path / "old", dated("a", 1850))
     build(tmp_path / "new", dated("b", 1990))
     build(tmp_path / "none", Document("c", "undated words"))
@@ -67,7 +67,7 @@ def test_several_references_are_as_young_as_the_youngest(tmp_path: Path) -> None
     assert Reference.open(old, none).age == Age(1850, None)
 
 
-def test_what_was_added_to_a_sample_need_not_be_as_old(tmp_path: Path) -> None:
+def test_what_was_added_to_a_sample_need_not_be_as_old(tmp_path: Path):
     from fabula.reference.build import build_reference
 
     source = {"name": "pg19", "youngest": 1918, "n_words": None, "seed": 0}
@@ -83,19 +83,19 @@ def test_what_was_added_to_a_sample_need_not_be_as_old(tmp_path: Path) -> None:
     assert Reference.open(tmp_path / "r").age == Age()
 
 
-def test_a_served_reference_is_as_old_as_on_disk(tmp_path: Path) -> None:
+def test_a_served_reference_is_as_old_as_on_disk(tmp_path: Path):
     build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
     with serving_reference(tmp_path / "r") as served, closing(served.open()) as reference:
         assert reference.age == Age(1850, 1899)
 
 
-def test_an_index_of_the_catalogue_is_as_old_as_it_says() -> None:
+def test_an_index_of_the_catalogue_is_as_old_as_it_says():
     backend = open_backend(["infinigram:v4_c4train_llama"])
     assert backend.age == Age(None, 2019)
     backend.close()
 
 
-def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path) -> None:
+def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path):
     build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
     rows = [
         {"id": k, "text": "some words of mine that are new here", "year": year}
@@ -118,7 +118,7 @@ def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path) -> None
     assert "years of its documents: 1850 to 1899; a text written after 1899 cannot be in it" in said
 
 
-def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path) -> None:
+def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path):
     from fabula.reference.build import build_reference
 
     source = {
@@ -143,7 +143,7 @@ def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path) -> None:
     assert Manifest.read(tmp_path / "r").source == source
 
 
-def test_an_unknown_age_is_said(tmp_path: Path) -> None:
+def test_an_unknown_age_is_said(tmp_path: Path):
     build(tmp_path / "r", Document("a", "undated words"))
     said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
     assert "years of its documents: unknown" in said

@@ -3,13 +3,10 @@
 import hashlib
 import json
 import random
-import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from tests.forking import fabula_command
 
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
@@ -30,12 +27,6 @@ def texts(n: int, seed: int = 0) -> list[Document]:
     ]
 
 
-def write_jsonl(path: Path, documents: list[Document]) -> Path:
-    rows = [json.dumps({"id": d.id, "text": d.text}) + "\n" for d in documents]
-    path.write_text("".join(rows))
-    return path
-
-
 def contents(path: Path) -> dict[str, str]:
     """Every file of a corpus with its digest; the lock file says nothing."""
     return {
@@ -45,7 +36,7 @@ def contents(path: Path) -> dict[str, str]:
     }
 
 
-def test_one_process_or_many_write_the_same_bytes(tmp_path: Path) -> None:
+def test_one_process_or_many_write_the_same_bytes(tmp_path: Path):
     # Enough for workers to be started: their threshold is eight batches.
     documents = texts(400)
     for n_jobs in (1, 2):
@@ -54,7 +45,7 @@ def test_one_process_or_many_write_the_same_bytes(tmp_path: Path) -> None:
     assert len(Manifest.read(tmp_path / "1").shards) > 5
 
 
-def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path) -> None:
+def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path):
     documents = texts(60)
     whole = Reference.build(documents, tmp_path / "a")
     Reference.build(documents[40:] + documents[:10], tmp_path / "b", shard_tokens=100)
@@ -73,57 +64,13 @@ def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path)
     )
 
 
-def run(*arguments: str | Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [fabula_command(), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def killed_until_done(rng: random.Random, *arguments: str | Path) -> int:
-    """Run a command, killing it again and again; how often it was killed before it ended."""
-    delay = 0.1
-    for n_killed in range(120):
-        process = run(*arguments)
-        try:
-            _, errors = process.communicate(timeout=delay * (1 + rng.random()))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            # Its streams are open until the process that was forked for it has ended too.
-            process.communicate()
-            # By shares: where the machine is busy, starting alone may take seconds.
-            delay *= 1.08
-            continue
-        assert process.returncode == 0, errors.decode()
-        return n_killed
-    raise AssertionError("never ended")
-
-
-def test_a_build_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    base = write_jsonl(tmp_path / "base.jsonl", texts(200))
-    more = write_jsonl(tmp_path / "more.jsonl", texts(100, seed=1))
-    options = ["--shard-tokens", "300", "--jobs", "1"]
-    for name in ("whole", "killed"):
-        build = ["reference", "build", base, "--out", tmp_path / name, *options]
-        add = ["reference", "add", tmp_path / name, more, "--jobs", "1"]
-        if name == "whole":
-            for command in (build, add):
-                process = run(*command)
-                process.communicate()
-                assert process.returncode == 0
-        else:
-            rng = random.Random(time.time_ns())
-            n_killed = killed_until_done(rng, *build) + killed_until_done(rng, *add)
-            assert n_killed > 0, "the command ended before it could be killed"
-    assert contents(tmp_path / "whole") == contents(tmp_path / "killed")
-
-
 def interrupted(documents: list[Document], at: int):  # type: ignore[no-untyped-def]
     """Documents of which the reading fails."""
     yield from documents[:at]
     raise InputError("broken line")
 
 
-def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path) -> None:
+def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path):
     documents = texts(100)
     with pytest.raises(InputError, match="broken line"):
         Reference.build(interrupted(documents, 60), tmp_path / "r", shard_tokens=500)
@@ -141,7 +88,7 @@ def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["build", "add"])
-def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, verb: str) -> None:
+def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, verb: str):
     base, more = texts(20), texts(20, seed=1)
     Reference.build(base, tmp_path / "r", shard_tokens=200)
     before = len(Manifest.read(tmp_path / "r").shards) if verb == "add" else 0
@@ -157,7 +104,7 @@ def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, v
     assert contents(tmp_path / "r") == after
 
 
-def test_reading_waits_for_what_is_read_to_be_used() -> None:
+def test_reading_waits_for_what_is_read_to_be_used():
     n_read = 0
 
     def counted():  # type: ignore[no-untyped-def]
@@ -173,7 +120,7 @@ def test_reading_waits_for_what_is_read_to_be_used() -> None:
     assert sum(batch.n_read for batch in [first, *batches]) == 400
 
 
-def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:
+def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path):
     Reference.build(texts(5), tmp_path / "r")
     with pytest.raises(CorpusError, match="contains another reference corpus"):
         Reference.build(texts(3), tmp_path / "r")
@@ -183,7 +130,7 @@ def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("name", ["manifest.json", "notes.txt", "shards/00000/chapter.txt"])
-def test_other_peoples_files_are_not_built_over(tmp_path: Path, name: str, restart: bool) -> None:
+def test_other_peoples_files_are_not_built_over(tmp_path: Path, name: str, restart: bool):
     file = tmp_path / "folder" / name
     file.parent.mkdir(parents=True)
     file.write_text("{}")
@@ -192,7 +139,7 @@ def test_other_peoples_files_are_not_built_over(tmp_path: Path, name: str, resta
     assert file.read_text() == "{}"
 
 
-def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
+def test_doing_again_what_is_done_changes_nothing(tmp_path: Path):
     base, more = [*texts(30), Document("no words", "...")], texts(30, seed=1)
     Reference.build(base, tmp_path / "r", shard_tokens=300)
     Reference.build(base, tmp_path / "r", shard_tokens=300)
@@ -205,7 +152,7 @@ def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
     assert add_documents(more[:20], tmp_path / "r", n_jobs=1, restart=True).n_documents == 80
 
 
-def test_texts_that_were_removed_can_be_added_again(tmp_path: Path) -> None:
+def test_texts_that_were_removed_can_be_added_again(tmp_path: Path):
     Reference.build([Document("a", "one two")], tmp_path / "r")
     for _ in range(2):
         add_documents([Document("b", "two three")], tmp_path / "r", n_jobs=1)
@@ -215,7 +162,7 @@ def test_texts_that_were_removed_can_be_added_again(tmp_path: Path) -> None:
         assert Reference.open(tmp_path / "r").count(["two", "three"]) == 0
 
 
-def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path) -> None:
+def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path):
     Reference.build(texts(60), tmp_path / "r", shard_tokens=300)
     # As it stands while the old build is being cleared: some files are gone already.
     (tmp_path / "r" / "manifest.json").unlink()
@@ -226,13 +173,13 @@ def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path
     assert contents(tmp_path / "r") == contents(tmp_path / "w")
 
 
-def test_texts_without_words_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+def test_texts_without_words_do_not_change_the_fingerprint(tmp_path: Path):
     one = Reference.build([Document("a", "One two"), Document("b", "...")], tmp_path / "r")
     two = Reference.build([Document("a", "One two")], tmp_path / "w", shard_tokens=1)
     assert one.fingerprint == two.fingerprint
 
 
-def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
+def test_only_one_writer_at_a_time(tmp_path: Path):
     Reference.build(texts(5), tmp_path / "r")
     with (
         writer_lock(tmp_path / "r" / ".lock", "r"),
@@ -241,21 +188,21 @@ def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
         add_documents(texts(5), tmp_path / "r", n_jobs=1)
 
 
-def test_readers_keep_what_they_opened_while_documents_are_added(tmp_path: Path) -> None:
+def test_readers_keep_what_they_opened_while_documents_are_added(tmp_path: Path):
     before = Reference.build([Document("a", "one two")], tmp_path / "r")
     add_documents([Document("b", "two three")], tmp_path / "r", n_jobs=1)
     assert before.longest_matches(["two", "three"]).tolist() == [1, 0]
     assert Reference.open(tmp_path / "r").longest_matches(["two", "three"]).tolist() == [2, 1]
 
 
-def test_readers_keep_what_they_opened_while_the_corpus_is_replaced(tmp_path: Path) -> None:
+def test_readers_keep_what_they_opened_while_the_corpus_is_replaced(tmp_path: Path):
     before = Reference.build([Document("a", "one two")], tmp_path / "r")
     Reference.build([Document("b", "three one two")], tmp_path / "r", restart=True)
     (place,) = before.occurrences(["one", "two"])
     assert (place.document.id, place.span.start) == ("a", 0)
 
 
-def test_less_memory_means_more_shards() -> None:
+def test_less_memory_means_more_shards():
     plenty = BuildParameters()
     tight = BuildParameters(memory_bytes=1 << 30)
     assert not plenty.is_full(50_000_000, 1_000_000)
@@ -265,6 +212,6 @@ def test_less_memory_means_more_shards() -> None:
         BuildParameters(memory_bytes=1 << 20)
 
 
-def test_texts_without_words_are_no_corpus(tmp_path: Path) -> None:
+def test_texts_without_words_are_no_corpus(tmp_path: Path):
     with pytest.raises(InputError, match="no document contains any words"):
         Reference.build([Document("a", "...")], tmp_path / "r")

@@ -4,9 +4,7 @@ import gzip
 import io
 import json
 import random
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +70,7 @@ def build(*arguments: object, refused: bool = False) -> str:
     return " ".join(f"{result.output} {result.exception or ''}".split())
 
 
-def test_every_entry_says_what_it_must_and_its_pages() -> None:
+def test_every_entry_says_what_it_must_and_its_pages():
     catalogue = read_catalogue()
     for one in catalogue.corpora.values():
         assert one.licence != "unknown"
@@ -95,7 +93,7 @@ def test_every_entry_says_what_it_must_and_its_pages() -> None:
 
 def test_pg19_is_read_file_by_file_with_titles_and_years(
     held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     hold_pg19(held)
     said = build("pg19", "--sample", "1K", "--catalogue", known, "--out", tmp_path / "ref")
     assert "5 documents, 1,000 words" in said
@@ -115,7 +113,7 @@ def test_pg19_is_read_file_by_file_with_titles_and_years(
 
 def test_a_sample_depends_on_its_seed_and_on_nothing_else(
     held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     hold_pg19(held)
     outputs = [
         build(
@@ -127,31 +125,9 @@ def test_a_sample_depends_on_its_seed_and_on_nothing_else(
     assert a == b != c
 
 
-def test_a_killed_build_resumes_to_the_same_bytes(
-    held: Holdings, known: Path, tmp_path: Path
-) -> None:
-    hold_pg19(held, 40)
-    arguments = ["pg19", "--sample", "all", "--catalogue", str(known), "--shard-tokens", "1000"]
-    build(*arguments, "--out", tmp_path / "whole")
-    command = [fabula_command(), "reference", "build", *arguments, "--jobs", "1", "--out"]
-    process = subprocess.Popen(
-        [*command, str(tmp_path / "killed")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    shards = tmp_path / "killed" / "shards"
-    while process.poll() is None and not (shards / "00002" / "shard.json").exists():
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    build(*arguments, "--out", tmp_path / "killed")
-    for path in sorted((tmp_path / "whole").rglob("*")):
-        other = tmp_path / "killed" / path.relative_to(tmp_path / "whole")
-        if path.is_file() and path.name != ".lock":
-            assert other.read_bytes() == path.read_bytes()
-
-
 def test_another_sample_does_not_go_on_in_the_folder_of_this_one(
     held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     hold_pg19(held)
     ref = tmp_path / "ref"
     build("pg19", "--sample", "1K", "--catalogue", known, "--out", ref)
@@ -165,7 +141,7 @@ def test_another_sample_does_not_go_on_in_the_folder_of_this_one(
 
 def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
     held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     table = (
         "Text#,Type,Issued,Title,Language,Authors,Subjects,LoCC,Bookshelves\n"
         '121,Text,1994-04-01,Northanger Abbey,en,"Austen, Jane, 1775-1817",x,PR,y\n'
@@ -231,7 +207,7 @@ def wet_file(pages: list[tuple[str, str]]) -> bytes:
     return b"".join(map(gzip.compress, records))
 
 
-def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_path: Path) -> None:
+def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_path: Path):
     base = "data.commoncrawl.org/crawl-data/CC-MAIN-2025-30"
     names = [f"crawl-data/CC-MAIN-2025-30/segments/1/wet/CC-{k:05d}.warc.wet.gz" for k in range(3)]
     held.files[f"{base}/wet.paths.gz"] = gzip.compress("\n".join(names).encode())
@@ -249,7 +225,7 @@ def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_pa
     assert str(reference.about.age) == "2025 to 2025"
 
 
-def test_json_lines_by_a_list_of_addresses(held: Holdings, known: Path, tmp_path: Path) -> None:
+def test_json_lines_by_a_list_of_addresses(held: Holdings, known: Path, tmp_path: Path):
     names = [f"olmo-data.org/dolma/v1_5r2_sample-{k:04d}.json.gz" for k in range(2)]
     listing = "\n".join(f"{held.url}/{name}" for name in names)
     held.files[f"{HUB}/allenai/dolma/resolve/main/urls/v1_6-sample.txt"] = listing.encode()
@@ -291,9 +267,7 @@ def hold_wikipedia(held: Holdings, n_files: int = 12, n_rows: int = 100) -> None
     held.files[f"{HUB}/wikimedia/wikipedia/resolve/main/20231101.de/train.parquet"] = b"not read"
 
 
-def test_parquet_on_the_hub_is_listed_and_sampled(
-    held: Holdings, known: Path, tmp_path: Path
-) -> None:
+def test_parquet_on_the_hub_is_listed_and_sampled(held: Holdings, known: Path, tmp_path: Path):
     hold_wikipedia(held)
     # 12 files of 100 articles of 20 words; a tenth of them, from 8 files or more.
     text = known.read_text().replace("n_bytes = 20200062385", "n_words = 24000")
@@ -328,7 +302,7 @@ def test_parquet_on_the_hub_is_listed_and_sampled(
 
 def test_books_on_the_hub_have_their_names_from_a_column_of_json(
     held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     about = {"title": "A Book", "authors": "Austen, Jane", "issued": "2004-05-01"}
     rows: list[dict[str, object]] = [
         {"TEXT": words(k, 50), "SOURCE": "x", "METADATA": json.dumps({"text_id": k, **about})}
@@ -357,7 +331,7 @@ def run_build(arguments: list[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_within_what_is_read_every_document_has_the_same_chance() -> None:
+def test_within_what_is_read_every_document_has_the_same_chance():
     # Over many seeds each place in a file is kept as often as the share says, first and last alike.
     kept = [
         sum(is_kept(seed, "a.parquet", place, 0.2) for seed in range(2000)) for place in range(40)
@@ -370,7 +344,7 @@ def test_within_what_is_read_every_document_has_the_same_chance() -> None:
     ]
 
 
-def test_each_file_is_read_as_often_as_any_other(tmp_path: Path) -> None:
+def test_each_file_is_read_as_often_as_any_other(tmp_path: Path):
     listing = tmp_path / "files.txt"
     listing.write_text("\n".join(f"train/{k}.txt" for k in range(6)))
     collection = read_catalogue().corpus("pg19")
@@ -386,7 +360,7 @@ def test_each_file_is_read_as_often_as_any_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["list of files", "a text"])
 def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
     what: str, held: Holdings, known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(corpus_sample, "_FIRST_WAIT_S", 0.001)
     hold_pg19(held)
     command = ["pg19", "--sample", "1K", "--catalogue", known, "--out", tmp_path / "r"]
@@ -418,7 +392,7 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
 )
 def test_what_cannot_be_done_is_refused(
     arguments: list[str], sentence: str, held: Holdings, known: Path, tmp_path: Path
-) -> None:
+):
     hold_pg19(held)
     said = build(*arguments, "--catalogue", known, "--out", tmp_path / "r", refused=True)
     assert sentence in said
@@ -426,7 +400,7 @@ def test_what_cannot_be_done_is_refused(
 
 def test_a_file_of_that_name_comes_before_the_catalogue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pg19").mkdir()
     (tmp_path / "pg19" / "own.txt").write_text("my own words")
@@ -441,7 +415,7 @@ def test_a_file_of_that_name_comes_before_the_catalogue(
         (b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\nabc", "not a WARC record"),
     ],
 )
-def test_a_damaged_wet_file_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
+def test_a_damaged_wet_file_is_refused(content: bytes, sentence: str, tmp_path: Path):
     from fabula.text import read_documents
 
     (tmp_path / "a.wet").write_bytes(content)
@@ -449,7 +423,7 @@ def test_a_damaged_wet_file_is_refused(content: bytes, sentence: str, tmp_path: 
         list(read_documents([tmp_path / "a.wet"]))
 
 
-def test_a_corpus_without_a_source_has_the_manifest_that_it_had(tmp_path: Path) -> None:
+def test_a_corpus_without_a_source_has_the_manifest_that_it_had(tmp_path: Path):
     from fabula.text import TextSettings
     from fabula.types import Document
 

@@ -60,7 +60,7 @@ def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int
 
 
 @pytest.mark.slow
-def test_no_damaged_byte_changes_an_answer(tmp_path: Path) -> None:
+def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
     found = damage(build(tmp_path), "12", "5")
     assert len(found) > 400
     for name, place, result in found:
@@ -72,7 +72,7 @@ def test_no_damaged_byte_changes_an_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path) -> None:
+def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path):
     # With bounds checked, numba raises IndexError where a search would read other memory.
     strict = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     found = damage(build(tmp_path), "8", "0", "unseen", NUMBA_OPT="0", **strict)
@@ -86,7 +86,7 @@ def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path) -
 
 def test_a_file_is_compared_again_once_it_changed_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
     compared: list[str] = []
@@ -125,7 +125,7 @@ def test_a_file_is_compared_again_once_it_changed_and_not_before(
 
 def test_where_nothing_can_be_remembered_files_are_compared_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     (tmp_path / "cache").write_text("a file, where a folder should be")
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
@@ -140,7 +140,7 @@ def test_where_nothing_can_be_remembered_files_are_compared_each_time(
 
 
 @pytest.mark.parametrize("name", ["starts.npy", "words.bin", "pair_buckets.npy", "suffixes.npy"])
-def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str) -> None:
+def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str):
     from fabula.reference.serving.served import Served
 
     Reference.build(texts(30), tmp_path / "r")
@@ -152,7 +152,7 @@ def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name:
         Served([tmp_path / "r"])
 
 
-def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path) -> None:
+def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path):
     row = {"name": "a", "n": 3, "of": ["x", "y"]}
     written = json.dumps(seal(row), indent=1).encode()
     check_seal(parse_row(written, "row.json"), "row.json")
@@ -168,7 +168,7 @@ def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(0,), (1,), (12_345,), (3, 2), (0, 4)])
 def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
     tmp_path: Path, kind: Any, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """CPython 3.11 may fail where several threads parse code."""
     path = tmp_path / "a.npy"
     np.save(path, np.arange(np.prod(shape), dtype=kind).reshape(shape))
@@ -188,7 +188,7 @@ def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
 @pytest.mark.parametrize(
     "damaged", [b"", b"words", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\x10\x00__import__('os')\n"]
 )
-def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes) -> None:
+def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes):
     (tmp_path / "a.npy").write_bytes(damaged)
     with pytest.raises(CorpusError, match=r"a\.npy: missing or damaged \(not an array"):
         map_array(tmp_path / "a.npy", np.int64, (None,))

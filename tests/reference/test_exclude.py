@@ -51,7 +51,7 @@ def test_all_documents_that_the_rule_names_are_left_out_and_no_other(
     others: list[list[str]],
     rule: CopyRule,
     shard_tokens: int,
-) -> None:
+):
     documents = [Document(f"d{k}", " ".join(words)) for k, words in enumerate(others)]
     folder = tmp_path_factory.mktemp("ref")
     reference = Reference.build(documents, folder, shard_tokens=shard_tokens)
@@ -73,7 +73,7 @@ def much_quoted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reference, li
 
 def test_all_forty_documents_that_quote_a_text_are_left_out(
     much_quoted: tuple[Reference, list[str]],
-) -> None:
+):
     reference, text = much_quoted
     measure = OriginalityMeasure(reference, exclude=CopyRule())
     (result,) = measure.measure([Document("mine", " ".join(text))])
@@ -87,7 +87,7 @@ def test_all_forty_documents_that_quote_a_text_are_left_out(
 
 def test_a_bound_on_the_places_looked_at_is_said(
     much_quoted: tuple[Reference, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     reference, text = much_quoted
     # As over HTTP, where a server bounds them.
     monkeypatch.setattr(exclude, "_ALL_PLACES", 10)
@@ -99,6 +99,6 @@ def test_a_bound_on_the_places_looked_at_is_said(
     assert "may not have been excluded" in remark
 
 
-def test_a_text_without_words_copies_nothing(tmp_path: Path) -> None:
+def test_a_text_without_words_copies_nothing(tmp_path: Path):
     reference = Reference.build([Document("a", "one two three")], tmp_path)
     assert list(find_copies(reference, [], CopyRule())) == []

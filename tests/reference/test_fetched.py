@@ -54,7 +54,7 @@ def same(address: str, path: Path) -> None:
     assert there.attribute(words[:3]) == here.attribute(words[:3])
 
 
-def test_a_corpus_is_fetched_once_and_again_only_what_changed(store: Path, own_cache: Path) -> None:
+def test_a_corpus_is_fetched_once_and_again_only_what_changed(store: Path, own_cache: Path):
     address = f"file://{store}"
     same(address, store)
     files = list(own_cache.glob("references/**/*.npy"))
@@ -71,12 +71,12 @@ def test_a_corpus_is_fetched_once_and_again_only_what_changed(store: Path, own_c
     same(address, store)
 
 
-def test_a_corpus_on_a_web_server_is_named_by_its_manifest(store: Path, web: str) -> None:
+def test_a_corpus_on_a_web_server_is_named_by_its_manifest(store: Path, web: str):
     same(web, store)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:botocore.*")
-def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | None) -> None:
+def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | None):
     if bucket is None:
         pytest.skip("rclone or s3fs is not installed")
     store.rename(bucket.folder / "mine")
@@ -84,7 +84,7 @@ def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | No
         same(f"s3://{bucket.folder.name}/mine", bucket.folder / "mine")
 
 
-def test_what_is_missing_or_differs_there_is_named(store: Path) -> None:
+def test_what_is_missing_or_differs_there_is_named(store: Path):
     file = store / "shards" / "00000" / "tokens.npy"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + b"x")
@@ -97,6 +97,6 @@ def test_what_is_missing_or_differs_there_is_named(store: Path) -> None:
         Reference.open(f"file://{store.parent}")
 
 
-def test_a_corpus_is_built_in_a_folder(tmp_path: Path) -> None:
+def test_a_corpus_is_built_in_a_folder(tmp_path: Path):
     with pytest.raises(CorpusError, match="is built and changed in a folder"):
         build_reference(texts(3), "s3://bucket/r", settings=TextSettings(), n_jobs=1)

@@ -28,7 +28,7 @@ def queries() -> list[list[str]]:
     return [rng.choices([*WORDS, "unseen"], k=60) for _ in range(20)]
 
 
-def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     reference = Reference.build(texts(60), tmp_path / "r", shard_tokens=1500)
     n_begun: list[int] = []
 
@@ -49,7 +49,7 @@ def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 )
 def test_a_file_of_another_size_is_refused(
     tmp_path: Path, name: str, shape: tuple[int, ...], says: str
-) -> None:
+):
     path = tmp_path / "r"
     Reference.build(texts(5), path)
     manifest = Manifest.read(path)

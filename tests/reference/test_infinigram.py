@@ -129,9 +129,7 @@ def assert_equal(found: list[Any], expected: list[NDArray[np.int32]]) -> None:
         assert np.array_equal(mine, theirs)
 
 
-def test_web_index_and_reference_find_the_same(
-    built: Built, web: Callable[..., InfiniGramWeb]
-) -> None:
+def test_web_index_and_reference_find_the_same(built: Built, web: Callable[..., InfiniGramWeb]):
     expected = built.expected()
     assert max(map(int, np.concatenate(expected))) > 40
     index: Backend = InfiniGramIndex(built.index)
@@ -148,13 +146,13 @@ def test_web_index_and_reference_find_the_same(
 )
 def test_faults_change_nothing(
     built: Built, web: Callable[..., InfiniGramWeb], kinds: list[str], share: float
-) -> None:
+):
     with serving_infinigram(built.answers, some_faults(3, kinds, share)) as served:
         assert_equal(web(served.url).match_texts(built.texts), built.expected())
         assert len(served.requests) > 1.2 * len(served.attempts)
 
 
-def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGramWeb]):
     faults = some_faults(1, ["slow"], 0.1, most=1)
     with serving_infinigram(built.answers, faults, slow_s=0.4) as served:
         slow = web(served.url, timeout_s=0.2)
@@ -165,7 +163,7 @@ def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGra
 @pytest.mark.parametrize("kind", [*NONSENSE, "drop", "cut"])
 def test_no_nonsense_is_taken_for_a_count(
     built: Built, web: Callable[..., InfiniGramWeb], kind: str, tmp_path: Path
-) -> None:
+):
     words = ("gate", "TAKE")
     texts = [LocatedText(word, SETTINGS.locate(word)) for word in words]
 
@@ -186,7 +184,7 @@ def test_no_nonsense_is_taken_for_a_count(
 
 def test_a_text_that_fails_is_no_zeros_and_the_others_go_on(
     built: Built, web: Callable[..., InfiniGramWeb]
-) -> None:
+):
     def faults(what: str, attempt: int) -> str | None:
         return "500" if "Zyx" in what else None
 
@@ -200,7 +198,7 @@ def test_a_text_that_fails_is_no_zeros_and_the_others_go_on(
         assert_equal([found[0], found[2]], [expected[1], expected[2]])
 
 
-def test_three_texts_in_a_row_end_the_work(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+def test_three_texts_in_a_row_end_the_work(built: Built, web: Callable[..., InfiniGramWeb]):
     bad, good = (LocatedText(t, SETTINGS.locate(t)) for t in ("Zyx again", "the gate"))
 
     def faults(what: str, attempt: int) -> str | None:
@@ -214,16 +212,14 @@ def test_three_texts_in_a_row_end_the_work(built: Built, web: Callable[..., Infi
             one.match_texts([bad])
 
 
-def test_a_server_that_is_away_ends_the_work(
-    built: Built, web: Callable[..., InfiniGramWeb]
-) -> None:
+def test_a_server_that_is_away_ends_the_work(built: Built, web: Callable[..., InfiniGramWeb]):
     with serving_infinigram(built.answers) as served:
         url = served.url
     with pytest.raises(LookupFailed, match="is not responding"):
         web(url, max_retries=2).match_texts(built.texts)
 
 
-def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGramWeb]):
     told: list[tuple[int, int]] = []
     with serving_infinigram(built.answers) as served:
         first = web(served.url)
@@ -250,7 +246,7 @@ def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGram
 
 def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
     built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
-) -> None:
+):
     asked = []
     numbers = [1, 3, 1]
     twice = [built.texts[k] for k in numbers]
@@ -266,7 +262,7 @@ def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
     assert asked[0] == asked[1] == asked[2]
 
 
-def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., InfiniGramWeb]):
     with serving_infinigram(built.answers) as served:
         with pytest.raises(
             InputError, match=r"'v9_moon' \(HTTP 400 \[Flask\] Invalid index: v9_moon\)"
@@ -282,7 +278,7 @@ def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., Infin
 
 def test_the_wait_that_the_server_asks_for_is_kept(
     built: Built, web: Callable[..., InfiniGramWeb], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setitem(NONSENSE, "later", (429, {"Retry-After": "1"}, b""))
     text = LocatedText("gate", SETTINGS.locate("gate"))
     with serving_infinigram(built.answers, lambda _, n: "later" if n == 0 else None) as served:
@@ -293,7 +289,7 @@ def test_the_wait_that_the_server_asks_for_is_kept(
 
 def test_a_match_beyond_the_limit_of_the_server_is_cut_and_a_short_one_is_missing(
     built: Built, web: Callable[..., InfiniGramWeb], examples: Path
-) -> None:
+):
     copied = (examples / "library" / "market-day.md").read_text(encoding="utf-8")[:1150]
     text = LocatedText(copied, SETTINGS.locate(copied))
     exact = built.reference.longest_matches(text.words.words)
@@ -317,7 +313,7 @@ def test_a_match_beyond_the_limit_of_the_server_is_cut_and_a_short_one_is_missin
 
 def test_sources_are_shown_with_the_place_of_the_n_gram(
     built: Built, web: Callable[..., InfiniGramWeb]
-) -> None:
+):
     texts = ("of the", "THIS OR THAT AND NOTHING", "on the\n  second Saturday,", "On the second")
     with serving_infinigram(built.answers) as served:
         for backend in (web(served.url), InfiniGramIndex(built.index)):
@@ -339,7 +335,7 @@ def test_sources_are_shown_with_the_place_of_the_n_gram(
                 backend.match_texts([text], exclude=[0])
 
 
-def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWeb]):
     text = LocatedText("the gate", SETTINGS.locate("the gate"))
 
     def faults(what: str, attempt: int) -> str | None:
@@ -357,7 +353,7 @@ def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWe
         assert len(served.requests) == n_asked, "a server that shows none is not asked for ever"
 
 
-def test_a_cache_is_no_other_file(tmp_path: Path) -> None:
+def test_a_cache_is_no_other_file(tmp_path: Path):
     path = tmp_path / "story.txt"
     path.write_text("Once upon a time. " * 100, encoding="utf-8")
     with pytest.raises(InputError, match=r"cannot use .*story\.txt as the look-up cache"):
@@ -365,7 +361,7 @@ def test_a_cache_is_no_other_file(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").startswith("Once")
 
 
-def test_a_damaged_cache_never_gives_a_wrong_count(tmp_path: Path) -> None:
+def test_a_damaged_cache_never_gives_a_wrong_count(tmp_path: Path):
     cache = LookupCache(tmp_path / "cache.db")
     for k in range(400):
         cache.put("u", "c", f"word {k}", 1_000_000 + k)
@@ -398,7 +394,7 @@ def test_a_damaged_cache_never_gives_a_wrong_count(tmp_path: Path) -> None:
     assert n_kept > 1000
 
 
-def test_a_killed_process_leaves_a_good_cache(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_a_good_cache(tmp_path: Path):
     """Two processes write to one cache; both are killed while they do."""
     program = (
         "import sys, itertools, runpy\n"
@@ -428,7 +424,7 @@ def test_a_killed_process_leaves_a_good_cache(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "kept"))
     assert cache_path() == tmp_path / "kept" / "infinigram.sqlite3"
     with InfiniGramWeb("v4_pileval_llama") as public:
@@ -438,7 +434,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert cache_path().is_file()
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built) -> None:
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built):
     with pytest.raises(InputError, match="is not a valid index address"):
         InfiniGramWeb("c", "ftp://x")
     with pytest.raises(InputError, match="is not a valid index address"):
@@ -461,7 +457,7 @@ def copy_of(built: Built, folder: Path) -> Path:
     return folder
 
 
-def test_an_index_says_what_it_is(built: Built, tmp_path: Path) -> None:
+def test_an_index_says_what_it_is(built: Built, tmp_path: Path):
     index = InfiniGramIndex(built.index)
     n_tokens = sum(len(SETTINGS.words(built.reference.document(k).text)) for k in range(7))
     assert index.size == f"{n_tokens:,} tokens in 7 documents"
@@ -473,7 +469,7 @@ def test_an_index_says_what_it_is(built: Built, tmp_path: Path) -> None:
     assert InfiniGramIndex(same).fingerprint != index.fingerprint
 
 
-def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Path) -> None:
+def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Path):
     """Its own indexing of u32 wants 32 GiB, so the suffixes are sorted here."""
     wide = copy_of(built, tmp_path / "wide")
     ids = np.fromfile(wide / "tokenized.0", np.uint16).astype(np.uint32)
@@ -490,7 +486,7 @@ def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Pa
     assert_equal(index.match_texts(built.texts[1:4]), built.expected()[1:4])
 
 
-def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path) -> None:
+def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path):
     cut = copy_of(built, tmp_path / "cut")
     (cut / "table.0").write_bytes((cut / "table.0").read_bytes()[:-200])
     with pytest.raises(CorpusError, match="not built to its end"):
@@ -511,7 +507,7 @@ def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path) -> 
     assert InfiniGramIndex(plain, built.index / "tokenizer.json").name == "plain"
 
 
-def test_a_tokenizer_that_does_not_fit_is_said(built: Built, tmp_path: Path) -> None:
+def test_a_tokenizer_that_does_not_fit_is_said(built: Built, tmp_path: Path):
     written = json.loads((built.index / "tokenizer.json").read_text(encoding="utf-8"))
     written["model"]["vocab"] = {k: n + 65_000 for k, n in written["model"]["vocab"].items()}
     other = tmp_path / "other.json"
@@ -521,9 +517,7 @@ def test_a_tokenizer_that_does_not_fit_is_said(built: Built, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "metaspace"])
-def test_n_grams_are_encoded_as_in_the_middle_of_a_text(
-    built: Built, tmp_path: Path, kind: str
-) -> None:
+def test_n_grams_are_encoded_as_in_the_middle_of_a_text(built: Built, tmp_path: Path, kind: str):
     """Both kinds of subword tokenizers find every word of the corpus where it stands."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -576,7 +570,7 @@ def test_n_grams_are_encoded_as_in_the_middle_of_a_text(
 )
 def test_dj_search_in_parts_is_exact_and_within_its_bound(
     corpus: str, query: str, min_words: int, borders: list[int]
-) -> None:
+):
     n = len(query)
     expected = [
         max((m for m in range(min_words, n - i + 1) if query[i : i + m] in corpus), default=0)
@@ -601,7 +595,7 @@ def test_dj_search_in_parts_is_exact_and_within_its_bound(
 
 def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
     built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
-) -> None:
+):
     fault: list[str] = ["Zyx"]  # in which queries the server fails; "" for all
     out = tmp_path / "scores.jsonl"
     documents = [Document(f"t{k}", text.text) for k, text in enumerate(built.texts)]
@@ -638,7 +632,7 @@ def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
 
 def test_the_environment_names_a_server_of_ones_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     addresses = {"infinigram:x": "http://127.0.0.1:9/", "infinigram:x@http://127.0.0.1:7/": None}
     monkeypatch.setenv("FABULA_INFINIGRAM_URL", "http://127.0.0.1:9/")

@@ -117,7 +117,7 @@ TEXTS = [
 ]
 
 
-def test_no_match_inside_a_word_is_counted(open_mini: Callable[..., InfiniGramMini]) -> None:
+def test_no_match_inside_a_word_is_counted(open_mini: Callable[..., InfiniGramMini]):
     with serving_infinigram(Mini(DOCUMENTS)) as served:
         mini = open_mini(served.url)
         found = mini.match_texts([located(text) for text in TEXTS])
@@ -146,9 +146,7 @@ def texts(draw: st.DrawFn) -> str:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(texts(), min_size=1, max_size=3), texts())
-def test_what_is_found_is_never_more_than_the_words_that_are_there(
-    documents: list[str], text: str
-) -> None:
+def test_what_is_found_is_never_more_than_the_words_that_are_there(documents: list[str], text: str):
     mini = Mini(documents)
     web = InfiniGramMini.__new__(InfiniGramMini)
     web._count = lambda query, stop: len(mini.places(query))  # type: ignore[method-assign]
@@ -168,7 +166,7 @@ def test_what_is_found_is_never_more_than_the_words_that_are_there(
         assert all((a, b) in there for a in range(i, j) for b in range(a + 1, j + 1))
 
 
-def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMini]) -> None:
+def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMini]):
     # Every look-up beside a bracket fails: the words may stand there, so nothing can be said.
     def faults(what: str, attempt: int) -> str | None:
         return "500" if "(so they" in what else None
@@ -183,7 +181,7 @@ def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMi
 
 def test_faults_of_the_server_do_not_change_what_is_found(
     open_mini: Callable[..., InfiniGramMini], tmp_path: Path
-) -> None:
+):
     faults = some_faults(3, ["403", "500", "drop", "null", "cut"], 0.3)
     with serving_infinigram(Mini(DOCUMENTS), faults) as served:
         found = open_mini(served.url).match_texts([located(text) for text in TEXTS])
@@ -192,7 +190,7 @@ def test_faults_of_the_server_do_not_change_what_is_found(
     assert [list(one) for one in found] == [list(one) for one in wanted]
 
 
-def test_sources_are_shown_where_the_words_stand(open_mini: Callable[..., InfiniGramMini]) -> None:
+def test_sources_are_shown_where_the_words_stand(open_mini: Callable[..., InfiniGramMini]):
     with serving_infinigram(Mini([*DOCUMENTS, "bathe cats"])) as served:
         (found,) = open_mini(served.url).cite(located("the cats"), [(0, 2)], 3)
         (there,) = open_mini(served.url).cite(located("the cat said"), [(0, 3)], 3)
@@ -203,7 +201,7 @@ def test_sources_are_shown_where_the_words_stand(open_mini: Callable[..., Infini
     assert source.document.text[source.span.start : source.span.end] == "the cat said"
 
 
-def test_the_name_in_the_documentation_asks_for_the_one_that_the_server_knows() -> None:
+def test_the_name_in_the_documentation_asks_for_the_one_that_the_server_knows():
     assert index_url("infinigram:v2_cc_2025-30") == MINI_URL
     assert index_url("infinigram-mini:own") == MINI_URL
     with serving_infinigram(Mini(DOCUMENTS)) as served:
@@ -217,7 +215,7 @@ def test_the_name_in_the_documentation_asks_for_the_one_that_the_server_knows() 
     assert backend.fingerprint.endswith(".beside1")
 
 
-def test_an_index_that_the_server_has_not_is_refused() -> None:
+def test_an_index_that_the_server_has_not_is_refused():
     with serving_infinigram(Mini(DOCUMENTS, "v2_other")) as served:
         backend = open_backend([f"infinigram-mini:v2_none@{served.url}"])
         with pytest.raises(InputError, match="does not serve the index 'v2_none'"):
@@ -235,7 +233,7 @@ def test_an_index_that_the_server_has_not_is_refused() -> None:
         ),
     ],
 )
-def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str) -> None:
+def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str):
     from fabula.jobs.originality import OriginalityOptions
     from fabula.jobs.progress import SILENT
 
@@ -249,7 +247,7 @@ def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str) -> None:
     assert said in Told.sentences[-1]
 
 
-def test_a_desk_says_that_runs_of_words_leave_the_machine() -> None:
+def test_a_desk_says_that_runs_of_words_leave_the_machine():
     from fabula.desk.draft_settings import Asked, where_to
 
     for name in ("infinigram:v2_cc-2025-30", "infinigram-mini:own"):
@@ -257,9 +255,7 @@ def test_a_desk_says_that_runs_of_words_leave_the_machine() -> None:
         assert "runs of words from the draft are sent to api.infini-gram-mini.io" in sentence
 
 
-def test_a_text_takes_about_as_many_look_ups_as_was_said(
-    open_mini: Callable[..., InfiniGramMini],
-) -> None:
+def test_a_text_takes_about_as_many_look_ups_as_was_said(open_mini: Callable[..., InfiniGramMini]):
     text = " ".join(DOCUMENTS[k % 3].replace("the", "our") for k in range(6))
     n_lookups = 0
 

@@ -13,7 +13,7 @@ pytest.importorskip("infini_gram", reason="infini-gram has no wheel for this pla
 import peer
 
 
-def test_longest_matches_equal_infini_gram(tmp_path: Path, shared_data: Path) -> None:
+def test_longest_matches_equal_infini_gram(tmp_path: Path, shared_data: Path):
     source = [str(shared_data / "reference" / "gutenberg_poetry.jsonl.gz")]
     reference = Reference.build(read_documents(source), tmp_path / "ours")
     shard = reference.local.shards[0]

@@ -58,7 +58,7 @@ def test_a_served_reference_answers_as_the_local_one(
     held: list[list[str]],
     asked: list[list[str]],
     data: st.DataObject,
-) -> None:
+):
     """Lengths, sources, exclusions and ids; removed documents; shards; several requests."""
     path = tmp_path_factory.mktemp("ref") / "r"
     Reference.build(documents(held), path, shard_tokens=data.draw(st.sampled_from([1, 25, 1000])))
@@ -114,7 +114,7 @@ def library_documents(examples: Path) -> list[Document]:
 
 def test_every_measure_over_a_reference_is_the_same_when_it_is_served(
     library: Path, examples: Path
-) -> None:
+):
     local = Reference.open(library)
     story = Document("s", (examples / "the-count.txt").read_text(encoding="utf-8"))
     copied = Document("c", local.document(2).text[:900] + story.text[:400])
@@ -136,7 +136,7 @@ def test_every_measure_over_a_reference_is_the_same_when_it_is_served(
 
 def test_served_and_local_references_are_searched_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
     for name, text in (
         ("a", "the sea was calm"),
@@ -161,7 +161,7 @@ def test_served_and_local_references_are_searched_as_one(
             open_backend([serving.url, str(tmp_path / "d")])
 
 
-def test_what_was_removed_is_not_given_out(library: Path) -> None:
+def test_what_was_removed_is_not_given_out(library: Path):
     with serving_reference(library) as serving:
         served = serving.open()
         with pytest.raises(LookupFailed, match="no document has the number 1, or it was removed"):
@@ -169,7 +169,7 @@ def test_what_was_removed_is_not_given_out(library: Path) -> None:
         served.close()
 
 
-def test_a_text_longer_than_a_request_is_missing_and_not_cut(tmp_path: Path) -> None:
+def test_a_text_longer_than_a_request_is_missing_and_not_cut(tmp_path: Path):
     words = [f"w{k}" for k in range(40)]
     Reference.build([Document("d", " ".join(words))], tmp_path / "r")
     with serving_reference(tmp_path / "r", limits=Limits(max_words=30)) as serving:
@@ -186,7 +186,7 @@ def located(text: str) -> LocatedText:
     return LocatedText(text, TextSettings().locate(text))
 
 
-def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path: Path) -> None:
+def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path: Path):
     """The same bytes, over several shards, with documents left out."""
     rng = np.random.default_rng(2)
     known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
@@ -211,7 +211,7 @@ def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path:
     assert any(span["kind"] == "near" for row in rows[0] for span in row["covered"])
 
 
-def test_what_needs_the_files_of_a_corpus_is_told_so(library: Path) -> None:
+def test_what_needs_the_files_of_a_corpus_is_told_so(library: Path):
     with serving_reference(library) as serving:
         served = serving.open()
         with pytest.raises(InputError, match="not one that is served; use the folder"):
@@ -226,7 +226,7 @@ BAD_STRETCHES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", BAD_STRETCHES, ids=str)
-def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, Any]) -> None:
+def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, Any]):
     good = {"firsts": [0], "ends": [2], "numbers": [0], "first_words": [0], "end_words": [2],
             "scores": [9]}  # fmt: skip
     answer = {
@@ -242,7 +242,7 @@ def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, A
         reference.close()
 
 
-def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("fabula.reference.serving.client._first_host", [])
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "one@a.example two@b.example:8100 three")
     assert _token_for("https://a.example/books") == "one"
@@ -256,7 +256,7 @@ def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPat
 
 def test_without_the_right_token_it_is_said_what_to_do(
     library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     with serving_reference(library) as serving:
         for token in ("", "wrong"):
             with pytest.raises(InputError, match="environment variable FABULA_REFERENCE_TOKEN"):
@@ -267,7 +267,7 @@ def test_without_the_right_token_it_is_said_what_to_do(
         part.close()
 
 
-def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) -> None:
+def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path):
     with pytest.raises(LookupFailed, match="did not answer in 3 attempts"):
         open_served("http://127.0.0.1:9", backoff_s=0.001)
     for status, kind, said in (
@@ -331,7 +331,7 @@ BAD_ABOUTS = [
 
 
 @pytest.mark.parametrize("wrong", BAD_ABOUTS, ids=str)
-def test_what_no_reference_can_be_is_not_opened(wrong: dict[str, Any]) -> None:
+def test_what_no_reference_can_be_is_not_opened(wrong: dict[str, Any]):
     data = json.dumps(ABOUT | wrong).encode()
     with answering(lambda path, body: (200, data)) as url, pytest.raises(LookupFailed):
         open_served(url, backoff_s=0.001, max_retries=0)
@@ -348,7 +348,7 @@ BAD_LENGTHS = [
 
 
 @pytest.mark.parametrize("data", BAD_LENGTHS, ids=lambda data: repr(data[:60]))
-def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes) -> None:
+def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes):
     answer = {"/v1/about": json.dumps(ABOUT).encode(), "/v1/match": data}
     with answering(lambda path, body: (200, answer[path])) as url:
         reference = opened(url)
@@ -379,7 +379,7 @@ BAD_FOUND: list[Any] = [
 
 
 @pytest.mark.parametrize("found", BAD_FOUND, ids=str)
-def test_places_that_no_reference_can_have_are_a_failed_look_up(found: Any) -> None:
+def test_places_that_no_reference_can_have_are_a_failed_look_up(found: Any):
     documents = [{"id": "d", "text": "sea"}, {"id": "e", "text": "sea"}]
     answer = {
         "/v1/about": ABOUT,
@@ -395,7 +395,7 @@ def test_places_that_no_reference_can_have_are_a_failed_look_up(found: Any) -> N
         reference.close()
 
 
-def test_a_place_beyond_the_document_is_a_failed_look_up() -> None:
+def test_a_place_beyond_the_document_is_a_failed_look_up():
     """A server may say one thing of a document, and give another."""
     answer: dict[str, Any] = {
         "/v1/about": ABOUT,
@@ -414,7 +414,7 @@ def test_a_place_beyond_the_document_is_a_failed_look_up() -> None:
         reference.close()
 
 
-def test_a_server_that_stumbles_is_asked_again(library: Path) -> None:
+def test_a_server_that_stumbles_is_asked_again(library: Path):
     """Cut connections, too much to do and errors of its own change no number."""
     local = Reference.open(library)
     faults = [(503, b""), (429, b'{"error": "slowly"}'), (500, b"<html>"), (502, b"")]
@@ -440,7 +440,7 @@ def test_a_server_that_stumbles_is_asked_again(library: Path) -> None:
             served.close()
 
 
-def test_documents_of_several_parts_are_those_of_each(tmp_path: Path) -> None:
+def test_documents_of_several_parts_are_those_of_each(tmp_path: Path):
     """`JoinedParts` over served parts closes each of them."""
     Reference.build([Document("d", "sea"), Document("e", "calm sea")], tmp_path / "r")
     with serving_reference(tmp_path / "r") as serving:

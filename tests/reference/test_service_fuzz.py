@@ -61,7 +61,7 @@ OPERATIONS = [
 ]  # fmt: skip
 
 
-def test_every_endpoint_is_among_those_that_are_tried(described: Any) -> None:
+def test_every_endpoint_is_among_those_that_are_tried(described: Any):
     paths = described.raw_schema["paths"]
     found = [(path, method.upper()) for path in paths for method in paths[path]]
     assert sorted(found) == OPERATIONS
@@ -85,7 +85,7 @@ def mended(body: Any, state: str) -> Any:
 @pytest.mark.parametrize(("address", "method"), OPERATIONS)
 def test_every_answer_is_as_the_service_describes_it(
     described: Any, serving: Serving, address: str, method: str
-) -> None:
+):
     schemathesis.checks.load_all_checks()
     checks = schemathesis.checks.CHECKS.get_by_names(CHECKS)
     state = serving.served.now.key
@@ -107,7 +107,7 @@ def test_every_answer_is_as_the_service_describes_it(
 @pytest.mark.parametrize(("address", "method"), OPERATIONS)
 def test_nothing_is_answered_without_the_token(
     described: Any, serving: Serving, address: str, method: str
-) -> None:
+):
     @bounded(3)
     @given(described[address][method].as_strategy())
     def ask(case: Any) -> None:
@@ -120,7 +120,7 @@ def test_nothing_is_answered_without_the_token(
 @pytest.mark.parametrize(("address", "method"), [one for one in OPERATIONS if one[1] == "POST"])
 def test_what_is_against_the_description_is_refused(
     described: Any, serving: Serving, address: str, method: str
-) -> None:
+):
     negative = schemathesis.GenerationMode.NEGATIVE
     seen: Counter[int] = Counter()
 

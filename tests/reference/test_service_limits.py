@@ -125,13 +125,13 @@ BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
 @pytest.mark.parametrize(("address", "body", "status", "said"), BEYOND, ids=str)
 def test_a_request_beyond_a_limit_is_refused_and_told_which(
     tiny: Serving, client: httpx.Client, address: str, body: Any, status: int, said: str
-) -> None:
+):
     reply = client.post(address, json=asked(tiny) | body)
     assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json")
     assert said in reply.json()["error"]
 
 
-def test_one_n_gram_may_have_all_of_its_documents(tiny: Serving, client: httpx.Client) -> None:
+def test_one_n_gram_may_have_all_of_its_documents(tiny: Serving, client: httpx.Client):
     body = asked(tiny, grams=[["sea"]], limit=100, max_places=10)
     (found,) = client.post("/v1/find", json=body).json()["found"]
     assert found == {
@@ -139,11 +139,11 @@ def test_one_n_gram_may_have_all_of_its_documents(tiny: Serving, client: httpx.C
     }  # fmt: skip
 
 
-def test_limits_are_told(client: httpx.Client) -> None:
+def test_limits_are_told(client: httpx.Client):
     assert client.get("/v1/about").json()["limits"] == TINY.model_dump()
 
 
-def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving) -> None:
+def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving):
     host, _, port = tiny.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as plain:
         plain.sendall(
@@ -156,7 +156,7 @@ def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving) -
         assert plain.recv(1000).startswith(b"HTTP/1.1 413")
 
 
-def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Serving) -> None:
+def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Serving):
     host, _, port = tiny.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as plain:
         plain.sendall(
@@ -167,13 +167,13 @@ def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Servin
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"state": "s"}', b"[" * 100_000, b'"\xff"'])
-def test_a_body_that_is_no_such_request_is_refused(client: httpx.Client, body: bytes) -> None:
+def test_a_body_that_is_no_such_request_is_refused(client: httpx.Client, body: bytes):
     reply = client.post("/v1/match", content=body, headers={"content-type": "application/json"})
     assert reply.status_code in (413, 422)
     assert reply.json()["error"]
 
 
-def test_only_json_is_read(tiny: Serving, client: httpx.Client) -> None:
+def test_only_json_is_read(tiny: Serving, client: httpx.Client):
     """A page elsewhere can send plain text without asking first, but not JSON."""
     body = json.dumps(asked(tiny, grams=[["sea"]], limit=1, max_places=1))
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
@@ -185,7 +185,7 @@ def test_only_json_is_read(tiny: Serving, client: httpx.Client) -> None:
     None, "", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x",
     f"Bearer {TOKEN[:-1]}", "Bearer \xff\xfe",
 ])  # fmt: skip
-def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None) -> None:
+def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None):
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     with httpx.Client(base_url=tiny.url, headers=headers) as stranger:
         for method, address in (
@@ -198,7 +198,7 @@ def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None) ->
         assert stranger.get("/health").status_code == 200
 
 
-def test_every_answer_is_a_safe_one(tiny: Serving, client: httpx.Client) -> None:
+def test_every_answer_is_a_safe_one(tiny: Serving, client: httpx.Client):
     """A browser takes none of them for a page, and keeps none."""
     for path in ("/v1/about", "/health", "/metrics", "/openapi.json", "/nowhere"):
         for headers in (client.get(path).headers, httpx.get(f"{tiny.url}{path}").headers):
@@ -206,14 +206,14 @@ def test_every_answer_is_a_safe_one(tiny: Serving, client: httpx.Client) -> None
             assert headers["cache-control"] == "no-store"
 
 
-def test_each_of_several_tokens_lets_in(path: Path) -> None:
+def test_each_of_several_tokens_lets_in(path: Path):
     with serving_reference(path, tokens=("first", "second")) as serving:
         for token, status in (("first", 200), ("second", 200), ("third", 401)):
             with client_of(serving, token) as client:
                 assert client.get("/v1/about").status_code == status
 
 
-def test_who_asks_too_often_is_told_to_wait_and_others_are_not(path: Path) -> None:
+def test_who_asks_too_often_is_told_to_wait_and_others_are_not(path: Path):
     limits = Limits(n_per_s=1)
     with serving_reference(path, limits=limits, tokens=("first", "second")) as serving:
         with client_of(serving, "first") as client:
@@ -225,7 +225,7 @@ def test_who_asks_too_often_is_told_to_wait_and_others_are_not(path: Path) -> No
             assert client.get("/v1/about").status_code == 200
 
 
-def test_a_rate_slows_a_client_and_changes_nothing(path: Path) -> None:
+def test_a_rate_slows_a_client_and_changes_nothing(path: Path):
     with serving_reference(path, limits=Limits(n_per_s=4)) as serving:
         served, local = serving.open(), Reference.open(path)
         for k in range(12):
@@ -236,7 +236,7 @@ def test_a_rate_slows_a_client_and_changes_nothing(path: Path) -> None:
 
 def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
     path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(client_module, "MAX_EXCLUDED", 2)
     with serving_reference(path) as serving:
         served = serving.open()
@@ -249,7 +249,7 @@ def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
         served.close()
 
 
-def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> None:
+def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path):
     """One thread searches, one request waits, and the third is refused at once."""
     held, n_held = threading.Event(), threading.Semaphore(0)
     with serving_reference(path, limits=Limits(n_at_once=1, n_waiting=1)) as serving:
@@ -279,7 +279,7 @@ def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> No
             assert client.post("/v1/match", json=body).status_code == 200
 
 
-def test_without_tokens_only_names_of_this_machine_lead_in(path: Path) -> None:
+def test_without_tokens_only_names_of_this_machine_lead_in(path: Path):
     """A page elsewhere whose name is made to lead here would ask under its own name."""
     with serving_reference(path, tokens=()) as serving:
         for name, status in (
@@ -290,7 +290,7 @@ def test_without_tokens_only_names_of_this_machine_lead_in(path: Path) -> None:
             assert reply.status_code == status, name
 
 
-def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path) -> None:
+def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path):
     with serving_reference(path) as serving, client_of(serving) as client:
         body = asked(serving, words=["calm", "secretword"], places=[1, 2, 1])
         for _ in range(2):
@@ -309,7 +309,7 @@ def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path) -> None
 
 def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.delenv("FABULA_REFERENCE_TOKEN", raising=False)
     assert read_tokens(None) == []
     file = tmp_path / "tokens"
@@ -331,7 +331,7 @@ def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
         read_tokens(tmp_path / "none")
 
 
-def test_tokens_are_compared_whole() -> None:
+def test_tokens_are_compared_whole():
     def holder(header: str, *tokens: str) -> str | None:
         scope = {"type": "http", "path": "/", "headers": [(b"authorization", header.encode())]}
         return Gate(tokens, Limits()).holder(HTTPConnection(scope))
@@ -345,11 +345,11 @@ def test_tokens_are_compared_whole() -> None:
     ("127.0.0.1", True), ("127.3.2.1", True), ("::1", True), ("localhost", True),
     ("0.0.0.0", False), ("::", False), ("192.168.1.2", False), ("example.org", False), ("", False),
 ])  # fmt: skip
-def test_loopback_is_what_no_other_machine_reaches(host: str, expected: bool) -> None:
+def test_loopback_is_what_no_other_machine_reaches(host: str, expected: bool):
     assert is_loopback(host) is expected
 
 
-def test_a_page_elsewhere_may_read_no_answer(tiny: Serving, client: httpx.Client) -> None:
+def test_a_page_elsewhere_may_read_no_answer(tiny: Serving, client: httpx.Client):
     """A browser shows an answer to another site's script only where headers allow it."""
     asks = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization"}  # fmt: skip
@@ -361,7 +361,7 @@ def test_a_page_elsewhere_may_read_no_answer(tiny: Serving, client: httpx.Client
         assert reply.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None:
+def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path):
     with serving_reference(path) as serving, client_of(serving) as client:
         serving.served.problem = f"{path}: manifest.json is damaged"
         assert client.get("/health").json()["problem"] == serving.served.problem
@@ -373,7 +373,7 @@ def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None
 
 
 @pytest.mark.parametrize("status", [302, 307])
-def test_nothing_is_sent_where_a_service_redirects_to(status: int) -> None:
+def test_nothing_is_sent_where_a_service_redirects_to(status: int):
     """Neither the words nor the token, not even a request that shows who asks."""
     seen: list[str] = []
 
@@ -403,7 +403,7 @@ def test_nothing_is_sent_where_a_service_redirects_to(status: int) -> None:
     assert seen == [f"127.0.0.1:{server.server_port}"]
 
 
-def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:
+def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not():
     gate = Gate(["right"], Limits())
 
     def ask(token: str, path: str = "/") -> Any:
@@ -421,7 +421,7 @@ def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:
     assert ask("right") is None
 
 
-def test_the_first_fault_of_a_list_ends_it(tiny: Serving) -> None:
+def test_the_first_fault_of_a_list_ends_it(tiny: Serving):
     """Each of 4 million would cost a kilobyte."""
     read = answers.Answering(tiny.served, TINY, lambda _: None).reader("match")
     with pytest.raises(ValidationError) as raised:

@@ -32,7 +32,7 @@ def add(path: Path, text: str) -> None:
     add_documents([Document(text, text)], path, n_jobs=1)
 
 
-def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(path: Path) -> None:
+def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(path: Path):
     with serving_reference(path) as serving:
         before = serving.open()
         assert before.longest_matches(SEA).tolist() == [4, 3, 4, 3, 2, 1]
@@ -56,7 +56,7 @@ def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(
         after.close()
 
 
-def test_a_removal_is_another_state_and_its_undoing_by_other_means_too(path: Path) -> None:
+def test_a_removal_is_another_state_and_its_undoing_by_other_means_too(path: Path):
     """The fingerprint says which documents there are; the state says how they are numbered too."""
     with serving_reference(path) as serving:
         keys = [serving.served.now.key]
@@ -71,7 +71,7 @@ def test_a_removal_is_another_state_and_its_undoing_by_other_means_too(path: Pat
         assert not serving.served.reload()
 
 
-def test_the_files_of_a_state_no_longer_served_are_closed_at_once(path: Path) -> None:
+def test_the_files_of_a_state_no_longer_served_are_closed_at_once(path: Path):
     """Also of what is left out of garbage collection, as all that exists at the start is."""
     with serving_reference(path) as serving:
         assert serving.served.now.reference.longest_matches(["calm"]).tolist() == [1]
@@ -97,7 +97,7 @@ def located(text: str) -> Any:
     return LocatedText(text, TextSettings().locate(text))
 
 
-def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: Path) -> None:
+def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: Path):
     manifest = path / "manifest.json"
     whole = manifest.read_bytes()
     with serving_reference(path) as serving:
@@ -122,9 +122,7 @@ def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: P
 
 
 @pytest.mark.parametrize("n_bytes", [0, 10, 100, 200])
-def test_a_shard_that_cannot_be_read_leaves_the_state_before_in_service(
-    path: Path, n_bytes: int
-) -> None:
+def test_a_shard_that_cannot_be_read_leaves_the_state_before_in_service(path: Path, n_bytes: int):
     with serving_reference(path) as serving:
         served = serving.open()
         add(path, "another one")
@@ -144,7 +142,7 @@ def test_a_shard_that_cannot_be_read_leaves_the_state_before_in_service(
         served.close()
 
 
-def test_changes_are_seen_without_being_told(path: Path) -> None:
+def test_changes_are_seen_without_being_told(path: Path):
     with serving_reference(path, check_every_s=0.05) as serving:
         add(path, "another one")
         until = time.monotonic() + 30
@@ -153,7 +151,7 @@ def test_changes_are_seen_without_being_told(path: Path) -> None:
             time.sleep(0.01)
 
 
-def test_requests_in_flight_are_answered_by_one_state_each(path: Path) -> None:
+def test_requests_in_flight_are_answered_by_one_state_each(path: Path):
     """Clients ask without a pause while documents come and go; each answer is of its own state."""
     expected: dict[str, list[int]] = {}
     grown = [*SEA, "0", "1", "2", "3", "4"]

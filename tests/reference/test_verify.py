@@ -17,7 +17,7 @@ FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_byte_is_named_with_its_shard_and_file(tmp_path: Path, name: str) -> None:
+def test_a_flipped_byte_is_named_with_its_shard_and_file(tmp_path: Path, name: str):
     Reference.build(texts(60), tmp_path / "r", shard_tokens=800)
     verify_reference(tmp_path / "r")
     file = tmp_path / "r" / "shards" / "00001" / name
@@ -28,7 +28,7 @@ def test_a_flipped_byte_is_named_with_its_shard_and_file(tmp_path: Path, name: s
         verify_reference(tmp_path / "r")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path):
     Reference.build(texts(10), tmp_path / "r")
     (tmp_path / "r" / "shards" / "00000" / "pairs.npy").unlink()
     with pytest.raises(CorpusError, match=r"pairs.npy: missing from shard 00000"):
@@ -37,7 +37,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         Reference.open(tmp_path / "r")
 
 
-def test_removed_documents_are_not_missed(tmp_path: Path) -> None:
+def test_removed_documents_are_not_missed(tmp_path: Path):
     Reference.build(texts(30), tmp_path / "r")
     remove_documents(tmp_path / "r", list(range(0, 30, 2)))
     verify_reference(tmp_path / "r")
@@ -48,12 +48,12 @@ def test_removed_documents_are_not_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99, "tokeniser": "word1"}'])
-def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: str):
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(CorpusError, match=r"manifest.json: damaged|format 99"):
         Manifest.read(tmp_path)
 
 
-def test_a_folder_that_is_no_corpus_says_how_to_build_one(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_corpus_says_how_to_build_one(tmp_path: Path):
     with pytest.raises(CorpusError, match="fabula reference build"):
         Reference.open(tmp_path)

@@ -31,13 +31,11 @@ def claim(printed: str, computed: float | None, why: str = "") -> Claim:
         ("13", 13.4, False), ("13", 13.6, True), ("0.00", math.nan, True),
     ],
 )  # fmt: skip
-def test_numbers_are_compared_at_the_printed_digits(
-    printed: str, computed: float, differs: bool
-) -> None:
+def test_numbers_are_compared_at_the_printed_digits(printed: str, computed: float, differs: bool):
     assert claim(printed, computed).differs is differs
 
 
-def test_a_missing_number_is_never_equal_and_has_a_reason() -> None:
+def test_a_missing_number_is_never_equal_and_has_a_reason():
     one = claim("0.00", None, "nobody counted")
     assert one.differs is None
     assert one.shown() == "missing (0.00)"
@@ -51,7 +49,7 @@ def test_a_missing_number_is_never_equal_and_has_a_reason() -> None:
         claim("0.00", None)
 
 
-def test_a_sheet_shows_claims_among_other_numbers_everywhere() -> None:
+def test_a_sheet_shows_claims_among_other_numbers_everywhere():
     claims = [
         claim("27.9", 27.7778, "a slip"),
         Claim("Table 1", "b", "column", Decimal("0.50"), 0.5),
@@ -74,7 +72,7 @@ def test_a_sheet_shows_claims_among_other_numbers_everywhere() -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_printed_numbers_are_numbers_and_each_stands_once(paper: str) -> None:
+def test_printed_numbers_are_numbers_and_each_stands_once(paper: str):
     text = (files("fabula.replicate") / "printed" / f"{paper}.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     assert list(rows[0]) == ["table", "row", "column", "printed"]
@@ -84,7 +82,7 @@ def test_printed_numbers_are_numbers_and_each_stands_once(paper: str) -> None:
     assert [str(number) for number in printed.values()] == [row["printed"] for row in rows]
 
 
-def test_each_printed_number_of_a_table_is_a_claim_also_where_nothing_was_computed() -> None:
+def test_each_printed_number_of_a_table_is_a_claim_also_where_nothing_was_computed():
     found = claims_of(
         "linguistic_metrics", ["Table 2"], {("grammaticality", "gold"): 0.98},
         missing="no generator", notes={("grammaticality", "gold"): "other books"},

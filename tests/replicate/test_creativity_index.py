@@ -30,7 +30,7 @@ def pairs(path: Path) -> Path:
     return path
 
 
-def test_a_text_is_not_compared_with_machine_texts_of_its_real_prompt(tmp_path: Path) -> None:
+def test_a_text_is_not_compared_with_machine_texts_of_its_real_prompt(tmp_path: Path):
     texts = read_set(pairs(tmp_path / "texts.jsonl"), None, LABEL)
     assert [d.meta[CLUSTER] for d in texts] == ["pair_id=a"] * 4 + ["pair_id=c"] * 2
     machines = [d for d in texts if d.meta["label"] == "machine"]
@@ -47,7 +47,7 @@ def test_a_text_is_not_compared_with_machine_texts_of_its_real_prompt(tmp_path: 
     assert str(ExcludeSame.of(reference, "pair_id", {"a": "x", "c": "x"})) != str(same)
 
 
-def test_clusters_are_of_whole_texts_though_what_pairs_share_is_cut(shared_data: Path) -> None:
+def test_clusters_are_of_whole_texts_though_what_pairs_share_is_cut(shared_data: Path):
     path = shared_data / "human_vs_machine" / "fastdetect_writing.jsonl"
     texts = read_set(path, 256, LABEL)
     assert len({d.meta[CLUSTER] for d in texts}) == 131
@@ -58,7 +58,7 @@ def test_clusters_are_of_whole_texts_though_what_pairs_share_is_cut(shared_data:
     assert all(len(clusters) == 1 for clusters in by_opening.values())
 
 
-def test_no_reference_document_of_a_texts_cluster_counts(shared_data: Path, tmp_path: Path) -> None:
+def test_no_reference_document_of_a_texts_cluster_counts(shared_data: Path, tmp_path: Path):
     files = [shared_data / "human_vs_machine" / f"{name}.jsonl"
              for name in ("hanna_writingprompts", "fastdetect_writing")]  # fmt: skip
     plan = Plan({file.stem: read_set(file, 64, LABEL) for file in files},

@@ -60,7 +60,7 @@ def release(tmp_path: Path) -> Path:
     return folder
 
 
-def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path) -> None:
+def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path):
     assert read_release(release).keys() == read_release(release / "data").keys()
     with pytest.raises(InputError, match="has no book"):
         read_release(release.parent)
@@ -84,13 +84,13 @@ def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path) -
         ("[3]", "text 1: lacks `prompt` or `text`"),
     ],
 )
-def test_files_of_another_form_are_named(release: Path, content: str, said: str) -> None:
+def test_files_of_another_form_are_named(release: Path, content: str, said: str):
     (release / "data" / "speech" / "Plain_speech.json").write_text(content)
     with pytest.raises(InputError, match=rf"Plain_speech\.json.*{said}"):
         read_release(release)
 
 
-def test_a_kind_without_people_is_refused(release: Path) -> None:
+def test_a_kind_without_people_is_refused(release: Path):
     (release / "data" / "speech" / "Human_speech.json").unlink()
     with pytest.raises(InputError, match=r"lacks Human_speech\.json"):
         read_release(release)
@@ -116,7 +116,7 @@ def run(release: Path, out: Path, **changes: Any) -> tuple[Plan, Analyses]:
     return plan, run_analyses(plan, out)
 
 
-def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path: Path) -> None:
+def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path: Path):
     _, found = run(release, tmp_path / "out", aligned=(("Echo", "Plain"),))
     (one,) = found.scored
     assert set(one.above) == {"Echo", "Plain"}
@@ -146,9 +146,7 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
         run(release, tmp_path / "other", aligned=(("Base", "Plain"),))
 
 
-def test_without_exclusion_the_one_who_was_quoted_scores_lowest(
-    release: Path, tmp_path: Path
-) -> None:
+def test_without_exclusion_the_one_who_was_quoted_scores_lowest(release: Path, tmp_path: Path):
     _, with_rule = run(release, tmp_path / "a")
     _, without = run(release, tmp_path / "b", exclude=None)
     people = [
@@ -158,7 +156,7 @@ def test_without_exclusion_the_one_who_was_quoted_scores_lowest(
     assert [min(group.values) for group in people] == [8, 0]
 
 
-def test_a_run_takes_what_is_there(release: Path, tmp_path: Path) -> None:
+def test_a_run_takes_what_is_there(release: Path, tmp_path: Path):
     _, first = run(release, tmp_path / "out")
     (file,) = (tmp_path / "out" / "scores").iterdir()
     whole = file.read_bytes()
@@ -173,7 +171,7 @@ def spans(*ends: tuple[int, int]) -> list[dict[str, Any]]:
     return [{"start_index": a, "end_index": b, "span_text": "x", "occurrence": 1} for a, b in ends]
 
 
-def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Path) -> None:
+def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Path):
     rows: list[dict[str, Any]] = [dict(row) for row in texts_of("Plain", 3000)]
     # 40 tokens: one span of 5, one of 8 that overlaps it by 2, one of 20.
     for row in rows:
@@ -207,7 +205,7 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
         list(read_outputs(release, plan.texts, Levels(5, 12)))
 
 
-def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_path: Path) -> None:
+def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_path: Path):
     told = (
         "My father was the keeper of the light in those days. He used to say that the beam was "
         "not there to be seen."
@@ -263,7 +261,7 @@ def authors() -> Path:
     return folder
 
 
-def test_their_texts_are_3335_with_one_opening_for_all_writers(authors: Path) -> None:
+def test_their_texts_are_3335_with_one_opening_for_all_writers(authors: Path):
     found = read_release(authors)
     assert {kind: len(texts) for kind, texts in found.items()} == {
         "book": 600, "poem": 1483, "speech": 1252,

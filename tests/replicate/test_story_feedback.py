@@ -154,12 +154,12 @@ def rows_of(replica: Replica) -> tuple[Row, ...]:
     return replica.automatic.rows
 
 
-def test_every_subset_of_the_tables_is_there(replica: Replica) -> None:
+def test_every_subset_of_the_tables_is_there(replica: Replica):
     # All, three models, three prompts, two shots, four corruptions, and their 18 cells.
     assert len(rows_of(replica)) == 1 + 3 + 3 + 2 + 4 + 18
 
 
-def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica) -> None:
+def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica):
     for row in rows_of(replica):
         own = chosen(FEEDBACK, row.where)
         says = [one for one in own if one["contains_perfect_as_is"]]
@@ -181,7 +181,7 @@ def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica) -
         }, row.where
 
 
-def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica) -> None:
+def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica):
     with_all = {id(row): repeated(row, is_without=False) for row in FEEDBACK}
     without = {id(row): repeated(row, is_without=True) for row in FEEDBACK}
     for row in rows_of(replica):
@@ -193,7 +193,7 @@ def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica) -> None
         assert row.ours["repetition_imperfect"].value == pytest.approx(expected)
 
 
-def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica) -> None:
+def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica):
     for row in rows_of(replica):
         own = chosen(FEEDBACK, row.where)
         assert row.n == len(own)
@@ -211,7 +211,7 @@ def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica)
         assert row.ours["perfect_precision"].value == (expected and pytest.approx(expected))
 
 
-def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Replica) -> None:
+def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Replica):
     printed = {tuple(row.where.values()): row.printed for row in rows_of(replica)}
     assert printed["Gemma 9B",] == {
         "length": 343.62, "perfect": 0.06, "perfect_precision": 0.43, "repetition": 0.47,
@@ -225,7 +225,7 @@ def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Repli
     assert printed["parrot",] == printed["verse",] == {}
 
 
-def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Replica) -> None:
+def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Replica):
     assert replica.automatic is not None
     length = replica.automatic.matches["length"]
     added = [k % 3 for k in range(len(FEEDBACK))]
@@ -234,7 +234,7 @@ def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Repli
     assert replica.automatic.matches["perfect"].n_equal == len(FEEDBACK)
 
 
-def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Replica) -> None:
+def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Replica):
     (rated,) = replica.rated
     assert (rated.rater, rated.n, rated.n_unknown) == ("people", len(RATED), 0)
     assert len(rated.rows) == 3 + 3 + 2 + 4
@@ -255,7 +255,7 @@ def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Rep
     assert "relevance" not in original.printed
 
 
-def test_measures_are_held_against_people(replica: Replica) -> None:
+def test_measures_are_held_against_people(replica: Replica):
     found = {(one.metric, one.by): one for one in replica.validations}
     assert found["perfect", "ours"].correlation.value == pytest.approx(1.0)
     assert found["perfect", "released"].printed == 0.9
@@ -272,7 +272,7 @@ def test_measures_are_held_against_people(replica: Replica) -> None:
     assert one.low < one.value < one.high
 
 
-def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path) -> None:
+def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path):
     write(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
     found = replicate_released(tmp_path)
     assert (found.rated, found.validations) == ((), ())
@@ -283,7 +283,7 @@ def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path) -> 
     assert "Table 8" in shown
 
 
-def test_ratings_alone_are_enough_for_their_tables(tmp_path: Path) -> None:
+def test_ratings_alone_are_enough_for_their_tables(tmp_path: Path):
     write(tmp_path / "human_ratings.jsonl", RATED)
     found = replicate_released(tmp_path)
     assert found.automatic is None
@@ -291,7 +291,7 @@ def test_ratings_alone_are_enough_for_their_tables(tmp_path: Path) -> None:
     assert {one.by for one in found.validations} == {"released"}
 
 
-def test_missing_figures_are_not_zero(tmp_path: Path) -> None:
+def test_missing_figures_are_not_zero(tmp_path: Path):
     rows = [
         {**FEEDBACK[0], "nonunique_trigram_ratio": value, "feedback": "say why she left it"}
         for value in (math.nan, None, 0.5)
@@ -311,7 +311,7 @@ def bad(tmp_path: Path, text: str, name: str = "generated_feedback.jsonl") -> st
     return str(caught.value)
 
 
-def test_a_damaged_line_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_line_is_named_with_what_to_do(tmp_path: Path):
     for text in (json.dumps(FEEDBACK[1])[:80], "not JSON\n"):
         message = bad(tmp_path, text)
         assert "generated_feedback.jsonl, line 2: not JSON" in message
@@ -324,14 +324,14 @@ def test_a_damaged_line_is_named_with_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_an_unknown_noise_is_named_with_those_that_are_known(tmp_path: Path) -> None:
+def test_an_unknown_noise_is_named_with_those_that_are_known(tmp_path: Path):
     message = bad(tmp_path, json.dumps(FEEDBACK[1] | {"noise": "shouted"}))
     assert "line 2: unknown noise 'shouted'" in message
     for known in ("original", "swap", "delet", "backtransl"):
         assert known in message
 
 
-def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path) -> None:
+def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path):
     for value in (1.5, -1, "high", math.inf):
         row = RATED[0] | {"sanity": value}
         write(tmp_path / "human_ratings.jsonl", [row])
@@ -339,7 +339,7 @@ def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path) -> None:
             read_released(tmp_path)
 
 
-def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path) -> None:
+def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path):
     with pytest.raises(InputError, match=r"download them from github\.com/google-deepmind/igen"):
         read_released(tmp_path)
     (tmp_path / "human_ratings.jsonl").touch()
@@ -347,7 +347,7 @@ def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-def test_two_names_of_one_model_are_kept_apart(tmp_path: Path) -> None:
+def test_two_names_of_one_model_are_kept_apart(tmp_path: Path):
     rows = [FEEDBACK[0] | {"model": name} for name in ("gpt4", "GPT-4", "gemini-1.5-flash")]
     write(tmp_path / "generated_feedback.jsonl", rows)
     found = read_released(tmp_path).feedback
@@ -355,7 +355,7 @@ def test_two_names_of_one_model_are_kept_apart(tmp_path: Path) -> None:
     assert [row["model"] for row in found] == ["gpt4", "GPT-4", "Gemini 1.5 Flash"]
 
 
-def test_models_are_known_by_letters_and_digits() -> None:
+def test_models_are_known_by_letters_and_digits():
     for model in MODELS:
         assert known_model(model) == known_model(model.lower().replace(" ", "")) == model
     assert known_model("hf/google/gemma-2-27b-it") == "Gemma 27B"
@@ -401,7 +401,7 @@ def rating_run(path: Path, rubric: str = "feedback") -> Path:
     return path
 
 
-def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path) -> None:
+def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path):
     found = replicate_run([write(tmp_path / "feedback.jsonl", own_rows())])
     assert found.automatic is not None
     assert found.automatic.n_missing == {"refusal": 16}
@@ -414,7 +414,7 @@ def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path) 
     assert "released" not in render(*replica_tables(found))
 
 
-def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> None:
+def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path):
     path = write(tmp_path / "feedback.jsonl", own_rows())
     found = replicate_run([path], [rating_run(tmp_path / "judged")])
     (rated,) = found.rated
@@ -434,7 +434,7 @@ def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> No
     assert "-." not in shown
 
 
-def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path) -> None:
+def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path):
     path = write(tmp_path / "feedback.jsonl", own_rows())
     with pytest.raises(InputError, match="judged with the rubric 'ttcw'"):
         replicate_run([path], [rating_run(tmp_path / "other", "ttcw")])
@@ -446,7 +446,7 @@ def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path)
         replicate_run([path, path])
 
 
-def test_63_of_64_cells_are_known_and_within_their_bounds() -> None:
+def test_63_of_64_cells_are_known_and_within_their_bounds():
     cells = printed_table(PAPER, "Table 9")
     every = {", ".join(cell) for cell in itertools.product(PROMPTS, SHOTS, MODELS)}
     assert len(every) == 64
@@ -464,13 +464,13 @@ def test_63_of_64_cells_are_known_and_within_their_bounds() -> None:
         assert set(QUESTIONS.values()) - set(questions) <= {"relevance"}
 
 
-def test_the_command_without_data_says_where_they_are() -> None:
+def test_the_command_without_data_says_where_they_are():
     result = CliRunner().invoke(cli, ["replicate", "story-feedback"])
     assert result.exit_code == 2
     assert "github.com/google-deepmind/igen" in result.output
 
 
-def test_the_command_gives_all_as_json(folder: Path, replica: Replica) -> None:
+def test_the_command_gives_all_as_json(folder: Path, replica: Replica):
     result = CliRunner().invoke(cli, ["replicate", "story-feedback", str(folder), "--json"])
     assert result.exit_code == 0
     given = json.loads(result.stdout)
@@ -479,13 +479,13 @@ def test_the_command_gives_all_as_json(folder: Path, replica: Replica) -> None:
     assert json.loads(dump_json(replica_json(replica)))["rated"] == given["released"]["rated"]
 
 
-def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path) -> None:
+def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path):
     result = CliRunner().invoke(cli, ["replicate", "story-feedback", "--ratings", str(tmp_path)])
     assert result.exit_code == 2
     assert "--run" in result.output
 
 
-def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Replica) -> None:
+def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Replica):
     places = {(one.by, one.table, one.row, one.column) for one in replica.claims}
     by_table = {
         table: ("people",) if table in ("Table 3", "Table 4", "Table 5") else ("released", "ours")
@@ -504,7 +504,7 @@ def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Repli
     assert claims["ours", "Appendix E", "feedback-type", "perfect"].computed == pytest.approx(1)
 
 
-def test_what_nobody_measured_is_missing_with_its_reason(replica: Replica, tmp_path: Path) -> None:
+def test_what_nobody_measured_is_missing_with_its_reason(replica: Replica, tmp_path: Path):
     for one in replica.claims:
         if one.column == "bertscore" or "Bloomz 7B" in one.row:
             assert (one.computed, one.differs) == (None, None)
@@ -515,7 +515,7 @@ def test_what_nobody_measured_is_missing_with_its_reason(replica: Replica, tmp_p
     assert all(one.why.startswith("no human_ratings.jsonl") for one in rated)
 
 
-def test_claims_of_our_own_run_are_of_the_papers_models_only(tmp_path: Path) -> None:
+def test_claims_of_our_own_run_are_of_the_papers_models_only(tmp_path: Path):
     path = write(tmp_path / "feedback.jsonl", own_rows())
     found = replicate_run([path], [rating_run(tmp_path / "judged")]).claims
     assert {one.by for one in found} == {"ours, openai/gpt-4", "judge-x, openai/gpt-4"}
@@ -525,13 +525,13 @@ def test_claims_of_our_own_run_are_of_the_papers_models_only(tmp_path: Path) -> 
     assert "length" not in missing
 
 
-def test_the_printed_correlations_are_those_of_the_task() -> None:
+def test_the_printed_correlations_are_those_of_the_task():
     assert printed_table(PAPER, "Appendix E") == {
         item.replace("_", "-"): {metric: printed} for item, (metric, printed) in VALIDATED.items()
     }
 
 
-def test_the_command_writes_claims_as_json_csv_and_latex(folder: Path, tmp_path: Path) -> None:
+def test_the_command_writes_claims_as_json_csv_and_latex(folder: Path, tmp_path: Path):
     csv, latex = tmp_path / "t.csv", tmp_path / "t.tex"
     command = ["replicate", "story-feedback", str(folder), "--csv", str(csv), "--latex", str(latex)]
     result = CliRunner().invoke(cli, [*command, "--json"])

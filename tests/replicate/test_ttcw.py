@@ -24,7 +24,7 @@ def replica(shared_data: Path) -> Replica:
     return replicate_ttcw(shared_data / "ttcw")
 
 
-def test_all_56_pass_rates_are_as_printed(replica: Replica) -> None:
+def test_all_56_pass_rates_are_as_printed(replica: Replica):
     # Table 5 of the paper, to 0.1.
     ours = {
         (author, index): round(rates[index], 1)
@@ -36,7 +36,7 @@ def test_all_56_pass_rates_are_as_printed(replica: Replica) -> None:
     assert ours == printed
 
 
-def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica) -> None:
+def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica):
     # Table 5: Fleiss kappa to two decimals.
     assert {k: round(v or 0, 2) for k, v in replica.fleiss.items()} == {
         index: row[FLEISS] for index, row in PRINTED.items()
@@ -45,7 +45,7 @@ def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica) -> Non
     assert same == [5, 10, 14]
 
 
-def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path) -> None:
+def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path):
     rubric = load_rubric("ttcw")
     panel = read_experts(shared_data / "ttcw" / "ttcw_annotations.json", rubric)
     groups = [split_story_id(story)[0] for story, _ in panel.subjects]
@@ -64,12 +64,12 @@ def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path) -
     assert [name for name, chosen in zip(names, choice, strict=True) if not chosen] == ["2"]
 
 
-def test_the_aggregate_correlation_is_as_printed(replica: Replica) -> None:
+def test_the_aggregate_correlation_is_as_printed(replica: Replica):
     # Section 5.4.2: 0.69.
     assert round(replica.pearson or 0, 2) == round(replica.pearson_all or 0, 2) == 0.69
 
 
-def test_released_judges_are_counted_with_what_they_owe(replica: Replica) -> None:
+def test_released_judges_are_counted_with_what_they_owe(replica: Replica):
     # README of the data: gemini-pro has 658 rows, 50 of them blocked; claudev2 has one refusal.
     judges = {judge.name: judge for judge in replica.judges}
     assert len(judges) == 7
@@ -80,7 +80,7 @@ def test_released_judges_are_counted_with_what_they_owe(replica: Replica) -> Non
     assert judges["claude3-opus"].balanced_accuracy == pytest.approx(0.58, abs=5e-3)
 
 
-def test_the_distribution_counts_every_assessment(replica: Replica) -> None:
+def test_the_distribution_counts_every_assessment(replica: Replica):
     for author, counts in replica.passed.items():
         assert sum(counts.values()) == 36, author
         mean = sum(passed * n for passed, n in counts.items()) / 36 / 14
@@ -88,7 +88,7 @@ def test_the_distribution_counts_every_assessment(replica: Replica) -> None:
         assert 100 * mean == pytest.approx(sum(rates) / 14)
 
 
-def test_json_has_the_promised_shape(replica: Replica) -> None:
+def test_json_has_the_promised_shape(replica: Replica):
     data = json.loads(json.dumps(replica.to_json()))
     indices = [str(k) for k in range(1, 15)]
     assert list(data["pass_rate"]) == list(AUTHORS)
@@ -98,7 +98,7 @@ def test_json_has_the_promised_shape(replica: Replica) -> None:
     assert list(data["judges"]["gpt4"]) == indices
 
 
-def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     experts, _, judges = render(*replica_tables(replica)).partition("Table 6: judges")
     marked = [line for line in experts.splitlines() if ") !" in line]
@@ -110,7 +110,7 @@ def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.Monk
     assert "-0.046 (0.016) !" in judges
 
 
-def test_every_printed_number_is_a_claim(replica: Replica) -> None:
+def test_every_printed_number_is_a_claim(replica: Replica):
     claims = {(one.table, one.row, one.column): one for one in replica.claims}
     assert {place: one.printed for place, one in claims.items()} == load_printed("ttcw")
     assert len(claims) == 121
@@ -123,7 +123,7 @@ def test_every_printed_number_is_a_claim(replica: Replica) -> None:
     assert replica.to_json()["claims"] == [one.to_json() for one in replica.claims]
 
 
-def test_judges_that_are_not_given_are_missing(shared_data: Path) -> None:
+def test_judges_that_are_not_given_are_missing(shared_data: Path):
     folder = shared_data / "ttcw"
     found = replicate_ttcw(folder, judges=[folder / "llm_judges" / "annotations_gpt4.jsonl"])
     missing = [one for one in found.claims if one.computed is None]
@@ -133,7 +133,7 @@ def test_judges_that_are_not_given_are_missing(shared_data: Path) -> None:
     assert "missing: 30 of 45, no answers" in shown
 
 
-def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Path) -> None:
+def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Path):
     rows = [
         {"id": "0_GPT4", "rubric": "preference-1", "item": "preference", "rater": "p", "value": 2},
         {"id": "0_NewYorker", "rubric": "preference-1", "item": "preference", "rater": "p",
@@ -149,6 +149,6 @@ def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Pa
     assert "Figure 4a" in render(*replica_tables(found))
 
 
-def test_another_folder_says_what_it_lacks(tmp_path: Path) -> None:
+def test_another_folder_says_what_it_lacks(tmp_path: Path):
     with pytest.raises(InputError, match=r"ttcw_annotations\.json"):
         replicate_ttcw(tmp_path)

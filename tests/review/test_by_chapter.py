@@ -30,9 +30,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_borrowed_words_are_counted_in_the_chapter_where_they_stand(
-    books: str, tmp_path: Path
-) -> None:
+def test_borrowed_words_are_counted_in_the_chapter_where_they_stand(books: str, tmp_path: Path):
     bodies = [PLAIN * 10, f"{PLAIN * 4}Then {TAKEN}.", PLAIN * 10]
     text = "\n\n".join(f"CHAPTER {k}\n\n{body}" for k, body in enumerate(bodies, 1))
     without = ("profile", "lines")
@@ -50,7 +48,7 @@ def test_borrowed_words_are_counted_in_the_chapter_where_they_stand(
     assert "how improbable a small language model finds the words" not in page
 
 
-def test_surprise_is_that_of_the_words_of_a_chapter() -> None:
+def test_surprise_is_that_of_the_words_of_a_chapter():
     document = Document("d", "One two three four. " + "Five six seven eight ")
     ends = np.array([19, 40])
     tokens = TokenSurprisal(

@@ -23,7 +23,7 @@ def kinds(found: tuple[Noted, ...]) -> list[tuple[str, str]]:
     return [(one.kind, one.words) for one in found]
 
 
-def test_findings_are_followed_by_place_and_meaning() -> None:
+def test_findings_are_followed_by_place_and_meaning():
     """Gone where the words were mended, still there where they moved or stayed, new otherwise."""
     after = (
         "Nobody woke.\n\nThe lamp went round. She felt the cold, and htat was all.\n\nA new "
@@ -46,14 +46,14 @@ def test_findings_are_followed_by_place_and_meaning() -> None:
     assert [kind for kind, _ in kinds(found.still)] == ["sentence", "near", "point"]
 
 
-def test_another_point_at_the_same_place_is_new() -> None:
+def test_another_point_at_the_same_place_is_new():
     old = [noted(FIRST, "The end", "point", "The ending comes too early.")]
     new = [noted(FIRST, "The end", "point", "Who are they? Name the people on the boat.")]
     found = compare_noted((FIRST, old, SIGNED), (FIRST, new, SIGNED))
     assert (len(found.gone), len(found.new), len(found.still)) == (1, 1, 0)
 
 
-def test_a_finding_that_others_crowd_out_of_the_marks_has_not_gone() -> None:
+def test_a_finding_that_others_crowd_out_of_the_marks_has_not_gone():
     one = noted(FIRST, "teh")
     hidden = Noted(**{**one.to_row(), "is_marked": False})
     for before, after in (([one], [hidden]), ([hidden], [one])):
@@ -61,7 +61,7 @@ def test_a_finding_that_others_crowd_out_of_the_marks_has_not_gone() -> None:
         assert (found.gone, found.new, kinds(found.still)) == ((), (), [("spelling", "teh")])
 
 
-def test_what_was_measured_otherwise_or_once_is_not_compared() -> None:
+def test_what_was_measured_otherwise_or_once_is_not_compared():
     old = [noted(FIRST, "lamp", "passage"), noted(FIRST, "teh"), noted(FIRST, "end", "point")]
     after = {"lines": "a", "originality": "another"}
     found = compare_noted((FIRST, old, SIGNED), (FIRST, [], after))
@@ -78,13 +78,13 @@ def test_what_was_measured_otherwise_or_once_is_not_compared() -> None:
         ("cold.\n\nShe counted", FIRST.replace("teh", "the"), "cold.\n\nShe counted"),
     ],
 )
-def test_places_are_followed_from_draft_to_draft(words: str, after: str, there: str | None) -> None:
+def test_places_are_followed_from_draft_to_draft(words: str, after: str, there: str | None):
     start = FIRST.index(words)
     (place,) = followed([(start, start + len(words))], FIRST, after)
     assert (place and after[slice(*place)]) == there
 
 
-def test_long_texts_are_followed_in_a_short_time() -> None:
+def test_long_texts_are_followed_in_a_short_time():
     """A novel in one paragraph, or in many, is compared without all of its pairs."""
     one = "the lamp went round and round " * 2_000
     assert followed([(4, 8)], one, one[:500] + "x" + one[500:]) == [None]
@@ -94,7 +94,7 @@ def test_long_texts_are_followed_in_a_short_time() -> None:
     assert followed([(place, place + 4)], many, after) == [(place + 4, place + 8)]
 
 
-def test_rows_that_cannot_be_read_are_left_out() -> None:
+def test_rows_that_cannot_be_read_are_left_out():
     one = noted(FIRST, "teh")
     assert noted_of_rows([one.to_row(), {}, 7, one.to_row() | {"start": "1"}]) == [one]
     assert noted_of_rows(None) == []

@@ -64,7 +64,7 @@ def review(draft: str, library: Path) -> Review:
     return review_of(draft, library)
 
 
-def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review) -> None:
+def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review):
     found = findings_of(review.texts[0])
     assert len(found) <= 10
     for kind, planted in PLANTED.items():
@@ -77,7 +77,7 @@ def test_what_was_planted_stands_among_the_first_ten(draft: str, review: Review)
     assert ours.line == draft.count("\n", 0, ours.start) + 1
 
 
-def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, library: Path) -> None:
+def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, library: Path):
     second = "She would not carry a priest on a Friday or a fiddle without its case."
     tag, stock = "“I never saw it,” she smiled.", "He fell head over heels."
     text = "\n\n".join([draft, tag, stock, second])
@@ -87,7 +87,7 @@ def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, libr
     assert {"tag", "stock"} <= set(kinds[again:])
 
 
-def test_the_first_sentences_count_what_is_marked(review: Review) -> None:
+def test_the_first_sentences_count_what_is_marked(review: Review):
     text = review.texts[0]
     said = [one.sentence for one in said_of(text)]
     ranked = text.originality.ranked if text.originality else None
@@ -99,7 +99,7 @@ def test_the_first_sentences_count_what_is_marked(review: Review) -> None:
     assert "One possible error of spelling or grammar." in said
 
 
-def test_every_finding_leads_to_its_place_on_the_page(review: Review, tmp_path: Path) -> None:
+def test_every_finding_leads_to_its_place_on_the_page(review: Review, tmp_path: Path):
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text()
     ids = re.findall(r'id="([^"]+)"', page)
@@ -110,7 +110,7 @@ def test_every_finding_leads_to_its_place_on_the_page(review: Review, tmp_path: 
     assert all(one["href"] in ids for one in view.findings["first"])
 
 
-def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path) -> None:
+def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path):
     text = "One two three four five six seven eight."
     whole = LineNote("long", 0, len(text), "Long.", 0.9)
     within = LineNote("echo", text.index("four"), text.index(" five"), "Again.", 0.8)
@@ -122,7 +122,7 @@ def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path) -> None:
     assert re.search(r'three </a><span class="anchor" id="l1-2">', page)
 
 
-def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review) -> None:
+def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review):
     (view,) = page_of(review)["texts"]
     (row,) = review_json(review)["texts"]
     assert [f"line {one['line']}" for one in row["findings"]["first"]] == [
@@ -133,7 +133,7 @@ def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review) ->
     assert row["lines"]["n_notes"]["spelling"] == 1
 
 
-def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str) -> None:
+def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str):
     review = review_of(draft, None, "echo", "profile")
     text = review.texts[0]
     assert text.lines is not None
@@ -143,7 +143,7 @@ def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str) -> None:
     assert "lines" not in review_of(draft, None, "lines", "profile").signatures
 
 
-def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review) -> None:
+def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review):
     text = review.texts[0]
     measured = {one.item: one for one in text.measurements() if one.rubric == "lines"}
     assert list(measured) == [kind for kind in LINE_KINDS if kind != "long"]
@@ -153,7 +153,7 @@ def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review) -> N
     assert text.document.text[place.start : place.end] == "recieve"
 
 
-def test_a_text_that_is_not_english_has_no_notes_and_says_why() -> None:
+def test_a_text_that_is_not_english_has_no_notes_and_says_why():
     text = "Der alte Mann ging am Abend durch den Wald nach Hause und fand die Tür offen. " * 4
     review = review_of(text, None)
     lines = review.texts[0].lines
@@ -166,7 +166,7 @@ def test_a_text_that_is_not_english_has_no_notes_and_says_why() -> None:
     assert view.lines.missing
 
 
-def test_what_depends_on_length_is_compared_with_texts_of_like_length_only() -> None:
+def test_what_depends_on_length_is_compared_with_texts_of_like_length_only():
     def one(k: int, item: str, value: float) -> Measurement:
         return Measurement(f"d{k}", "profile", item, "fabula", value, None, (), None, "profile|v:1")
 
@@ -180,7 +180,7 @@ def test_what_depends_on_length_is_compared_with_texts_of_like_length_only() -> 
     assert len(comparable(groups, "mattr", 100_000)) == 1
 
 
-def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path) -> None:
+def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path):
     chapters = [
         f"# Chapter {k}\n\n"
         + " ".join(f"The boat came at noon on day {60 * k + n}." for n in range(60))

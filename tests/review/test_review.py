@@ -50,7 +50,7 @@ def run(texts: list[Document], **given: Any) -> Review:
 
 def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A reviewer that stays open, as the desk's does, meets a corpus that has changed."""
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
     Reference.build(SOURCES[:1], tmp_path / "r")
@@ -66,7 +66,7 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
                 served.served.reload()
 
 
-def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:
+def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str):
     review = run([Document("s", STORY)], references=(books,))
     (text,) = review.texts
     assert text.originality is not None
@@ -78,7 +78,7 @@ def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:
     assert set(review.signatures) == {"originality", "profile", "lines"}
 
 
-def test_without_a_reference_nothing_counts_as_new() -> None:
+def test_without_a_reference_nothing_counts_as_new():
     review = run([Document("s", STORY)])
     assert review.texts[0].originality is None
     (entry,) = [one for one in review.left_out if one.part == "originality"]
@@ -86,12 +86,12 @@ def test_without_a_reference_nothing_counts_as_new() -> None:
     assert "creativity_index" not in {n.key for n in numbers_of_review(review)[0]}
 
 
-def test_a_reference_that_is_not_there_is_an_error_not_left_out(tmp_path: Path) -> None:
+def test_a_reference_that_is_not_there_is_an_error_not_left_out(tmp_path: Path):
     with pytest.raises((CorpusError, InputError), match=r"gone\.ref"):
         run([Document("s", STORY)], references=(str(tmp_path / "gone.ref"),))
 
 
-def test_what_is_missing_stays_missing_in_the_numbers(books: str) -> None:
+def test_what_is_missing_stays_missing_in_the_numbers(books: str):
     review = run([Document("short", "It was."), Document("none", "")], references=(books,))
     _, rows = numbers_of_review(review)
     assert [row["creativity_index"] for row in rows] == [None, None]
@@ -105,7 +105,7 @@ def answer(body: dict[str, Any], _: int) -> str:
     return "Yes. It is so, as the second paragraph shows."
 
 
-def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path: Path) -> None:
+def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path: Path):
     with serving(answer) as served:
         plan: dict[str, Any] = {
             "references": (books,), "n_samples": 2, "style": "verdict-first",
@@ -129,7 +129,7 @@ def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path:
     assert n_asked == 17
 
 
-def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> None:
+def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str):
     def broken(body: dict[str, Any], _: int) -> Any:
         return 401, {"error": {"message": "no such key", "type": "auth", "code": 401}}
 
@@ -147,7 +147,7 @@ def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> 
 
 def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
     books: str, tmp_path: Path
-) -> None:
+):
     spending = Spending("1000/1000", 2.6)
     n_asked = [0]
     with serving(answer) as served:
@@ -169,7 +169,7 @@ def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
     assert len(review.texts[0].verdicts) == 14
 
 
-def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
+def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
     def refuse(model: str, _: object) -> None:
         raise Declined(model)
 
@@ -186,7 +186,7 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
     }  # fmt: skip
 
 
-def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
+def test_a_model_that_is_named_and_not_there_is_a_failure(books: str):
     review = run([Document("s", STORY)], references=(books,), with_=("fluency",),
                  fluency_model="nosuch.gguf")  # fmt: skip
     (entry,) = [one for one in review.left_out if one.part == "fluency"]
@@ -194,7 +194,7 @@ def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
     assert "--fluency-model" in entry.remedy
 
 
-def test_what_is_off_by_default_is_asked_for_in_one_place() -> None:
+def test_what_is_off_by_default_is_asked_for_in_one_place():
     assert not ReportSettings().asks("fluency")
     assert ReportSettings(with_=("fluency",)).asks("fluency")
     assert not GroupSettings().report().asks("fluency")
@@ -208,7 +208,7 @@ def test_what_is_off_by_default_is_asked_for_in_one_place() -> None:
             ReportSettings(**wrong)
 
 
-def test_a_review_grows_part_by_part(books: str) -> None:
+def test_a_review_grows_part_by_part(books: str):
     plan = ReportSettings(references=(books,), n_jobs=1)
     with Reviewer(plan) as reviewer:
         seen = [
@@ -218,14 +218,14 @@ def test_a_review_grows_part_by_part(books: str) -> None:
     assert seen[:2] == [(True, False), (True, True)]
 
 
-def test_many_texts_have_the_numbers_of_each_alone(books: str) -> None:
+def test_many_texts_have_the_numbers_of_each_alone(books: str):
     texts = [Document(f"t{k}", STORY.replace("nine", f"nine {k}")) for k in range(8)]
     together = run(texts, references=(books,), n_jobs=2)
     alone = [run([text], references=(books,)).measurements() for text in texts]
     assert together.measurements() == [one for found in alone for one in found]
 
 
-def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
+def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
     words = "the keeper of the last lamp never once looked out to sea"
     texts = [Document(f"t{k}", " ".join(f"w{k}x{j}" for j in range(30))) for k in range(12)]
     texts[3] = Document("t3", f"{words} {texts[3].text}")
@@ -256,7 +256,7 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
     assert page.read_text().count(f"<td>{words}</td>") == 2
 
 
-def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) -> None:
+def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
     """The figures are those of `fabula judge correct`, whole and by group."""
     texts = [
         Document(f"t{k:02d}", f"The lamp went round {k} times. {STORY}", author="ab"[k % 2])
@@ -306,7 +306,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     assert written.count("</b> by Ann") == 12 * 14, "what people said stands beside the judge"
 
 
-def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_path: Path) -> None:
+def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_path: Path):
     """It was paid for: that it said nothing of the labelled text is told, and no more."""
     labels, rubric = tmp_path / "labels.csv", tmp_path / "short.toml"
     labels.write_text("document,item,rater,value\nt0,1,Ann,Yes\n")
@@ -333,12 +333,12 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_
     assert (entry.part, entry.is_failure) == ("verdicts", False)
 
 
-def test_labels_without_a_judge_are_refused(tmp_path: Path) -> None:
+def test_labels_without_a_judge_are_refused(tmp_path: Path):
     with pytest.raises(SettingsError, match="no model was named"):
         ReportSettings(labels=tmp_path / "labels.csv")
 
 
-def test_what_texts_have_in_common_can_be_left_out() -> None:
+def test_what_texts_have_in_common_can_be_left_out():
     plan = ReportSettings(without=("profile", "originality", "diversity"), n_jobs=1)
     with Reviewer(plan) as reviewer:
         review = reviewer.run([Document("a", "One two."), Document("b", "One two.")])
@@ -364,7 +364,7 @@ def of_class(**given: Any) -> Review:
     return run(CLASS, against_each_other=True, without=without, **given)
 
 
-def test_a_class_is_compared_with_itself_and_no_text_with_itself() -> None:
+def test_a_class_is_compared_with_itself_and_no_text_with_itself():
     review = of_class()
     # By counting: a run of 15 words in 22 and 22 words, one of 14 in 24 and in 23.
     by_id = {one.id: one for one in review.together.shared}
@@ -384,7 +384,7 @@ def test_a_class_is_compared_with_itself_and_no_text_with_itself() -> None:
     assert (found["direction"], found["not_compared_within"]) == ("unknown", None)
 
 
-def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path) -> None:
+def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path):
     review = of_class(exclude_same="author")
     by_id = {one.id: one for one in review.together.shared}
     assert by_id["cleo"].share == by_id["cleo2"].share == 0
@@ -399,7 +399,7 @@ def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: P
     assert content.index("What each shares with the others") < content.index("Side by side")
 
 
-def test_a_class_and_books_are_searched_together(books: str) -> None:
+def test_a_class_and_books_are_searched_together(books: str):
     texts = [*CLASS[:2], Document("eve", "It was the best of times, it was the worst of times.")]
     with Reviewer(
         ReportSettings(
@@ -415,7 +415,7 @@ def test_a_class_and_books_are_searched_together(books: str) -> None:
     assert "found elsewhere" in render(*review_tables(review))
 
 
-def test_what_a_class_cannot_be_is_said() -> None:
+def test_what_a_class_cannot_be_is_said():
     with pytest.raises(InputError, match="only one text was given"):
         run(CLASS[:1], against_each_other=True)
     with pytest.raises(SettingsError, match="auto leaves out copies"):

@@ -41,12 +41,12 @@ question = "Is it?"
 
 
 @pytest.mark.parametrize("name", builtin_rubrics())
-def test_a_rubric_written_and_read_again_is_the_same(name: str) -> None:
+def test_a_rubric_written_and_read_again_is_the_same(name: str):
     rubric = load_rubric(name)
     assert parse_rubric(rubric_toml(rubric).encode(), "x") == rubric
 
 
-def test_ttcw_has_the_dimensions_of_the_paper() -> None:
+def test_ttcw_has_the_dimensions_of_the_paper():
     # Section 4.1: 5 tests of Fluency, 3 of each other dimension.
     rubric = load_rubric("ttcw")
     assert Counter(item.dimension for item in rubric.items) == {
@@ -56,7 +56,7 @@ def test_ttcw_has_the_dimensions_of_the_paper() -> None:
     assert all(item.background and item.list_first for item in rubric.items)
 
 
-def test_the_digest_changes_with_any_word_that_is_shown() -> None:
+def test_the_digest_changes_with_any_word_that_is_shown():
     rubric = load_rubric("ttcw")
     first = replace(rubric.items[0], background=rubric.items[0].background + " More.")
     other = replace(rubric, items=(first, *rubric.items[1:]))
@@ -85,7 +85,7 @@ def test_the_digest_changes_with_any_word_that_is_shown() -> None:
         ('id = "mine"', "id = ", "not TOML"),
     ],
 )
-def test_a_fault_is_one_sentence_that_says_where(old: str, new: str, said: str) -> None:
+def test_a_fault_is_one_sentence_that_says_where(old: str, new: str, said: str):
     with pytest.raises(InputError, match=re.escape(said)) as error:
         parse_rubric(GOOD.replace(old.encode(), new.encode()), "mine.toml")
     assert str(error.value).startswith("mine.toml")
@@ -93,12 +93,12 @@ def test_a_fault_is_one_sentence_that_says_where(old: str, new: str, said: str) 
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"a = [" * 5000, b"x" * (2 << 20), b""])
-def test_hostile_bytes_are_no_rubric(data: bytes) -> None:
+def test_hostile_bytes_are_no_rubric(data: bytes):
     with pytest.raises(InputError):
         parse_rubric(data, "mine.toml")
 
 
-def test_an_unknown_name_says_which_there_are() -> None:
+def test_an_unknown_name_says_which_there_are():
     with pytest.raises(InputError, match="ttcw"):
         load_rubric("tctw")
 
@@ -128,12 +128,12 @@ def conditions() -> st.SearchStrategy[str]:
 
 
 @given(conditions(), st.fixed_dictionaries(dict.fromkeys("abc", values)))
-def test_conditions_mean_what_python_means(text: str, answers: dict[str, object]) -> None:
+def test_conditions_mean_what_python_means(text: str, answers: dict[str, object]):
     # The oracle is Python's own evaluation.
     assert Condition.parse(text).holds(answers) == bool(eval(text, {}, dict(answers)))
 
 
-def test_an_item_without_an_answer_compares_with_nothing() -> None:
+def test_an_item_without_an_answer_compares_with_nothing():
     condition = Condition.parse("a > 3 or b == 'Yes'")
     assert condition.names == {"a", "b"}
     assert not condition.holds({})
@@ -141,7 +141,7 @@ def test_an_item_without_an_answer_compares_with_nothing() -> None:
     assert condition.holds({"b": "Yes"})
 
 
-def test_published_wording_is_taken_over_exactly(shared_data: Path) -> None:
+def test_published_wording_is_taken_over_exactly(shared_data: Path):
     file = shared_data / "ttcw" / "ttcw_all_tests.json"
     rubric = released_rubric("ttcw", file)
     ours = load_rubric("ttcw")
@@ -157,7 +157,7 @@ def test_published_wording_is_taken_over_exactly(shared_data: Path) -> None:
         assert (item.index, item.dimension, item.title) == (own.index, own.dimension, own.title)
 
 
-def test_our_wording_is_our_own(shared_data: Path) -> None:
+def test_our_wording_is_our_own(shared_data: Path):
     # No run of nine words of a test is the authors'.
     published = released_rubric("ttcw", shared_data / "ttcw" / "ttcw_all_tests.json")
 
@@ -172,7 +172,7 @@ def test_our_wording_is_our_own(shared_data: Path) -> None:
     assert not runs(load_rubric("ttcw")) & runs(published)
 
 
-def test_the_release_is_read_with_its_quirks(shared_data: Path) -> None:
+def test_the_release_is_read_with_its_quirks(shared_data: Path):
     # README of the data: 2,016 verdicts; 12 of the 48 stories hold an address only.
     assert len(read_expert_verdicts(shared_data / "ttcw" / "ttcw_annotations.json")) == 2016
     stories = read_released_stories(shared_data / "ttcw" / "ttcw_short_stories.json")
@@ -185,14 +185,14 @@ def test_the_release_is_read_with_its_quirks(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[]", "{}", "[1]", '[{"ttcw_idx": "x"}]', "nonsense", "[" * 100_000]
 )
-def test_a_file_that_is_not_the_authors_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_the_authors_is_named(tmp_path: Path, text: str):
     file = tmp_path / "ttcw_all_tests.json"
     file.write_text(text)
     with pytest.raises(InputError, match="ttcw_all_tests"):
         released_rubric("ttcw", file)
 
 
-def test_shuffled_published_tests_give_the_same_rubric(shared_data: Path, tmp_path: Path) -> None:
+def test_shuffled_published_tests_give_the_same_rubric(shared_data: Path, tmp_path: Path):
     source = shared_data / "ttcw" / "ttcw_all_tests.json"
     rows = json.loads(source.read_text(encoding="utf-8"))
     random.Random(1).shuffle(rows)
@@ -243,7 +243,7 @@ show_if = "%s"
      "1 < grade <= 4", "'plot' in words", "corrupted == 'Yes' or not corrupted", "grade != 2.5",
      "tone not in ['praise']", "sanity != None", "words == 'so'", "corrupted == 3"],
 )  # fmt: skip
-def test_a_condition_on_answers_that_there_are_is_taken(condition: str) -> None:
+def test_a_condition_on_answers_that_there_are_is_taken(condition: str):
     assert parse_rubric((ITEMS % condition).encode(), "f").items[-1].show_if == condition
 
 
@@ -272,7 +272,7 @@ def test_a_condition_on_answers_that_there_are_is_taken(condition: str) -> None:
 )
 def test_a_condition_on_answers_that_there_are_not_is_refused_with_its_line(
     condition: str, said: str
-) -> None:
+):
     with pytest.raises(InputError) as error:
         parse_rubric((ITEMS % condition).encode(), "f.toml")
     line = ITEMS[: ITEMS.index("show_if")].count("\n") + 1
@@ -280,7 +280,7 @@ def test_a_condition_on_answers_that_there_are_not_is_refused_with_its_line(
     assert said in str(error.value)
 
 
-def test_a_check_shows_the_faults_of_all_conditions() -> None:
+def test_a_check_shows_the_faults_of_all_conditions():
     text = (ITEMS % "grade >= 'three' and tone == 'x'").replace(
         'question = "How good?"', 'question = "How good?"\nshow_if = "later == 1"'
     )
@@ -290,7 +290,7 @@ def test_a_check_shows_the_faults_of_all_conditions() -> None:
     ]  # fmt: skip
 
 
-def test_a_condition_that_python_would_warn_of_is_refused_and_nothing_is_printed() -> None:
+def test_a_condition_that_python_would_warn_of_is_refused_and_nothing_is_printed():
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         with pytest.raises(InputError, match="write it like: "):
@@ -299,7 +299,7 @@ def test_a_condition_that_python_would_warn_of_is_refused_and_nothing_is_printed
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_condition_or_an_error(text: str) -> None:
+def test_any_text_is_a_condition_or_an_error(text: str):
     try:
         condition = Condition.parse(text)
     except InputError:

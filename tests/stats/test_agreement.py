@@ -45,7 +45,7 @@ def ratings_of(counts: list[list[int]]) -> NDArray[np.float64]:
     return np.array(rows, np.float64)
 
 
-def test_fleiss_kappa_of_the_published_example() -> None:
+def test_fleiss_kappa_of_the_published_example():
     # Fleiss 1971 as worked through in the literature: 10 subjects, 14 raters, 5 categories: 0.210.
     counts = [
         [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
@@ -54,7 +54,7 @@ def test_fleiss_kappa_of_the_published_example() -> None:
     assert fleiss_kappa(ratings_of(counts)) == pytest.approx(0.210, abs=5e-4)
 
 
-def test_krippendorff_alpha_of_two_observers_as_published() -> None:
+def test_krippendorff_alpha_of_two_observers_as_published():
     # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section A: Meg and Owen,
     # ten items of 0 and 1, alpha 0.095; section B: Ben and Gerry, twelve items of a to e, 0.692.
     binary = np.array([list(map(float, who)) for who in ("0100000010", "1110010000")]).T
@@ -63,7 +63,7 @@ def test_krippendorff_alpha_of_two_observers_as_published() -> None:
     assert krippendorff_alpha(nominal) == pytest.approx(0.692, abs=5e-4)
 
 
-def test_krippendorff_alpha_of_the_published_example() -> None:
+def test_krippendorff_alpha_of_the_published_example():
     # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C:
     # 4 observers, 12 units, missing data; nominal 0.743, ordinal 0.815, interval 0.849,
     # ratio 0.797.
@@ -82,7 +82,7 @@ def test_krippendorff_alpha_of_the_published_example() -> None:
     assert krippendorff_alpha(table, lambda a, b: (a - b) ** 2) == pytest.approx(0.849, abs=5e-4)
 
 
-def test_krippendorff_alpha_without_anything_to_disagree_on_is_none() -> None:
+def test_krippendorff_alpha_without_anything_to_disagree_on_is_none():
     lonely = np.array([[1.0, NAN], [NAN, 0.0]])
     constant = np.ones((5, 3))
     for ratings in (np.empty((0, 3)), lonely, constant):
@@ -94,7 +94,7 @@ def test_krippendorff_alpha_without_anything_to_disagree_on_is_none() -> None:
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
-def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any) -> None:
+def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any):
     """100 tables with gaps, each subject drawn 0 to 3 times, as the package has them."""
     rng = np.random.default_rng(5)
     n_known = 0
@@ -127,7 +127,7 @@ def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
     return None if abs(whole) < 1e-9 else float((between - error) / whole)
 
 
-def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it() -> None:
+def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it():
     rng = np.random.default_rng(6)
     n_known = 0
     for _ in range(100):
@@ -152,7 +152,7 @@ def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it() -> None:
     assert n_known > 180
 
 
-def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> None:
+def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from():
     """Marks with a story's part and a rater's own: ICC and alpha are its share of the variance."""
     rng = np.random.default_rng(8)
     n_held = np.zeros(2)
@@ -168,7 +168,7 @@ def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> N
     assert (n_held > 52).all()
 
 
-def test_intervals_depend_on_no_shift_of_marks_and_take_any_number_of_values() -> None:
+def test_intervals_depend_on_no_shift_of_marks_and_take_any_number_of_values():
     rng = np.random.default_rng(9)
     marks = np.round(rng.normal(0, 2, (40, 1)) + rng.normal(0, 1, (40, 3)), 1)
     assert len(np.unique(marks)) > 25
@@ -184,7 +184,7 @@ def test_intervals_depend_on_no_shift_of_marks_and_take_any_number_of_values() -
         assert found.low <= (found.value or 0) <= found.high
 
 
-def test_without_anything_to_compare_there_is_neither_value_nor_interval() -> None:
+def test_without_anything_to_compare_there_is_neither_value_nor_interval():
     for table in (np.ones((12, 3)), np.full((12, 3), NAN), np.empty((0, 0)), np.ones((12, 1))):
         for level in ("nominal", "ordinal", "interval"):
             found = alpha_interval(table, range(len(table)), level, seed=0, signature="s")  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def test_without_anything_to_compare_there_is_neither_value_nor_interval() -> No
     assert few.low is None, "two stories say nothing of others"
 
 
-def test_values_that_differ_by_rounding_alone_are_constant() -> None:
+def test_values_that_differ_by_rounding_alone_are_constant():
     third, marks = np.full(500, 200 / 3), np.arange(500.0)
     with np.errstate(all="ignore"):
         for offset in (0.0, 1 / 3, 1e6):
@@ -211,7 +211,7 @@ def test_values_that_differ_by_rounding_alone_are_constant() -> None:
         assert found == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-6)
 
 
-def test_what_cannot_be_said_is_none_and_never_zero_or_nan() -> None:
+def test_what_cannot_be_said_is_none_and_never_zero_or_nan():
     ones = np.ones((5, 3))
     assert fleiss_kappa(ones) is None
     assert krippendorff_alpha(ones) is None
@@ -229,7 +229,7 @@ def test_what_cannot_be_said_is_none_and_never_zero_or_nan() -> None:
     assert Confusion(0, 0, 0, 0).accuracy is None
 
 
-def test_missing_ratings_are_left_out_of_pairs() -> None:
+def test_missing_ratings_are_left_out_of_pairs():
     a, b = np.array([1, 0, NAN, 1]), np.array([1, NAN, 0, 0])
     assert Confusion.of(a, b) == Confusion(1, 1, 0, 0)
     assert percent_agreement(np.column_stack([a, b])) == 50
@@ -242,7 +242,7 @@ def test_missing_ratings_are_left_out_of_pairs() -> None:
 )  # fmt: skip
 def test_pooled_correlation_does_not_depend_on_who_sits_where(
     ratings: NDArray[np.float64], random: object
-) -> None:
+):
     shuffled = ratings.copy()
     for row in shuffled:
         random.shuffle(row)  # type: ignore[attr-defined]
@@ -252,7 +252,7 @@ def test_pooled_correlation_does_not_depend_on_who_sits_where(
         assert one == pytest.approx(other)
 
 
-def test_pooled_pairs_are_all_ordered_pairs() -> None:
+def test_pooled_pairs_are_all_ordered_pairs():
     a, b, _ = pooled_pairs(np.array([[1.0, 2.0, NAN], [3.0, 4.0, 5.0]]))
     expected = [(1, 2), (2, 1), (3, 4), (4, 3), (3, 5), (5, 3), (4, 5), (5, 4)]
     assert sorted(zip(a, b, strict=True)) == sorted(expected)
@@ -282,7 +282,7 @@ unbalanced = hnp.arrays(
 )  # fmt: skip
 
 
-def test_cohen_kappa_of_the_published_example() -> None:
+def test_cohen_kappa_of_the_published_example():
     # Cohen 1968, "Nominal scale agreement with provision for scaled disagreement": 200 subjects
     # and two judges, kappa 0.492.
     counts = np.array([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
@@ -291,16 +291,14 @@ def test_cohen_kappa_of_the_published_example() -> None:
 
 
 @given(unbalanced, st.integers(0, 4))
-def test_a_rater_more_of_one_subject_drops_no_other(
-    ratings: NDArray[np.float64], place: int
-) -> None:
+def test_a_rater_more_of_one_subject_drops_no_other(ratings: NDArray[np.float64], place: int):
     more = np.column_stack([ratings, np.full(len(ratings), NAN)])
     more[place % len(more), -1] = 1.0
     n, n_more = (fleiss_sums(table)[:, 0].sum() for table in (ratings, more))
     assert n <= n_more <= n + 1
 
 
-def test_raters_may_sit_in_any_column() -> None:
+def test_raters_may_sit_in_any_column():
     # Four raters by turns, two a subject: no column is whole, each subject has its pair.
     ratings = np.full((12, 4), NAN)
     for k in range(12):
@@ -315,7 +313,7 @@ ratings_of_three = hnp.arrays(
 
 
 @given(ratings_of_three)
-def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]) -> None:
+def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]):
     a, b = ratings[:, 0], ratings[:, 1]
     with np.errstate(all="ignore"):
         pairs = [

@@ -22,9 +22,7 @@ def within(
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(0, 3)), min_size=2,
                 max_size=30))  # fmt: skip
-def test_it_is_the_regression_with_a_constant_for_each_stratum(
-    rows: list[tuple[int, int, int]],
-) -> None:
+def test_it_is_the_regression_with_a_constant_for_each_stratum(rows: list[tuple[int, int, int]]):
     x, y = (np.array([row[k] for row in rows], np.float64) for k in (0, 1))
     strata = [row[2] for row in rows]
     dummies = np.array([[s == k for k in range(4)] for s in strata], np.float64)
@@ -43,7 +41,7 @@ def test_it_is_the_regression_with_a_constant_for_each_stratum(
         assert correlation.value == pytest.approx(np.corrcoef(left_x, left_y)[0, 1], abs=1e-6)
 
 
-def test_the_slope_of_two_groups_is_the_difference_of_mantel_and_haenszel() -> None:
+def test_the_slope_of_two_groups_is_the_difference_of_mantel_and_haenszel():
     # Cochran 1954: differences of shares, weighted by n1 n0 / n of each stratum.
     rng = np.random.default_rng(3)
     x, y = (rng.integers(0, 2, 90).astype(np.float64) for _ in range(2))
@@ -56,7 +54,7 @@ def test_the_slope_of_two_groups_is_the_difference_of_mantel_and_haenszel() -> N
     assert within(x, y, strata.tolist(), "slope").value == pytest.approx(total / weights)
 
 
-def test_what_strata_explain_is_no_association() -> None:
+def test_what_strata_explain_is_no_association():
     strata = [0] * 40 + [1] * 40
     rng = np.random.default_rng(1)
     # Long texts are better, and the judge follows the experts, not the length.
@@ -68,7 +66,7 @@ def test_what_strata_explain_is_no_association() -> None:
     assert abs(given_experts) < 0.25
 
 
-def test_intervals_are_over_clusters_and_take_ten() -> None:
+def test_intervals_are_over_clusters_and_take_ten():
     rng = np.random.default_rng(2)
     x = np.repeat(rng.random(20), 5)
     y = np.repeat(rng.random(20), 5)

@@ -36,7 +36,7 @@ def alone(columns: Sequence[Sequence[float]]) -> list[Values]:
     ]
 
 
-def test_clusters_are_compared_with_themselves() -> None:
+def test_clusters_are_compared_with_themselves():
     a, b = groups(40, 0.05)
     found = compare_clusters(a, b, seed=0, signature="s")
     oracle = permutation_test(
@@ -60,7 +60,7 @@ def test_clusters_are_compared_with_themselves() -> None:
     assert compare_clusters(shuffled, b, seed=0, signature="s") == found
 
 
-def test_groups_that_share_no_cluster_are_compared_by_whole_clusters() -> None:
+def test_groups_that_share_no_cluster_are_compared_by_whole_clusters():
     rng = np.random.default_rng(3)
     a = {f"x{k}": rng.normal(8, 0.1, size=5).tolist() for k in range(15)}
     b = {f"y{k}": rng.normal(7.9, 0.1, size=5).tolist() for k in range(15)}
@@ -79,7 +79,7 @@ def test_groups_that_share_no_cluster_are_compared_by_whole_clusters() -> None:
     assert 0.0001 < oracle.pvalue < 0.1
 
 
-def test_only_clusters_that_both_have_count_where_most_are_shared() -> None:
+def test_only_clusters_that_both_have_count_where_most_are_shared():
     a, b = groups(20, 0.5)
     whole = compare_clusters(a, b, seed=0, signature="s")
     assert compare_clusters(a | {"x": [1e6]}, b | {"y": [-1e6]}, seed=0, signature="s") == whole
@@ -88,7 +88,7 @@ def test_only_clusters_that_both_have_count_where_most_are_shared() -> None:
     assert compare_clusters({}, {"y": [2.0]}, seed=0, signature="s").percent.n == 0
 
 
-def test_fewer_than_ten_clusters_have_neither_interval_nor_test() -> None:
+def test_fewer_than_ten_clusters_have_neither_interval_nor_test():
     found = compare_clusters(*groups(9, 5.0), seed=0, signature="s")
     assert found.percent.value is not None
     assert (found.percent.low, found.percent.high, found.p) == (None, None, None)
@@ -97,7 +97,7 @@ def test_fewer_than_ten_clusters_have_neither_interval_nor_test() -> None:
     assert None not in (ten.percent.low, ten.percent.high, ten.p)
 
 
-def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
+def test_means_of_many_and_single_skewed_values_do_not_differ():
     # A rank test of 6 texts' mean against one text rejects equal means, since values are skewed.
     rng = np.random.default_rng(0)
     rejected = 0
@@ -110,7 +110,7 @@ def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
     assert rejected <= 22  # 10 are expected
 
 
-def test_f_is_that_of_the_usual_tests_where_they_apply() -> None:
+def test_f_is_that_of_the_usual_tests_where_they_apply():
     """Equal groups: `f_oneway`; two groups: the squares of Welch's and of the paired t; complete
     clusters: repeated measures, by statsmodels."""
     rng = np.random.default_rng(5)
@@ -136,7 +136,7 @@ def test_f_is_that_of_the_usual_tests_where_they_apply() -> None:
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_groups_of_unequal_spread_and_equal_mean_are_told_apart_in_one_of_twenty(
     spreads: tuple[float, ...], is_shared: bool
-) -> None:
+):
     """People and models: the F of equal spreads rejects 18 to 22 %."""
     rng, n_rejected, n = np.random.default_rng(3), 0, 300
     for _ in range(n):
@@ -152,9 +152,7 @@ def test_groups_of_unequal_spread_and_equal_mean_are_told_apart_in_one_of_twenty
 
 @given(st.lists(st.lists(st.integers(-100, 100), min_size=2, max_size=6), min_size=2, max_size=4))
 @settings(max_examples=50, deadline=None)
-def test_f_does_not_depend_on_the_order_of_groups_or_a_common_shift(
-    columns: list[list[int]],
-) -> None:
+def test_f_does_not_depend_on_the_order_of_groups_or_a_common_shift(columns: list[list[int]]):
     there = permutation_f(alone(columns), seed=0, n_permutations=1).statistic
     shifted = [[value + 8 for value in column] for column in reversed(columns)]
     back = permutation_f(alone(shifted), seed=0, n_permutations=1).statistic
@@ -162,7 +160,7 @@ def test_f_does_not_depend_on_the_order_of_groups_or_a_common_shift(
         assert back == pytest.approx(there, rel=1e-3, abs=1e-3)
 
 
-def test_values_change_places_within_their_cluster_only() -> None:
+def test_values_change_places_within_their_cluster_only():
     """Clusters of unequal numbers of values; those of one group change places as a whole."""
     a = {"s": [1.0, 2.0], "t": [10.0], "x": [100.0]}
     b = {"s": [4.0], "t": [11.0, 12.0, 16.0], "y": [101.0], "z": [105.0]}
@@ -175,7 +173,7 @@ def test_values_change_places_within_their_cluster_only() -> None:
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_one_in_twenty_is_rejected_where_groups_are_alike(is_shared: bool) -> None:
+def test_one_in_twenty_is_rejected_where_groups_are_alike(is_shared: bool):
     """Three groups, four texts each in 20 clusters whose level differs far more than texts do."""
     rng = np.random.default_rng(7)
     rejected = {"clusters": 0, "texts": 0}
@@ -197,7 +195,7 @@ def test_one_in_twenty_is_rejected_where_groups_are_alike(is_shared: bool) -> No
     assert rejected["texts"] < 2 or rejected["texts"] > 60
 
 
-def test_a_small_difference_shows_within_clusters_and_equal_values_never_do() -> None:
+def test_a_small_difference_shows_within_clusters_and_equal_values_never_do():
     rng = np.random.default_rng(2)
     level = rng.normal(0, 3, size=30)
     made = [
@@ -211,7 +209,7 @@ def test_a_small_difference_shows_within_clusters_and_equal_values_never_do() ->
     assert (found.statistic, found.p) == (0, 1)
 
 
-def test_an_f_without_variation_within_groups_is_no_number() -> None:
+def test_an_f_without_variation_within_groups_is_no_number():
     found = permutation_f(alone([[1.0] * 6, [2.0] * 6]), seed=0)
     assert found.statistic is None
     assert found.p is not None
@@ -222,14 +220,14 @@ def test_an_f_without_variation_within_groups_is_no_number() -> None:
     st.lists(st.integers(0, 6), min_size=1, max_size=9),
     st.lists(st.integers(0, 6), min_size=1, max_size=9),
 )
-def test_superiority_of_clusters_of_their_own_counts_all_pairs(a: list[int], b: list[int]) -> None:
+def test_superiority_of_clusters_of_their_own_counts_all_pairs(a: list[int], b: list[int]):
     first, second = alone([a, b])
     found = compare_clusters(first, second, seed=0, signature="")
     pairs = [(x > y) + 0.5 * (x == y) for x in a for y in b]
     assert found.superiority == pytest.approx(sum(pairs) / len(pairs), abs=1e-15)
 
 
-def test_clusters_of_one_value_have_the_interval_of_independent_values() -> None:
+def test_clusters_of_one_value_have_the_interval_of_independent_values():
     """Also of 10 against 200: the variance of the ten is theirs, not that of 210."""
     rng = np.random.default_rng(4)
     few, many = rng.normal(10, 3, 10), rng.normal(9, 1, 200)

@@ -11,7 +11,7 @@ from fabula.stats.compare import compare_means, holm, mean_estimate
 numbers = st.lists(st.floats(0, 8, width=16), min_size=1, max_size=12)
 
 
-def test_holm_by_hand() -> None:
+def test_holm_by_hand():
     # Four tests: 0.005 * 4, 0.01 * 3, then 0.03 * 2 = 0.06 is above 0.04 * 1, which rises to it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, None, 0.8]) == [1.0, None, 1.0]
@@ -19,7 +19,7 @@ def test_holm_by_hand() -> None:
 
 
 @given(numbers, numbers)
-def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]) -> None:
+def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]):
     found = compare_means(a, b, signature="")
     u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
     assert found.u == pytest.approx(u)
@@ -28,18 +28,18 @@ def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]) -> None:
     assert 0 <= found.p <= 1
 
 
-def test_mann_whitney_p_of_a_worked_example() -> None:
+def test_mann_whitney_p_of_a_worked_example():
     # All of A below all of B, 3 against 4: 2 of the 35 orders are as extreme.
     assert compare_means([1, 2, 3], [4, 5, 6, 7], signature="").p == pytest.approx(2 / 35)
 
 
-def test_the_percentage_difference_is_against_b() -> None:
+def test_the_percentage_difference_is_against_b():
     # Lu et al. 2024, footnote 2: (human - model) / model.
     found = compare_means([6.0] * 10, [4.0] * 11, signature="s").percent
     assert (found.value, found.low, found.high, found.n) == (50.0, None, None, 21)
 
 
-def test_empty_constant_and_single_groups_are_defined() -> None:
+def test_empty_constant_and_single_groups_are_defined():
     same = compare_means([2.0, 2.0], [2.0, 2.0, 2.0], signature="")
     assert (same.p, same.superiority, same.percent.value) == (1.0, 0.5, 0.0)
     assert compare_means([], [1.0], signature="").p is None

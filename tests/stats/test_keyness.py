@@ -19,7 +19,7 @@ with priors of these sizes in proportion to the words of both groups."""
 
 
 @pytest.mark.parametrize("size", ["1.0", "10.0", "45.0"])
-def test_z_is_that_of_a_published_tool(size: str) -> None:
+def test_z_is_that_of_a_published_tool(size: str):
     words = sorted(GOLDEN["z"][size])
     a, b = (Counter(" ".join(GOLDEN[group]).split()) for group in "ab")
     counts = [np.array([of[word] for word in words], float) for of in (a, b)]
@@ -28,7 +28,7 @@ def test_z_is_that_of_a_published_tool(size: str) -> None:
     np.testing.assert_allclose(z, [GOLDEN["z"][size][word] for word in words], rtol=1e-6)
 
 
-def test_log_odds_are_those_of_the_formula() -> None:
+def test_log_odds_are_those_of_the_formula():
     """Equations 16 to 20 of Monroe et al., for 6 of 100 words against 1 of 50, prior of 30."""
     prior = 30 * 7 / 150
     odds_a = (6 + prior) / (100 + 30 - 6 - prior)
@@ -45,7 +45,7 @@ TEXTS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_p_is_that_of_all_permutations_within_strata(texts: list[tuple[int, bool, bool]]) -> None:
+def test_p_is_that_of_all_permutations_within_strata(texts: list[tuple[int, bool, bool]]):
     strata = sorted({stratum for stratum, _, _ in texts})
     rows, ways = [], []
     for stratum in strata:
@@ -66,7 +66,7 @@ def test_p_is_that_of_all_permutations_within_strata(texts: list[tuple[int, bool
     assert all(least <= exact_p(rows, k) + 1e-12 for k in {*sums.tolist()})
 
 
-def test_no_p_is_above_1_by_rounding() -> None:
+def test_no_p_is_above_1_by_rounding():
     """Four of 49 texts are of the group and 45 hold the phrase: all outcomes are as far, and their
     chances sum to a little more than 1."""
     assert exact_p([(49, 4, 45)], 4) == 1.0
@@ -74,16 +74,14 @@ def test_no_p_is_above_1_by_rounding() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=30), st.sampled_from([0.01, 0.05, 0.3]))
-def test_no_more_are_tested_than_the_correction_allows_for(
-    smallest: list[float], max_p: float
-) -> None:
+def test_no_more_are_tested_than_the_correction_allows_for(smallest: list[float], max_p: float):
     """Tarone 1990: the smallest K such that at most K tests can reach max_p / K."""
     values = np.array(smallest)
     k = next(n for n in itertools.count(1) if sum(p <= max_p / n for p in smallest) <= n)
     np.testing.assert_array_equal(can_pass(values, max_p), values <= max_p / k)
 
 
-def test_the_smallest_p_is_the_chance_of_the_rarer_end() -> None:
+def test_the_smallest_p_is_the_chance_of_the_rarer_end():
     """Over all tables of up to nine texts, beside scipy's hypergeometric distribution."""
     tables = [(n, n_a, n_holders) for n in range(2, 10) for n_a in range(1, n)
               for n_holders in range(1, n)]  # fmt: skip

@@ -24,7 +24,7 @@ def connected(pairs: list[Pair]) -> set[frozenset[int]]:
 @given(st.lists(st.integers(2, 9), min_size=1, max_size=4), st.integers(0, 99), st.integers(0, 40))
 def test_the_pairs_drawn_first_connect_what_can_be_connected(
     sizes: list[int], seed: int, n_more: int
-) -> None:
+):
     ends = np.cumsum([0, *sizes])
     pairs = all_pairs(*(range(a, b) for a, b in pairwise(ends)))
     least = least_pairs(pairs)

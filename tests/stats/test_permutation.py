@@ -16,14 +16,14 @@ def bit(labels: np.ndarray, permutation: int, item: int) -> bool:
 
 
 @given(st.integers(1, 30), st.data())
-def test_every_permutation_chooses_as_many_as_it_should(n: int, data: st.DataObject) -> None:
+def test_every_permutation_chooses_as_many_as_it_should(n: int, data: st.DataObject):
     chosen = data.draw(st.integers(0, n))
     labels = draw_labels(n, chosen, 2, 7)
     for permutation in range(128):
         assert sum(bit(labels, permutation, item) for item in range(n)) == chosen
 
 
-def test_every_choice_is_as_likely_as_another() -> None:
+def test_every_choice_is_as_likely_as_another():
     labels = draw_labels(5, 2, 1000, 1)
     counts = dict.fromkeys(itertools.combinations(range(5), 2), 0)
     # A bit a permutation, the lowest first.
@@ -35,7 +35,7 @@ def test_every_choice_is_as_likely_as_another() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=4), min_size=1, max_size=12))
-def test_types_are_counted_as_sets_would(items: list[list[int]]) -> None:
+def test_types_are_counted_as_sets_would(items: list[list[int]]):
     labels = draw_labels(len(items), len(items) // 2, 1, 3)
     holders = [
         sorted({k for k, tokens in enumerate(items) if kind in tokens})
@@ -75,9 +75,7 @@ some = st.one_of(st.none(), st.integers(0, 5).map(float))
 
 
 @given(st.lists(st.tuples(some, some, st.integers(0, 6)), min_size=1, max_size=14))
-def test_few_clusters_are_flipped_in_every_way(
-    items: list[tuple[float | None, float | None, int]],
-) -> None:
+def test_few_clusters_are_flipped_in_every_way(items: list[tuple[float | None, float | None, int]]):
     a, b, clusters = (list(column) for column in zip(*items, strict=True))
     as_array = [np.array([np.nan if v is None else v for v in side]) for side in (a, b)]
     (test,) = compare_pairs({"m": dict(zip("ab", as_array, strict=True))}, {},
@@ -90,7 +88,7 @@ def test_few_clusters_are_flipped_in_every_way(
         assert test.difference.value == pytest.approx(sum(both) / len(both))
 
 
-def test_many_clusters_are_flipped_at_random_to_the_same_end() -> None:
+def test_many_clusters_are_flipped_at_random_to_the_same_end():
     rng = np.random.default_rng(8)
     clusters = np.repeat(np.arange(12), 3)
     values = {"a": rng.normal(0.4, 1, 36), "b": rng.normal(0, 1, 36)}
@@ -106,14 +104,14 @@ def test_many_clusters_are_flipped_at_random_to_the_same_end() -> None:
     assert drawn.least == 1 / (1 << 11)
 
 
-def test_one_cluster_says_nothing_and_two_cannot_be_below_a_half() -> None:
+def test_one_cluster_says_nothing_and_two_cannot_be_below_a_half():
     far = {"m": {"a": np.zeros(50), "b": np.ones(50)}}
     for n_clusters, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
         (test,) = compare_pairs(far, {}, clusters=np.arange(50) % n_clusters)
         assert (test.p, test.least) == (least, least)
 
 
-def test_differences_on_the_same_passages_are_seen_that_unpaired_tests_miss() -> None:
+def test_differences_on_the_same_passages_are_seen_that_unpaired_tests_miss():
     rng = np.random.default_rng(6)
     passages = rng.normal(0, 2, 60)
     values = {"m": {"a": passages + rng.normal(0.5, 0.5, 60), "b": passages}}
@@ -131,7 +129,7 @@ def clustered(rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarr
     return {"a": suits + rng.normal(0, 0.7, 100), "b": rng.normal(0, 0.7, 100)}, clusters
 
 
-def test_tests_and_intervals_hold_their_level_where_passages_are_clustered() -> None:
+def test_tests_and_intervals_hold_their_level_where_passages_are_clustered():
     rng = np.random.default_rng(12)
     n_false = {"clusters": 0, "items": 0}
     n_outside = {"clusters": 0, "items": 0}
@@ -149,7 +147,7 @@ def test_tests_and_intervals_hold_their_level_where_passages_are_clustered() -> 
     assert min(n_false["items"], n_outside["items"]) > 20
 
 
-def test_a_ratio_of_clustered_passages_has_a_wider_interval() -> None:
+def test_a_ratio_of_clustered_passages_has_a_wider_interval():
     # Chapters of their own words: what is left out with a chapter is lost, passage by passage not.
     rng = np.random.default_rng(2)
     words = [w for chapter in range(30) for _ in range(8)
@@ -162,7 +160,7 @@ def test_a_ratio_of_clustered_passages_has_a_wider_interval() -> None:
     assert together.high - together.low > 1.2 * (alone.high - alone.low)
 
 
-def test_a_control_takes_no_power_from_the_pairs_of_systems() -> None:
+def test_a_control_takes_no_power_from_the_pairs_of_systems():
     rng = np.random.default_rng(5)
     values = {name: rng.normal(shift, 1, 40) for name, shift in
               (("a", 0.0), ("b", 0.5), ("c", 0.6))}  # fmt: skip
@@ -192,7 +190,7 @@ def exact_p(a: list[float], b: list[float]) -> float:
     return n_extreme / n
 
 
-def test_p_values_of_means_agree_with_all_permutations() -> None:
+def test_p_values_of_means_agree_with_all_permutations():
     a, b = [1.0, 2.0, 2.5, 4.0, 4.5], [3.0, 5.0, 6.0, 6.5, 2.0]
     (test,) = compare_pairs({"m": {"a": np.array(a), "b": np.array(b)}}, {}, design="two-sample",
                             n_permutations=20_000)  # fmt: skip
@@ -209,7 +207,7 @@ def tokens(items: list[str]) -> Tokens:
     )
 
 
-def test_p_values_of_ratios_agree_with_all_permutations() -> None:
+def test_p_values_of_ratios_agree_with_all_permutations():
     a, b = ["ab", "cd", "efg", "hi"], ["aa", "ab", "abc", "b"]
 
     def ratio(items: list[str]) -> float:
@@ -240,7 +238,7 @@ def test_p_values_of_ratios_agree_with_all_permutations() -> None:
     assert test.difference.value == pytest.approx(9 / 9 - 3 / 8)
 
 
-def test_no_p_value_is_0_and_equal_systems_have_p_1() -> None:
+def test_no_p_value_is_0_and_equal_systems_have_p_1():
     far = {"m": {"a": np.zeros(50), "b": np.ones(50)}}
     assert compare_pairs(far, {}, n_permutations=999)[0].p == 1 / 1000
     same = {"m": {"a": np.ones(9), "b": np.ones(9)}}
@@ -250,7 +248,7 @@ def test_no_p_value_is_0_and_equal_systems_have_p_1() -> None:
     assert test.d.value is None  # 0 / 0
 
 
-def test_missing_values_are_left_out_and_none_at_all_is_no_test() -> None:
+def test_missing_values_are_left_out_and_none_at_all_is_no_test():
     nan = np.nan
     values = {"m": {"a": np.array([1.0, nan, 3.0]), "b": np.array([nan, 4.0, 6.0]),
                     "c": np.full(3, nan)}}  # fmt: skip
@@ -264,7 +262,7 @@ def test_missing_values_are_left_out_and_none_at_all_is_no_test() -> None:
     assert tests["a", "b"].p_bonferroni == tests["a", "b"].p
 
 
-def test_bonferroni_and_holm_over_the_pairs_of_a_metric() -> None:
+def test_bonferroni_and_holm_over_the_pairs_of_a_metric():
     rng = np.random.default_rng(5)
     values = {"m": {name: rng.normal(shift, 1, 40) for name, shift in
                     (("a", 0.0), ("b", 0.5), ("c", 0.6))}}  # fmt: skip
@@ -276,7 +274,7 @@ def test_bonferroni_and_holm_over_the_pairs_of_a_metric() -> None:
     assert all(t.p_holm <= t.p_bonferroni for t in tests)
 
 
-def test_cohens_d_by_hand() -> None:
+def test_cohens_d_by_hand():
     # means 2 and 4; variances over n - 1 are 1 and 4: pooled sqrt((2 * 1 + 2 * 4) / 4)
     values = {"m": {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([2.0, 4.0, 6.0])}}
     (test,) = compare_pairs(values, {}, n_permutations=999)
@@ -284,7 +282,7 @@ def test_cohens_d_by_hand() -> None:
     assert test.d.value == pytest.approx((2 - 4) / math.sqrt(2.5))
 
 
-def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
     rng = np.random.default_rng(11)
     n_covered = 0
     for _ in range(100):
@@ -295,7 +293,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     assert 88 <= n_covered <= 100
 
 
-def test_intervals_of_a_ratio_hold_it() -> None:
+def test_intervals_of_a_ratio_hold_it():
     rng = np.random.default_rng(2)
     lengths = rng.integers(5, 15, 200)
     many = Tokens(rng.zipf(1.5, lengths.sum()).astype(np.int64), np.cumsum(lengths))
@@ -305,7 +303,7 @@ def test_intervals_of_a_ratio_hold_it() -> None:
     assert ratio_estimate(Tokens(np.empty(0, np.int64), np.zeros(3, np.int64))).value is None
 
 
-def test_same_seed_same_numbers_and_another_seed_others() -> None:
+def test_same_seed_same_numbers_and_another_seed_others():
     rng = np.random.default_rng(0)
     values = {"m": {name: rng.normal(0, 1, 30) for name in "ab"}}
     first, again, other = (compare_pairs(values, {}, seed=s, n_permutations=999) for s in (1, 1, 2))
@@ -313,14 +311,14 @@ def test_same_seed_same_numbers_and_another_seed_others() -> None:
     assert first != other
 
 
-def test_the_interval_of_a_mean_needs_two_values() -> None:
+def test_the_interval_of_a_mean_needs_two_values():
     estimates = mean_estimates({"m": {"a": np.array([2.0, np.nan])}})
     assert estimates["m", "a"].value == 2
     assert estimates["m", "a"].low is None
 
 
 @pytest.mark.parametrize("kept", [1.0, 0.5, 0.1])
-def test_missing_items_make_no_difference_where_there_is_none(kept: float) -> None:
+def test_missing_items_make_no_difference_where_there_is_none(kept: float):
     """Two systems of one distribution, of which the second lacks a share of its items."""
     rng = np.random.default_rng(4)
     n_false = {"m": 0, "r": 0}
@@ -340,7 +338,7 @@ def test_missing_items_make_no_difference_where_there_is_none(kept: float) -> No
     assert max(n_false.values()) <= 6
 
 
-def test_few_values_have_no_interval_and_no_interval_leaves_its_range() -> None:
+def test_few_values_have_no_interval_and_no_interval_leaves_its_range():
     few = {"m": {"a": np.arange(9.0), "b": np.arange(9.0) + 1}}
     (test,) = compare_pairs(few, {}, n_permutations=99)
     assert test.difference.low is None

@@ -27,14 +27,14 @@ def normal_stories(n: int, mean: float = 0.0) -> Floats:
 
 
 @pytest.mark.parametrize("n", [10, 40, 160])
-def test_the_width_of_a_mean_is_that_of_its_standard_error(n: int) -> None:
+def test_the_width_of_a_mean_is_that_of_its_standard_error(n: int):
     (size,) = plan_sizes([normal_stories(4000)], [n], [1], is_graded=True, seed=0)
     assert size.mean_width == pytest.approx(2 * 1.96 / n**0.5, rel=0.08)
     assert (size.kappa_width, size.difference_width, size.power) == (None, None, None)
 
 
 @pytest.mark.parametrize(("n", "effect"), [(10, 1.0), (25, 0.6), (25, 1.0), (100, 0.3), (50, 0.0)])
-def test_power_is_that_of_the_closed_form(n: int, effect: float) -> None:
+def test_power_is_that_of_the_closed_form(n: int, effect: float):
     groups = [normal_stories(4000), normal_stories(4000, effect)]
     (size,) = plan_sizes(groups, [n], [1], is_graded=True, seed=1)
     power = 0.05 if effect == 0 else TTestIndPower().power(effect, n, 0.05)
@@ -43,7 +43,7 @@ def test_power_is_that_of_the_closed_form(n: int, effect: float) -> None:
     assert size.difference_width == pytest.approx(2 * 1.96 * (2 / n) ** 0.5, rel=0.08)
 
 
-def test_small_pilots_predict_what_large_ones_do_on_average() -> None:
+def test_small_pilots_predict_what_large_ones_do_on_average():
     """Twelve stories vary less than all that they are drawn from; that is corrected."""
     rng = np.random.default_rng(3)
     widths = []
@@ -78,7 +78,7 @@ def kappa_of(ratings: Floats, *, is_graded: bool) -> float:
 @pytest.mark.parametrize(("n_stories", "n_raters"), [(30, 2), (80, 3), (60, 1), (40, 6)])
 def test_predicted_widths_are_those_of_simulated_studies(
     study: Study, is_graded: bool, n_stories: int, n_raters: int
-) -> None:
+):
     """From three raters a story, also for fewer, and for more: those of the mean."""
     pilot = study(800, 3, np.random.default_rng(4))
     (size,) = plan_sizes([pilot], [n_stories], [n_raters], is_graded=is_graded, seed=0)
@@ -93,7 +93,7 @@ def test_predicted_widths_are_those_of_simulated_studies(
     assert size.kappa_width == pytest.approx(np.ptp(np.percentile(kappas, [2.5, 97.5])), rel=0.1)
 
 
-def test_ratings_that_are_missing_at_random_change_little() -> None:
+def test_ratings_that_are_missing_at_random_change_little():
     rng = np.random.default_rng(0)
     whole = by_beta(1500, 3, rng)
     gaps = whole.copy()
@@ -106,7 +106,7 @@ def test_ratings_that_are_missing_at_random_change_little() -> None:
     assert b.kappa_width == pytest.approx(a.kappa_width, rel=0.1)
 
 
-def test_nobody_is_drawn_twice_to_agree_with_themselves() -> None:
+def test_nobody_is_drawn_twice_to_agree_with_themselves():
     """Two raters who never agree: with themselves, they would half of the time."""
     pilot = np.tile([[[0.0, 1.0]]], (40, 1, 1))
     pilot[::2] = pilot[::2, :, ::-1]
@@ -115,7 +115,7 @@ def test_nobody_is_drawn_twice_to_agree_with_themselves() -> None:
     assert size.mean_width == pytest.approx(0, abs=1e-9)
 
 
-def test_groups_are_as_large_as_each_other_and_the_seed_decides() -> None:
+def test_groups_are_as_large_as_each_other_and_the_seed_decides():
     groups = [by_beta(30, 2, np.random.default_rng(k)) for k in (1, 2)]
     sizes = list(plan_sizes(groups, [10, 20], [1, 2], is_graded=False, seed=5))
     assert [(one.n_raters, one.n_stories) for one in sizes] == [(1, 10), (1, 20), (2, 10), (2, 20)]
@@ -132,11 +132,11 @@ def test_groups_are_as_large_as_each_other_and_the_seed_decides() -> None:
         ([np.ones((20, 2, 3))], "everybody gave the same answer"),
     ],
 )
-def test_a_pilot_that_says_too_little_is_refused(groups: list[Floats], reason: str) -> None:
+def test_a_pilot_that_says_too_little_is_refused(groups: list[Floats], reason: str):
     assert reason in str(too_little(groups))
 
 
-def test_the_raters_of_a_pilot_are_those_that_ten_stories_have() -> None:
+def test_the_raters_of_a_pilot_are_those_that_ten_stories_have():
     ratings = np.ones((25, 2, 4))
     ratings[5:, :, 3] = np.nan
     ratings[:, 0, 1] = np.nan
@@ -144,7 +144,7 @@ def test_the_raters_of_a_pilot_are_those_that_ten_stories_have() -> None:
     assert most_raters([ratings[:, :, :1], ratings]) == 1
 
 
-def test_sums_of_stories_are_those_of_their_pairs() -> None:
+def test_sums_of_stories_are_those_of_their_pairs():
     marks = np.array([[1.0, 4.0, np.nan], [2.0, 2.0, 5.0], [3.0, np.nan, np.nan]])
     a, b, _ = pooled_pairs(marks)
     sums = [_pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]

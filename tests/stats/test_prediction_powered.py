@@ -57,7 +57,7 @@ def drawn(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 @pytest.mark.parametrize(("seed", "n", "m", "weight", "value", "ends"), CJE)
 def test_means_and_intervals_are_those_of_a_second_package(
     seed: int, n: int, m: int, weight: float, value: float, ends: tuple[float, float] | None
-) -> None:
+):
     # Its weight is on the mean of all documents, ours on that of those without a label.
     found = corrected_mean(*drawn(seed, n, m), weight=weight * m / (n + m))
     assert found is not None
@@ -75,7 +75,7 @@ def test_means_and_intervals_are_those_of_a_second_package(
 @pytest.mark.parametrize(("seed", "n", "m", "values", "ends"), GOLDEN)
 def test_means_are_those_of_the_published_package(
     seed: int, n: int, m: int, values: list[float], ends: list[float]
-) -> None:
+):
     data = drawn(seed, n, m)
     found = [corrected_mean(*data, weight=weight) for weight in (None, 0, 0.5, 1)]
     assert [one.value for one in found if one] == pytest.approx(values, abs=1e-12)
@@ -92,7 +92,7 @@ def test_means_are_those_of_the_published_package(
     assert half.low < ends[0] < ends[1] < half.high
 
 
-def test_a_predictor_that_says_nothing_costs_nothing() -> None:
+def test_a_predictor_that_says_nothing_costs_nothing():
     labels = np.array([0.1, 0.4, 0.2, 0.6, 0.3])
     constant = np.full(5, 0.9)
     found = corrected_mean(labels, constant, np.full(20, 0.9))
@@ -101,7 +101,7 @@ def test_a_predictor_that_says_nothing_costs_nothing() -> None:
     assert found.n_worth == pytest.approx(5)
 
 
-def test_labels_that_are_all_alike_have_the_interval_of_their_number() -> None:
+def test_labels_that_are_all_alike_have_the_interval_of_their_number():
     for n in (4, 12, 30):
         found = corrected_mean(np.zeros(n), np.arange(n) % 2 * 1.0, np.ones(9))
         assert found is not None
@@ -109,7 +109,7 @@ def test_labels_that_are_all_alike_have_the_interval_of_their_number() -> None:
         assert (found.low, found.high) == (0.0, pytest.approx(beta.ppf(0.975, 1, n)))
 
 
-def test_what_no_label_shows_may_be_among_the_texts_without_one() -> None:
+def test_what_no_label_shows_may_be_among_the_texts_without_one():
     """Of 40 texts in ten clusters one each is labelled, all alike: the rest may differ."""
     clusters = [k % 10 for k in range(40)]
     for is_finite in (True, False):
@@ -122,7 +122,7 @@ def test_what_no_label_shows_may_be_among_the_texts_without_one() -> None:
         assert found.high > 0.2
 
 
-def test_few_labels_have_no_interval_and_none_have_no_mean() -> None:
+def test_few_labels_have_no_interval_and_none_have_no_mean():
     few = corrected_mean(np.ones(MIN_LABELS - 1), np.ones(MIN_LABELS - 1), np.ones(3))
     assert few is not None
     assert (few.value, few.low, few.high) == (1.0, None, None)
@@ -131,7 +131,7 @@ def test_few_labels_have_no_interval_and_none_have_no_mean() -> None:
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
 @pytest.mark.parametrize("n", [8, 20])
-def test_intervals_hold_the_truth_as_often_as_they_say(n: int, correlation: float) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(n: int, correlation: float):
     rng = np.random.default_rng([n, round(10 * correlation)])
     n_trials, n_others, held = 600, 60, 0
     for _ in range(n_trials):
@@ -149,7 +149,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(n: int, correlation: floa
     assert 0.914 <= held / n_trials <= 0.986
 
 
-def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected_apart() -> None:
+def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected_apart():
     rng = np.random.default_rng(5)
     held = n_stratified = 0
     for _ in range(300):
@@ -177,7 +177,7 @@ def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected
     assert 0.9 <= n_stratified / 300 <= 0.99
 
 
-def test_a_correction_that_holds_is_seldom_said_not_to() -> None:
+def test_a_correction_that_holds_is_seldom_said_not_to():
     """Of two groups with one bias, at p < 0.05; `bench/label_coverage.py` shows its power."""
     rng = np.random.default_rng(6)
     n_broken = 0
@@ -194,7 +194,7 @@ def test_a_correction_that_holds_is_seldom_said_not_to() -> None:
     assert 0.02 <= n_broken / 400 <= 0.09
 
 
-def test_a_share_over_groups_stays_within_0_and_1() -> None:
+def test_a_share_over_groups_stays_within_0_and_1():
     """Also where the end of a group's own interval is 0: Student's would be -0.08 and 1.08."""
     nothing = np.zeros(40)
     none = corrected_mean(np.zeros(10), np.zeros(10), nothing)
@@ -210,7 +210,7 @@ def test_a_share_over_groups_stays_within_0_and_1() -> None:
     assert few.high == pytest.approx(1 - (many.low or 0))
 
 
-def test_labels_of_another_kind_of_documents_are_refused() -> None:
+def test_labels_of_another_kind_of_documents_are_refused():
     rng = np.random.default_rng(1)
     refused = 0
     for _ in range(500):
@@ -223,7 +223,7 @@ def test_labels_of_another_kind_of_documents_are_refused() -> None:
     assert not is_covered(np.ones(12), np.zeros(20))
 
 
-def test_more_labels_make_the_interval_as_narrow_as_is_asked() -> None:
+def test_more_labels_make_the_interval_as_narrow_as_is_asked():
     found = corrected_mean(*drawn(2, 24, 140))
     assert found is not None
     assert found.low is not None
@@ -242,7 +242,7 @@ def test_more_labels_make_the_interval_as_narrow_as_is_asked() -> None:
 )
 def test_whatever_is_given_an_interval_holds_its_value(
     pairs: list[tuple[float, float]], rest: list[float]
-) -> None:
+):
     labels, predicted = np.array(pairs, np.float64).T
     found = corrected_mean(labels, predicted, np.array(rest, np.float64))
     assert found is not None

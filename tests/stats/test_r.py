@@ -72,7 +72,7 @@ def simulated(p: float, n_draws: float = np.inf) -> Any:
 
 
 @kinds("mann-whitney")
-def test_mann_and_whitney(case: str) -> None:
+def test_mann_and_whitney(case: str):
     """`wilcox.test`, exact where SciPy is, and with its correction for continuity elsewhere."""
     data, of_r = CASES[case]["data"], CASES[case]["result"]
     found = compare_means(data["a"], data["b"], signature="")
@@ -83,7 +83,7 @@ def test_mann_and_whitney(case: str) -> None:
 
 
 @kinds("kruskal-wallis")
-def test_kruskal_and_wallis(case: str) -> None:
+def test_kruskal_and_wallis(case: str):
     """`kruskal.test`; undefined in R where all values are equal."""
     of_r = CASES[case]["result"]
     expected = (0.0, 1.0) if case.endswith("equal") else (of_r["h"], of_r["p"])
@@ -91,7 +91,7 @@ def test_kruskal_and_wallis(case: str) -> None:
 
 
 @kinds("p.adjust")
-def test_corrections_for_several_tests(case: str) -> None:
+def test_corrections_for_several_tests(case: str):
     """`p.adjust`, where missing values are no tests."""
     found = holm(CASES[case]["data"]["p"])
     expected = CASES[case]["result"]["holm"]
@@ -99,7 +99,7 @@ def test_corrections_for_several_tests(case: str) -> None:
     assert array(found) == pytest.approx(array(expected), rel=_EXACT, nan_ok=True)
 
 
-def test_cohens_d() -> None:
+def test_cohens_d():
     """t of `t.test` times sqrt(2 / n)."""
     data = CASES["d by t"]["data"]
     columns = {"m": {"a": array(data["a"]), "b": array(data["b"])}}
@@ -109,7 +109,7 @@ def test_cohens_d() -> None:
 
 
 @kinds("permutation paired")
-def test_f_and_p_within_clusters(case: str) -> None:
+def test_f_and_p_within_clusters(case: str):
     """F of `aov` on values less their cluster's mean, whose degrees of freedom lack those of the
     clusters' means; p of coin's test stratified by cluster, of two groups."""
     columns = zip(*CASES[case]["data"]["table"], strict=True)
@@ -124,7 +124,7 @@ def test_f_and_p_within_clusters(case: str) -> None:
 
 
 @kinds("sign flips")
-def test_p_of_pairs_is_that_of_all_signs(case: str) -> None:
+def test_p_of_pairs_is_that_of_all_signs(case: str):
     """exactRankTests' `perm.test`, on pairs or on the sums of clusters; both are exact."""
     data = CASES[case]["data"]
     clusters = np.array(data["cluster"]) if "cluster" in data else None
@@ -133,7 +133,7 @@ def test_p_of_pairs_is_that_of_all_signs(case: str) -> None:
     assert found.p == pytest.approx(CASES[case]["result"]["p"], rel=_EXACT)
 
 
-def test_p_of_two_samples() -> None:
+def test_p_of_two_samples():
     """coin's exact test of independent values."""
     case = CASES["two samples"]
     columns = {"m": {name: array(case["data"][name]) for name in "ab"}}
@@ -141,7 +141,7 @@ def test_p_of_two_samples() -> None:
     assert found.p == simulated(case["result"]["p"])
 
 
-def test_an_association_within_strata() -> None:
+def test_an_association_within_strata():
     """`lm` with a constant for each stratum, `cor` of its residuals."""
     data, of_r = CASES["association"]["data"], CASES["association"]["result"]
     for kind in ("slope", "correlation"):
@@ -152,7 +152,7 @@ def test_an_association_within_strata() -> None:
         assert found.value == pytest.approx(of_r[kind], rel=_EXACT)
 
 
-def test_the_difference_of_mantel_and_haenszel() -> None:
+def test_the_difference_of_mantel_and_haenszel():
     """metafor's `rma.mh` of risk differences."""
     tables = CASES["mantel-haenszel difference"]["data"]
     x, y, strata = [], [], []
@@ -171,7 +171,7 @@ def test_the_difference_of_mantel_and_haenszel() -> None:
 
 
 @kinds("clopper-pearson")
-def test_bounds_of_shares(case: str) -> None:
+def test_bounds_of_shares(case: str):
     """`binom.test`, one-sided."""
     data = CASES[case]["data"]
     found = clopper_pearson_high(data["hits"], data["n"])
@@ -179,7 +179,7 @@ def test_bounds_of_shares(case: str) -> None:
 
 
 @kinds("phrase")
-def test_p_of_a_phrase_by_text(case: str) -> None:
+def test_p_of_a_phrase_by_text(case: str):
     """coin's exact test of texts that hold a phrase, in each stratum; both by distance.
 
     `fisher.test` sums the outcomes that are no more probable instead, which is another two-sided p
@@ -198,7 +198,7 @@ def test_p_of_a_phrase_by_text(case: str) -> None:
     assert smallest_p(which, np.array(strata), 1) == pytest.approx([of_r["smallest"]], rel=_EXACT)
 
 
-def test_a_ratio_of_types_and_its_jackknife() -> None:
+def test_a_ratio_of_types_and_its_jackknife():
     """boot's influence values by leaving out each text, and `qt`."""
     case = CASES["ratio of types"]
     texts = case["data"]["texts"]
@@ -208,7 +208,7 @@ def test_a_ratio_of_types_and_its_jackknife() -> None:
     assert (found.low, found.high) == pytest.approx(case["result"]["ends"], rel=_EXACT)
 
 
-def test_strengths_and_their_errors_by_pair() -> None:
+def test_strengths_and_their_errors_by_pair():
     """BradleyTerry2's strengths and effect of the place, to the 1e-8 at which its fit ends.
 
     Errors are clubSandwich's CR3, which leaves out the factor (m - 1) / m of the jackknife over m
@@ -235,7 +235,7 @@ def test_strengths_and_their_errors_by_pair() -> None:
 
 
 @kinds("kappa")
-def test_kappas_and_correlations(case: str) -> None:
+def test_kappas_and_correlations(case: str):
     """vcd's `Kappa`, plain and with quadratic weights; `cor`. Undefined in both for a constant."""
     a, b = (array(CASES[case]["data"][name]) for name in "ab")
     of_r = CASES[case]["result"]
@@ -250,7 +250,7 @@ def test_kappas_and_correlations(case: str) -> None:
             assert value == pytest.approx(of_r[name], rel=_EXACT)
 
 
-def test_phi() -> None:
+def test_phi():
     """psych's `phi`."""
     data = CASES["phi"]["data"]
     found = Confusion.of(array(data["a"]), array(data["b"])).phi
@@ -258,7 +258,7 @@ def test_phi() -> None:
 
 
 @kinds("alpha")
-def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str) -> None:
+def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str):
     """No package of Debian has them; here they are of R's `var` within subjects and over all.
 
     Of the values for intervals, of their `rank` for ordinal scales, of an indicator a category for
@@ -272,13 +272,13 @@ def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str) -> None:
 
 
 @kinds("icc")
-def test_intraclass_correlations(case: str) -> None:
+def test_intraclass_correlations(case: str):
     """psych's `ICC`, a single random rater."""
     found = icc_agreement(array(CASES[case]["data"]["ratings"]))
     assert found == pytest.approx(CASES[case]["result"]["icc"], rel=_EXACT)
 
 
-def test_means_of_labels_alone() -> None:
+def test_means_of_labels_alone():
     """`t.test` of numbers; survey's `svyciprop(method = "beta")` of Yes and No, `binom.test` where
     all labels are equal."""
     nothing = np.zeros(0)
@@ -297,7 +297,7 @@ def test_means_of_labels_alone() -> None:
             assert (found.low, found.high) == pytest.approx((low, high), rel=_EXACT, abs=1e-12)
 
 
-def test_predictions_at_full_weight() -> None:
+def test_predictions_at_full_weight():
     """The difference of `t.test`, and its variance with a degree of freedom less for the weight."""
     data, of_r = CASES["full weight"]["data"], CASES["full weight"]["result"]
     columns = (array(data[name]) for name in ("labels", "predicted", "others"))
@@ -309,7 +309,7 @@ def test_predictions_at_full_weight() -> None:
     assert found.variance == pytest.approx(expected, rel=_EXACT)
 
 
-def test_differences_and_strata_of_labels() -> None:
+def test_differences_and_strata_of_labels():
     """`t.test` of Welch; survey's `svymean` with two strata."""
     case = CASES["difference by welch"]
     parts = []
@@ -327,7 +327,7 @@ def test_differences_and_strata_of_labels() -> None:
     assert found.variance**0.5 == pytest.approx(of_r["error"], rel=_EXACT)
 
 
-def test_groups_of_vectors() -> None:
+def test_groups_of_vectors():
     """`hclust` with Ward's criterion and with mean cosines, cut by `cutree`."""
     data, of_r = CASES["groups"]["data"], CASES["groups"]["result"]
     points = np.array(data["points"], np.float32)
@@ -339,7 +339,7 @@ def test_groups_of_vectors() -> None:
         assert sorted(found) == sorted(members)
 
 
-def test_a_detector() -> None:
+def test_a_detector():
     """pROC's area under the curve; `glm` on Platt's targets, ours to its optimiser's 1e-5."""
     data, of_r = CASES["detector"]["data"], CASES["detector"]["result"]
     n = len(data["scores"])
@@ -360,7 +360,7 @@ def _without_r() -> str | None:
     return f"R is without {done.stdout or done.stderr}" if done.stdout or done.returncode else None
 
 
-def test_the_kept_values_are_those_of_the_script(tmp_path: Path) -> None:
+def test_the_kept_values_are_those_of_the_script(tmp_path: Path):
     """Run again by the R that is here, whose version may be another."""
     if (reason := _without_r()) or SCRIPT is None:
         pytest.skip(str(reason))

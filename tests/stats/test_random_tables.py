@@ -163,7 +163,7 @@ STATISTICS: dict[str, tuple[Any, Any, int | None, str]] = {
 
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
 @pytest.mark.parametrize("name", STATISTICS)
-def test_it_is_what_the_library_has_or_none(name: str, gaps: bool) -> None:
+def test_it_is_what_the_library_has_or_none(name: str, gaps: bool):
     ours, theirs, n_raters, kinds = STATISTICS[name]
     if kinds not in ("both", "gaps" if gaps else "complete"):
         return
@@ -176,7 +176,7 @@ def test_it_is_what_the_library_has_or_none(name: str, gaps: bool) -> None:
 
 
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
-def test_a_judges_counts_are_those_of_scikit_learn(gaps: bool) -> None:
+def test_a_judges_counts_are_those_of_scikit_learn(gaps: bool):
     scores = {
         "accuracy": metrics.accuracy_score, "balanced_accuracy": metrics.balanced_accuracy_score,
         "precision": metrics.precision_score, "recall": metrics.recall_score,
@@ -200,7 +200,7 @@ def test_a_judges_counts_are_those_of_scikit_learn(gaps: bool) -> None:
     assert n_none
 
 
-def test_the_distance_of_feedback_is_that_of_the_package() -> None:
+def test_the_distance_of_feedback_is_that_of_the_package():
     """|a - b|, not squared, which the package takes as a distance of its own."""
     for table in tables(gaps=True):
         rows = several(table)
@@ -235,7 +235,7 @@ def labelled(rng: np.random.Generator, raters: str, n: int) -> list[Measurement]
     ]
 
 
-def test_an_agreement_without_a_value_says_why() -> None:
+def test_an_agreement_without_a_value_says_why():
     rng = np.random.default_rng(9)
     reasons: set[str] = set()
 

@@ -70,7 +70,7 @@ def games(n_things: int, n_games: int, seed: int) -> list[tuple[int, int, float]
 
 
 @pytest.mark.parametrize("case", list(CHOIX))
-def test_strengths_without_ties_and_place_are_those_of_choix(case: tuple[int, int, int]) -> None:
+def test_strengths_without_ties_and_place_are_those_of_choix(case: tuple[int, int, int]):
     n_things = case[0]
     tally = comparisons(games(*case)).tally(n_things)
     groups = np.zeros(n_things, np.int64)
@@ -109,7 +109,7 @@ def oracle(answers: Comparisons, n_things: int) -> NDArray[np.float64]:
 )
 def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(
     case: tuple[int, list[tuple[int, int, float]]],
-) -> None:
+):
     n_things, rows = case
     answers = comparisons(rows)
     found = ranked(answers, n_things)
@@ -123,9 +123,7 @@ def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.permutations(range(5)))
-def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(
-    seed: int, order: list[int]
-) -> None:
+def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(seed: int, order: list[int]):
     rng = np.random.default_rng(seed)
     answers = simulated([1, 0.5, 0, -0.5, -1], 0.3, 4, rng)
     plain = values(ranked(answers, 5))
@@ -141,7 +139,7 @@ def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(
             assert opposite == pytest.approx(-value, abs=1e-7)
 
 
-def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength() -> None:
+def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength():
     # 0 beats all, 3 loses to all; 1 and 2 each win once.
     rows = [(0, 1), (0, 2), (0, 3), (1, 2), (2, 1), (1, 3), (2, 3)]
     found = ranked(comparisons([(a, b, 1.0) for a, b in rows] + [(b, a, 0.0) for a, b in rows]), 4)
@@ -151,14 +149,14 @@ def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength()
     assert [(gap.upper, gap.lower) for gap in found.gaps] == [(1, 2)]
 
 
-def test_a_consistent_order_is_an_order_without_strengths() -> None:
+def test_a_consistent_order_is_an_order_without_strengths():
     rows = [(a, b, 1.0) for a, b in combinations([3, 1, 0, 2], 2)]
     found = ranked(comparisons(rows), 4)
     assert [one.thing for one in found.strengths] == [3, 1, 0, 2]
     assert {one.missing_reason for one in found.strengths} == {"one_sided"}
 
 
-def test_what_is_not_connected_lies_in_parts_of_its_own() -> None:
+def test_what_is_not_connected_lies_in_parts_of_its_own():
     rows = [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0), (2, 3, 1.0), (3, 2, 1.0), (3, 2, 1.0)]
     found = ranked(comparisons(rows), 5)
     parts = {one.thing: one.part for one in found.strengths}
@@ -170,7 +168,7 @@ def test_what_is_not_connected_lies_in_parts_of_its_own() -> None:
     assert (lonely.estimate.value, lonely.missing_reason) == (None, "not_compared")
 
 
-def test_a_rater_who_always_takes_the_first_ranks_nothing() -> None:
+def test_a_rater_who_always_takes_the_first_ranks_nothing():
     rows = [(a, b, 1.0) for a in range(6) for b in range(6) if a != b]
     found = ranked(comparisons(rows), 6)
     assert (found.place.value, found.place_reason) == (None, "one_sided")
@@ -178,13 +176,13 @@ def test_a_rater_who_always_takes_the_first_ranks_nothing() -> None:
     assert not found.is_told_from_chance
 
 
-def test_a_place_that_cannot_be_told_from_strengths_is_not_told() -> None:
+def test_a_place_that_cannot_be_told_from_strengths_is_not_told():
     found = ranked(comparisons([(0, 1, 1.0), (0, 1, 1.0), (0, 1, 0.0)]), 2)
     assert (found.place.value, found.place_reason) == (None, "place_unknown")
     assert values(found)[0] == pytest.approx(math.log(2) / 2)
 
 
-def test_a_tie_is_half_a_win_of_each() -> None:
+def test_a_tie_is_half_a_win_of_each():
     halves = ranked(comparisons([(0, 1, 0.5), (0, 1, 1.0), (1, 0, 0.5), (1, 0, 0.5)] * 2), 2)
     whole = [(0, 1, 1.0), (0, 1, 0.0), (0, 1, 1.0), (0, 1, 1.0), *[(1, 0, 1.0), (1, 0, 0.0)] * 2]
     assert values(halves) == pytest.approx(values(ranked(comparisons(whole), 2)))
@@ -207,7 +205,7 @@ def by_cluster(n_clusters: int, seed: int) -> Comparisons:
 
 
 @pytest.mark.parametrize("units", ["pairs", "clusters"])
-def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units: str) -> None:
+def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units: str):
     if units == "pairs":
         answers = simulated([1, 0.3, 0, -0.4, -0.9], 0.4, 3, np.random.default_rng(5), 0.5)
         unit_of, n_things = answers.pairs(), 5
@@ -243,7 +241,7 @@ def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units:
     assert n_units >= 10
 
 
-def test_fewer_than_ten_pairs_have_no_interval() -> None:
+def test_fewer_than_ten_pairs_have_no_interval():
     found = ranked(simulated([1, 0.5, 0, -1], 0.2, 20, np.random.default_rng(0)), 4)
     assert found.n_units == 6
     for one in [*found.strengths, *found.gaps]:
@@ -254,7 +252,7 @@ def test_fewer_than_ten_pairs_have_no_interval() -> None:
     assert (found.place.low, found.place.high) == (None, None)
 
 
-def test_a_pair_that_alone_connects_others_leaves_no_error() -> None:
+def test_a_pair_that_alone_connects_others_leaves_no_error():
     left = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(1))
     right = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(2))
     bridge = comparisons([(0, 5, 1.0), (5, 0, 1.0), (0, 5, 0.0), (5, 0, 0.0)])
@@ -269,7 +267,7 @@ def test_a_pair_that_alone_connects_others_leaves_no_error() -> None:
     assert found.place.low is not None
 
 
-def test_the_test_of_chance_is_that_of_every_way_to_turn_pairs() -> None:
+def test_the_test_of_chance_is_that_of_every_way_to_turn_pairs():
     answers = simulated([1.2, 0.4, -0.2, -1.4], 0.5, 2, np.random.default_rng(3))
     residual = answers.outcome - answers.outcome.mean()
     pairs = list(combinations(range(4), 2))
@@ -290,7 +288,7 @@ def test_the_test_of_chance_is_that_of_every_way_to_turn_pairs() -> None:
     assert found == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2000) + 1e-3)
 
 
-def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_pair_are() -> None:
+def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_pair_are():
     n_told = 0
     for seed in range(60):
         answers = simulated([0.0] * 6, 0.8, 10, np.random.default_rng(seed), spread=1.5)
@@ -299,7 +297,7 @@ def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_
     assert n_told <= 9
 
 
-def test_intervals_over_clusters_are_about_those_of_their_bootstrap() -> None:
+def test_intervals_over_clusters_are_about_those_of_their_bootstrap():
     answers = by_cluster(40, 0)
     found = ranked(answers, 3)
     assert (found.units, found.n_units) == ("clusters", 40)
@@ -325,7 +323,7 @@ def test_intervals_over_clusters_are_about_those_of_their_bootstrap() -> None:
     assert [gap.p for gap in nine.gaps] == [None, None]
 
 
-def test_no_answers_are_no_ranking() -> None:
+def test_no_answers_are_no_ranking():
     nothing = Comparisons(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     found = ranked(nothing, 3)
     assert {one.missing_reason for one in found.strengths} == {"not_compared"}
@@ -333,6 +331,6 @@ def test_no_answers_are_no_ranking() -> None:
 
 
 @pytest.mark.parametrize("row", [(0, 0, 1.0), (0, 1, 0.7)])
-def test_what_is_no_comparison_is_refused(row: tuple[int, int, float]) -> None:
+def test_what_is_no_comparison_is_refused(row: tuple[int, int, float]):
     with pytest.raises(ValueError, match=r"itself|outcome"):
         comparisons([row])

@@ -139,7 +139,7 @@ MAKERS: dict[str, Callable[[int], Estimate]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_nine_independent_units_have_no_interval_and_ten_have_one(name: str) -> None:
+def test_nine_independent_units_have_no_interval_and_ten_have_one(name: str):
     nine, ten = (MAKERS[name](n) for n in (MIN_UNITS - 1, MIN_UNITS))
     assert nine.value is not None
     assert (nine.low, nine.high) == (None, None)
@@ -149,7 +149,7 @@ def test_nine_independent_units_have_no_interval_and_ten_have_one(name: str) -> 
         assert (nine.n_units, ten.n_units) == (MIN_UNITS - 1, MIN_UNITS)
 
 
-def test_no_module_makes_intervals_of_its_own() -> None:
+def test_no_module_makes_intervals_of_its_own():
     """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
     `groups` describes a distribution."""
     allowed = {
@@ -169,7 +169,7 @@ def test_no_module_makes_intervals_of_its_own() -> None:
     assert takes <= allowed
 
 
-def test_a_table_says_why_there_is_no_interval(tmp_path: Path) -> None:
+def test_a_table_says_why_there_is_no_interval(tmp_path: Path):
     scores = tmp_path / "s.jsonl"
     scores.write_text(
         "".join(
@@ -198,7 +198,7 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path) -> None:
 
 
 @given(hnp.arrays(np.float64, st.integers(10, 30), elements=st.integers(-9, 9).map(float)))
-def test_a_mean_has_the_wider_of_student_s_ends_and_hall_s(x: np.ndarray) -> None:
+def test_a_mean_has_the_wider_of_student_s_ends_and_hall_s(x: np.ndarray):
     """Hall's by a search for the mean whose transformed t is that of the table."""
     if np.ptp(x) == 0:
         assert mean_interval(x) == (None, None)
@@ -219,7 +219,7 @@ def test_a_mean_has_the_wider_of_student_s_ends_and_hall_s(x: np.ndarray) -> Non
 
 
 @pytest.mark.parametrize("n", [10, 25])
-def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int) -> None:
+def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int):
     """Fieller's by SciPy's tests of a - r b: the paired one, and Welch's."""
     rng = np.random.default_rng(n)
     a, b = rng.gamma(4, 2, n), rng.gamma(4, 1, n)
@@ -237,13 +237,13 @@ def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int) -> N
 
 
 @pytest.mark.parametrize("hits", [0, 1, 3, 12])
-def test_a_share_of_single_answers_has_wilson_s_interval(hits: int) -> None:
+def test_a_share_of_single_answers_has_wilson_s_interval(hits: int):
     parts = np.array([1.0] * hits + [0.0] * (12 - hits))
     expected = proportion_confint(hits, 12, method="wilson")
     assert share_interval(parts, np.ones(12)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_answers_that_are_alike_within_their_story_count_as_one() -> None:
+def test_answers_that_are_alike_within_their_story_count_as_one():
     alone = share_interval(np.array([1.0] * 4 + [0.0] * 8), np.ones(12))
     alike = share_interval(np.array([5.0] * 4 + [0.0] * 8), np.full(12, 5.0))
     assert None not in (*alone, *alike)
@@ -256,7 +256,7 @@ def test_answers_that_are_alike_within_their_story_count_as_one() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 0.9, 0.99, 1.0])
-def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float) -> None:
+def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float):
     """Newcombe 2006, method 5, on a grid."""
     m, n = 12, 20
     grid = np.linspace(0, 1, 200_001)
@@ -266,7 +266,7 @@ def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float
     assert auroc_interval(value, m, n) == pytest.approx((kept[0], kept[-1]), abs=1e-5)
 
 
-def test_rare_answers_and_perfect_agreement_do_not_make_certain() -> None:
+def test_rare_answers_and_perfect_agreement_do_not_make_certain():
     """One Yes of both in 30 texts: kappa is 1 of what was seen, and hardly known."""
     rare = np.array([1.0] + [0.0] * 29)
     found = cohen_estimate(rare, rare, range(30), seed=0, method="", signature="")

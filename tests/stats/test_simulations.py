@@ -52,7 +52,7 @@ def check_level(n_rejected: int, n: int) -> None:
     assert abs(n_rejected - 0.05 * n) <= 4 * math.sqrt(0.05 * 0.95 * n), f"{n_rejected} of {n}"
 
 
-def test_a_difference_of_independent_means() -> None:
+def test_a_difference_of_independent_means():
     rng = np.random.default_rng(1)
     n, n_held, n_rejected = 250, 0, 0
     for _seed in range(n):
@@ -66,7 +66,7 @@ def test_a_difference_of_independent_means() -> None:
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_a_difference_of_clustered_means(is_shared: bool) -> None:
+def test_a_difference_of_clustered_means(is_shared: bool):
     """Values of a cluster are alike: of all values as if they were independent, few would hold."""
     rng = np.random.default_rng(3)
     n, n_held, n_held_alone = 100, 0, 0
@@ -89,7 +89,7 @@ def test_a_difference_of_clustered_means(is_shared: bool) -> None:
 @pytest.mark.parametrize("draw", [
     lambda rng: rng.normal(size=20), lambda rng: rng.integers(0, 4, 20).astype(float)
 ])  # fmt: skip
-def test_kruskal_and_wallis_of_equal_groups(draw: Callable[[np.random.Generator], Floats]) -> None:
+def test_kruskal_and_wallis_of_equal_groups(draw: Callable[[np.random.Generator], Floats]):
     rng = np.random.default_rng(4)
     n = 500
     check_level(sum(kruskal_wallis([draw(rng) for _ in range(3)])[1] < 0.05 for _ in range(n)), n)
@@ -98,18 +98,18 @@ def test_kruskal_and_wallis_of_equal_groups(draw: Callable[[np.random.Generator]
 # statsmodels collects all garbage of the process at each call.
 @settings(max_examples=20)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holms_correction_is_that_of_statsmodels(ps: list[float]) -> None:
+def test_holms_correction_is_that_of_statsmodels(ps: list[float]):
     assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist(), abs=1e-12)
 
 
-def test_holm_rejects_any_true_one_of_five_in_one_of_twenty() -> None:
+def test_holm_rejects_any_true_one_of_five_in_one_of_twenty():
     rng = np.random.default_rng(5)
     n = 2000
     check_level(sum(min(p or 0 for p in holm(rng.random(5).tolist())) < 0.05 for _ in range(n)), n)
 
 
 @pytest.mark.parametrize("kind", ["slope", "correlation"])
-def test_an_association_within_strata_of_clustered_subjects(kind: str) -> None:
+def test_an_association_within_strata_of_clustered_subjects(kind: str):
     """x and y share a part within a cluster; strata shift both, and count for nothing."""
     rng = np.random.default_rng(6)
     n, n_held = 100, 0
@@ -132,7 +132,7 @@ def agreeing(rng: np.random.Generator, n: int, *shares: float) -> list[Floats]:
     return [truth, *(np.where(rng.random(n) < share, truth, 1 - truth) for share in shares)]
 
 
-def test_a_kappa_and_the_difference_of_two() -> None:
+def test_a_kappa_and_the_difference_of_two():
     rng = np.random.default_rng(7)
     n, n_held, n_held_apart = 100, 0, 0
     for seed in range(n):
@@ -158,7 +158,7 @@ def compared(strengths: list[float], n_times: int, rng: np.random.Generator) -> 
     return Comparisons(np.array(first), np.array(second), np.array(outcome, np.float64))
 
 
-def test_strengths_and_gaps_of_a_ranking() -> None:
+def test_strengths_and_gaps_of_a_ranking():
     strengths = [1.0, 0.5, 0.0, 0.0, -0.5, -1.0]
     n, n_held, n_known, n_apart = 80, 0, 0, 0
     for seed in range(n):
@@ -175,7 +175,7 @@ def test_strengths_and_gaps_of_a_ranking() -> None:
     assert n_apart <= 0.05 * n
 
 
-def test_strengths_of_a_ranking_over_clusters() -> None:
+def test_strengths_of_a_ranking_over_clusters():
     """Twelve prompts, on each of which things are better or worse than on others."""
     n, n_held, n_known = 120, 0, 0
     # Strengths over all prompts: those of a million comparisons of things that vary so.
@@ -205,7 +205,7 @@ def clustered(strengths: list[float], n_clusters: int, rng: np.random.Generator)
     return Comparisons(first, second, outcome, cluster)
 
 
-def test_labels_of_a_random_sample_are_seldom_refused() -> None:
+def test_labels_of_a_random_sample_are_seldom_refused():
     rng = np.random.default_rng(12)
     n = 500
     n_refused = sum(not is_covered(rng.normal(size=12), rng.normal(size=50)) for _ in range(n))
@@ -213,7 +213,7 @@ def test_labels_of_a_random_sample_are_seldom_refused() -> None:
     assert n_refused <= 0.002 * n + 4 * math.sqrt(0.002 * n)
 
 
-def test_a_phrase_that_both_groups_use_alike_is_seldom_a_key_phrase() -> None:
+def test_a_phrase_that_both_groups_use_alike_is_seldom_a_key_phrase():
     """The test is exact, so 5 % is a bound; a phrase that many texts hold comes near it."""
     rng = np.random.default_rng(10)
     n, n_rejected = 2000, 0

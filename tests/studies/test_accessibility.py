@@ -82,14 +82,14 @@ def every_page(driver: Any, ttcw: Served, feedback: Served) -> Iterator[str]:
     yield "last page"
 
 
-def test_no_page_has_a_barrier_or_sticks_out(scripted: Any, ttcw: Served, feedback: Served) -> None:
+def test_no_page_has_a_barrier_or_sticks_out(scripted: Any, ttcw: Served, feedback: Served):
     script = axe()
     found = {name: barriers(scripted, script) for name in every_page(scripted, ttcw, feedback)}
     assert len(found) == 12
     assert {name: some for name, some in found.items() if some} == {}
 
 
-def test_a_story_is_read_and_answered_by_keyboard_alone(scripted: Any, ttcw: Served) -> None:
+def test_a_story_is_read_and_answered_by_keyboard_alone(scripted: Any, ttcw: Served):
     from selenium.webdriver.common.keys import Keys
 
     begin(scripted, ttcw)
@@ -125,7 +125,7 @@ HOSTILE = (
 )
 
 
-def test_hostile_stories_show_as_text_and_break_nothing(scripted: Any, tmp_path: Path) -> None:
+def test_hostile_stories_show_as_text_and_break_nothing(scripted: Any, tmp_path: Path):
     rows = [{"id": f"{k}", "author": "a", "group": "g", "text": f"Tale {k} {text}"}
             for k, text in enumerate(HOSTILE)]  # fmt: skip
     with serving(tmp_path, "ttcw", rows) as served:

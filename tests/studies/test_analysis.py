@@ -73,7 +73,7 @@ def answer(
             finish(connection, held)
 
 
-def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_path: Path):
     rows: list[dict[str, object]] = [
         {"id": name, "text": "A story.", "group": "g", "author": name} for name in "ab"
     ]
@@ -93,7 +93,7 @@ def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_pa
     open_store(design, units).close()
 
 
-def test_a_database_of_something_else_is_refused_and_stays(tmp_path: Path) -> None:
+def test_a_database_of_something_else_is_refused_and_stays(tmp_path: Path):
     rows: list[dict[str, object]] = [
         {"id": name, "text": "A story.", "group": "g", "author": name} for name in "ab"
     ]
@@ -110,7 +110,7 @@ def test_a_database_of_something_else_is_refused_and_stays(tmp_path: Path) -> No
 
 def test_the_published_verdicts_give_the_table_of_the_replication(
     tmp_path: Path, shared_data: Path
-) -> None:
+):
     folder = shared_data / "ttcw"
     verdicts = list(read_expert_verdicts(folder / "ttcw_annotations.json"))
     stories = list(dict.fromkeys(verdict.story_id for verdict in verdicts))
@@ -152,7 +152,7 @@ def test_the_published_verdicts_give_the_table_of_the_replication(
     assert plot.exists()
 
 
-def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path) -> None:
+def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path):
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     units = read_units(design)
     store = open_store(design, units)
@@ -222,9 +222,7 @@ def sheet_rows(path: Path) -> list[dict[str, Any]]:
     return [{name: row.get(column) for column, name in rows[0].items()} for row in rows[1:]]
 
 
-def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
-    tmp_path: Path,
-) -> None:
+def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(tmp_path: Path):
     rows = story_rows(1, 2)
     # An id that a spreadsheet would calculate stays what it is.
     rows[0]["id"] = "=1+1"
@@ -271,7 +269,7 @@ def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
         assert {row["id"] for row in read(out)} == {"=1+1", rows[1]["id"]}
 
 
-def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path) -> None:
+def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path):
     design = begin(tmp_path, "feedback", feedback_rows())
     units = read_units(design)
     store = open_store(design, units)
@@ -312,7 +310,7 @@ def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path) -> None:
     assert (first.text, first.author, first.meta["corrupted"]) == ("n/a", None, "No")
 
 
-def test_nothing_to_analyse_is_said(tmp_path: Path) -> None:
+def test_nothing_to_analyse_is_said(tmp_path: Path):
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     assert "fabula study serve" in str(run("study", "analyse", design.path).exception)
     assert run("study", "invite", design.path, "2").output.count("/i/") == 2
@@ -322,7 +320,7 @@ def test_nothing_to_analyse_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path) -> None:
+def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path):
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     assert run("study", "invite", design.path, "1").exit_code == 0
     database = tmp_path / "study.db"
@@ -341,7 +339,7 @@ def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path)
 @pytest.mark.parametrize(
     "url", ["sqlite://", "sqlite:///:memory:", "postgresql://u:p@h:notaport/db", "nonsense"]
 )
-def test_a_database_that_is_none_is_said(tmp_path: Path, url: str) -> None:
+def test_a_database_that_is_none_is_said(tmp_path: Path, url: str):
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     found = run("study", "invite", design.path, "1", "--database", url)
     assert "--database" in str(found.exception)
@@ -350,7 +348,7 @@ def test_a_database_that_is_none_is_said(tmp_path: Path, url: str) -> None:
 
 def test_postgresql_without_its_driver_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     monkeypatch.setitem(sys.modules, "psycopg", None)
     url = "postgresql://me:secret@localhost/study"
@@ -360,7 +358,7 @@ def test_postgresql_without_its_driver_names_the_extra(
     assert "secret" not in str(found.exception)
 
 
-def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_not_written(tmp_path: Path):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"id": "a", "text": "No group here."}) + "\n")
     path = tmp_path / "étude d'été.toml"
@@ -378,7 +376,7 @@ def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace(f'rubric = "{rubric}"', 'rubric = "ttcw"'))
 
 
-def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path) -> None:
+def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path):
     """From its export, with the authors of its stories, who are in no answer."""
     design = begin(tmp_path, "ttcw", story_rows(12, 2))
     units = read_units(design)
@@ -403,13 +401,3 @@ def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path) -> None:
     last = found["sizes"][-1]
     assert (last["n_readings"], last["n_people"]) == (240, 120)
     assert last["power"] > 0.5
-
-
-def begin_again(folder: Path) -> Path:
-    other = folder / "few"
-    other.mkdir()
-    design = begin(other, "ttcw", story_rows(1, 2))
-    store = open_store(design, read_units(design))
-    answer(store, design, read_units(design)[0], {("1", "narrative_ending"): "Yes"})
-    store.close()
-    return design.path

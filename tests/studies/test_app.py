@@ -95,7 +95,7 @@ def feedback(tmp_path: Path) -> Iterator[Running]:
 ENDING = "1:narrative_ending"
 
 
-def test_only_the_invited_get_in_and_only_their_own_forms_count(ttcw: Running) -> None:
+def test_only_the_invited_get_in_and_only_their_own_forms_count(ttcw: Running):
     stranger = TestClient(ttcw.app, raise_server_exceptions=False)
     for path in ("/", "/page/story-1", "/i/guess", "/join?PROLIFIC_PID=x"):
         found = stranger.get(path)
@@ -112,7 +112,7 @@ def test_only_the_invited_get_in_and_only_their_own_forms_count(ttcw: Running) -
     assert list(ttcw.given().values()) == [1.0]
 
 
-def test_every_answer_is_a_safe_one(ttcw: Running) -> None:
+def test_every_answer_is_a_safe_one(ttcw: Running):
     found = ttcw.reader().get("/page/story-1")
     policy = found.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -131,7 +131,7 @@ def test_every_answer_is_a_safe_one(ttcw: Running) -> None:
     assert client.get("/static/study.css").status_code == 200
 
 
-def test_too_much_is_refused(ttcw: Running) -> None:
+def test_too_much_is_refused(ttcw: Running):
     reader = ttcw.reader()
     form = hidden(reader.get("/page/story-1"))
     assert reader.post("/save", data=form | {ENDING: "x" * 300_000}).status_code == 413
@@ -142,7 +142,7 @@ def test_too_much_is_refused(ttcw: Running) -> None:
     assert ttcw.given() == {}
 
 
-def test_a_stale_page_does_not_undo_newer_answers(ttcw: Running) -> None:
+def test_a_stale_page_does_not_undo_newer_answers(ttcw: Running):
     reader = ttcw.reader()
     old = hidden(reader.get("/page/story-1"))
     other = "1:scene_vs_summary"
@@ -182,7 +182,7 @@ def answer_all(reader: TestClient, names: list[str]) -> httpx.Response:
     return page
 
 
-def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
+def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running):
     reader = ttcw.reader()
     names = ["story-1", "story-2", "group"]
     assert reader.get("/page/group").url.path == "/page/story-1", "not before all were opened"
@@ -202,7 +202,7 @@ def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
     assert ranks == [1.0, 2.0]
 
 
-def test_answers_are_of_the_story_that_was_shown(ttcw: Running) -> None:
+def test_answers_are_of_the_story_that_was_shown(ttcw: Running):
     for _ in range(ttcw.design.raters):
         reader = ttcw.reader()
         page = reader.get("/page/story-1")
@@ -238,9 +238,7 @@ def walk_feedback(reader: TestClient, chosen: dict[str, str]) -> list[str]:
     return asked
 
 
-def test_the_last_question_comes_for_changed_stories_and_locks_what_was_before(
-    feedback: Running,
-) -> None:
+def test_the_last_question_comes_for_changed_stories_and_locks_what_was_before(feedback: Running):
     reader = feedback.reader()
     suggestions = {"feedback_type": "Suggestions"}
     for _ in range(2):
@@ -253,7 +251,7 @@ def test_the_last_question_comes_for_changed_stories_and_locks_what_was_before(
     assert sum(item == "relevance" for _, item in values) == 1
 
 
-def test_what_was_answered_before_the_reveal_stays(feedback: Running) -> None:
+def test_what_was_answered_before_the_reveal_stays(feedback: Running):
     for _ in range(2):
         reader = feedback.reader()
         if "CHANGED" not in reader.get("/").text:
@@ -285,7 +283,7 @@ def test_what_was_answered_before_the_reveal_stays(feedback: Running) -> None:
     pytest.fail("nobody was given the changed story")
 
 
-def test_after_the_last_try_at_the_quiz_nothing_is_open(feedback: Running) -> None:
+def test_after_the_last_try_at_the_quiz_nothing_is_open(feedback: Running):
     client = feedback.visitor()
     page = client.post("/consent", data={"csrf": csrf(client.get("/"))})
     wrong = {f"quiz-{k}": q.options[-1] for k, q in enumerate(feedback.design.quiz, 1)}
@@ -297,7 +295,7 @@ def test_after_the_last_try_at_the_quiz_nothing_is_open(feedback: Running) -> No
     assert client.get("/page/story", follow_redirects=False).status_code == 303
 
 
-def test_crowd_workers_come_back_to_what_they_began(tmp_path: Path) -> None:
+def test_crowd_workers_come_back_to_what_they_began(tmp_path: Path):
     running = make(tmp_path, "ttcw", story_rows(1, 2))
     design = replace(running.design, completion_code="C0DE")
     app = create_app(design, running.units, running.store)
@@ -312,7 +310,7 @@ def test_crowd_workers_come_back_to_what_they_began(tmp_path: Path) -> None:
     running.store.close()
 
 
-def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
+def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running):
     client = TestClient(ttcw.app, raise_server_exceptions=False)
     assert "Password" in client.get("/organise").text
     assert client.post("/organise/invite", data={"n": "1"}).url.path == "/organise/login"
@@ -345,7 +343,7 @@ def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
     assert {"login", "login refused", "invite", "pause", "remove", "export"} <= done
 
 
-def test_answers_to_pages_that_were_not_shown_are_not_taken(feedback: Running) -> None:
+def test_answers_to_pages_that_were_not_shown_are_not_taken(feedback: Running):
     for _ in range(2):
         reader = feedback.reader()
         page = reader.get("/")
@@ -357,7 +355,7 @@ def test_answers_to_pages_that_were_not_shown_are_not_taken(feedback: Running) -
     assert feedback.given() == {}
 
 
-def test_who_reads_longer_than_the_hours_still_hands_in(ttcw: Running) -> None:
+def test_who_reads_longer_than_the_hours_still_hands_in(ttcw: Running):
     reader = ttcw.reader()
     form = hidden(reader.get("/page/story-1"))
     with ttcw.store.writing() as connection:
@@ -372,7 +370,7 @@ def test_who_reads_longer_than_the_hours_still_hands_in(ttcw: Running) -> None:
     assert list(ttcw.given().values()) == [1.0]
 
 
-def test_a_column_called_story_is_no_story(tmp_path: Path) -> None:
+def test_a_column_called_story_is_no_story(tmp_path: Path):
     rows = [row | {"story": "GPT-4, corrupted"} for row in story_rows(1, 2)]
     running = make(tmp_path, "ttcw", rows)
     page = running.reader().get("/page/story-1")
@@ -381,7 +379,7 @@ def test_a_column_called_story_is_no_story(tmp_path: Path) -> None:
     running.store.close()
 
 
-def test_who_finds_nothing_to_read_gets_no_code(tmp_path: Path) -> None:
+def test_who_finds_nothing_to_read_gets_no_code(tmp_path: Path):
     running = make(tmp_path, "ttcw", story_rows(1, 2))
     design = replace(running.design, completion_code="C0DE", raters=1)
     app = create_app(design, running.units, running.store)
@@ -403,7 +401,7 @@ def test_who_finds_nothing_to_read_gets_no_code(tmp_path: Path) -> None:
     running.store.close()
 
 
-def test_a_study_that_was_changed_meanwhile_gives_nothing_out(ttcw: Running) -> None:
+def test_a_study_that_was_changed_meanwhile_gives_nothing_out(ttcw: Running):
     reader = ttcw.visitor()
     changed = replace(ttcw.design, reason_words=9)
     address = ttcw.store.engine.url.render_as_string(hide_password=False)
@@ -414,7 +412,7 @@ def test_a_study_that_was_changed_meanwhile_gives_nothing_out(ttcw: Running) -> 
     assert "content-security-policy" in page.headers
 
 
-def test_every_form_needs_its_page_and_every_page_of_the_organiser_a_login(ttcw: Running) -> None:
+def test_every_form_needs_its_page_and_every_page_of_the_organiser_a_login(ttcw: Running):
     paths = {
         re.sub(r"{\w+}", "1", path): kinds for path, kinds in ttcw.app.openapi()["paths"].items()
     }
@@ -440,7 +438,7 @@ def test_every_form_needs_its_page_and_every_page_of_the_organiser_a_login(ttcw:
                 assert known.post(path, data=data).status_code == 403, path
 
 
-def test_a_login_makes_a_session_of_its_own_and_its_end_is_one(ttcw: Running) -> None:
+def test_a_login_makes_a_session_of_its_own_and_its_end_is_one(ttcw: Running):
     name = f"fabula_organiser_{ttcw.design.id}"
     client = TestClient(ttcw.app, follow_redirects=False, base_url="https://study")
     planted = {"cookie": f"{name}=planted"}
@@ -465,7 +463,7 @@ def test_a_login_makes_a_session_of_its_own_and_its_end_is_one(ttcw: Running) ->
     assert not enters(first)
 
 
-def test_a_form_sets_answers_and_nothing_else(ttcw: Running) -> None:
+def test_a_form_sets_answers_and_nothing_else(ttcw: Running):
     reader, other = ttcw.reader(), ttcw.reader()
     other.get("/page/story-1")
     form = hidden(reader.get("/page/story-1"))
@@ -484,7 +482,7 @@ def test_a_form_sets_answers_and_nothing_else(ttcw: Running) -> None:
     assert sent.status_code == 303
 
 
-def test_no_word_of_a_request_becomes_a_header_or_a_place_to_go(ttcw: Running) -> None:
+def test_no_word_of_a_request_becomes_a_header_or_a_place_to_go(ttcw: Running):
     evil = "x%0d%0aSet-Cookie:%20a=b"
     reader = ttcw.reader()
     reader.get("/page/story-1")
@@ -501,7 +499,7 @@ def test_no_word_of_a_request_becomes_a_header_or_a_place_to_go(ttcw: Running) -
         assert "evil.example" not in found.text
 
 
-def test_guesses_of_the_password_from_many_addresses_are_slowed_together(feedback: Running) -> None:
+def test_guesses_of_the_password_from_many_addresses_are_slowed_together(feedback: Running):
     codes = []
     for number in range(40):
         client = TestClient(feedback.app, client=(f"192.0.2.{number}", 5))
@@ -514,7 +512,7 @@ def test_guesses_of_the_password_from_many_addresses_are_slowed_together(feedbac
     assert set(codes) == {401, 429}
 
 
-def test_a_hostile_story_shows_as_text(tmp_path: Path) -> None:
+def test_a_hostile_story_shows_as_text(tmp_path: Path):
     hostile = "</p></textarea><script>a()</script><img src=x onerror=b()>{{ 7*7 }}"
     rows = [row | {"text": f"{hostile} {row['text']}"} for row in story_rows(1, 2)]
     running = make(tmp_path, "ttcw", rows)

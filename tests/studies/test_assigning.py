@@ -75,7 +75,7 @@ def hand_in(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participan
 
 def test_units_are_shared_out_evenly_and_to_nobody_twice(
     running: tuple[StudyDesign, dict[str, Unit], Store],
-) -> None:
+):
     _, units, store = running
     everybody = people(store, 4)
     given = [take(running, one) for one in everybody[:3]]
@@ -94,7 +94,7 @@ def test_units_are_shared_out_evenly_and_to_nobody_twice(
 
 def test_two_hundred_at_once_get_what_there_is_and_no_more(
     running: tuple[StudyDesign, dict[str, Unit], Store],
-) -> None:
+):
     _, _, store = running
     everybody = people(store, 24)
     with ThreadPoolExecutor(12) as pool:
@@ -105,7 +105,7 @@ def test_two_hundred_at_once_get_what_there_is_and_no_more(
 
 def test_one_worker_s_clicks_at_the_same_moment_are_one_participant(
     running: tuple[StudyDesign, dict[str, Unit], Store],
-) -> None:
+):
     _, _, store = running
 
     def click(k: int) -> str:
@@ -120,9 +120,7 @@ def test_one_worker_s_clicks_at_the_same_moment_are_one_participant(
     assert len(people) == 6
 
 
-def test_what_its_holder_left_goes_to_another(
-    running: tuple[StudyDesign, dict[str, Unit], Store],
-) -> None:
+def test_what_its_holder_left_goes_to_another(running: tuple[StudyDesign, dict[str, Unit], Store]):
     design, units, store = running
     everybody = people(store, 7)
     given = [take(running, one) for one in everybody[:6]]
@@ -147,7 +145,7 @@ def test_what_its_holder_left_goes_to_another(
 
 def test_the_forgotten_leave_nothing_but_their_number(
     running: tuple[StudyDesign, dict[str, Unit], Store],
-) -> None:
+):
     _, _, store = running
     one, other = people(store, 2)
     first = take(running, one)
@@ -161,7 +159,7 @@ def test_the_forgotten_leave_nothing_but_their_number(
     assert first is not None
 
 
-def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path) -> None:
+def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path):
     design = replace(make_design(tmp_path, 1, 4), raters=60)
     units = read_units(design)
     store, own = open_store(design, units), {units[0].key: units[0]}
@@ -183,7 +181,7 @@ def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -> None:
+def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str):
     design = make_design(tmp_path)
     units = read_units(design)
     store = open_store(design, units, database)
@@ -223,7 +221,7 @@ def write_feedback(folder: Path, n_stories: int, *, with_ids: bool = True) -> St
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_nobody_is_given_two_versions_of_one_story(
     tmp_path: Path, database: str, *, with_ids: bool
-) -> None:
+):
     design = replace(write_feedback(tmp_path, 4, with_ids=with_ids), raters=2, per_participant=90)
     units = read_units(design)
     store = open_store(design, units, database)
@@ -243,7 +241,7 @@ def test_nobody_is_given_two_versions_of_one_story(
         store.close()
 
 
-def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, database: str) -> None:
+def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, database: str):
     design = replace(write_feedback(tmp_path, 1), raters=1, per_participant=90)
     units = read_units(design)
     store = open_store(design, units, database)
@@ -287,7 +285,7 @@ def readings(design: StudyDesign, database: str, n_people: int) -> list[list[str
 @pytest.mark.parametrize("marked", ["id", "original", "text"])
 def test_nobody_reads_a_group_that_gives_away_a_story_of_another(
     tmp_path: Path, database: str, marked: str
-) -> None:
+):
     whole, changed = "She went away. Then she came back.", "She went away."
     rows = [
         {"id": f"{group}{k}", "group": group, "author": "a", "text": f"Another story, {group}{k}."}
@@ -307,9 +305,7 @@ def test_nobody_reads_a_group_that_gives_away_a_story_of_another(
         assert given
 
 
-def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(
-    tmp_path: Path,
-) -> None:
+def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(tmp_path: Path):
     rows = [
         {"id": story, "story_id": story, "method": method, "prompt": "spot", "shots": 0,
          "model": model, "feedback": f"Point of {model}.", "original": f"{story} began. It ended.",
@@ -352,7 +348,7 @@ def fits(design: StudyDesign, units: list[Unit], story_of: dict[str, int], n: in
     return int(maximum_flow(graph.tocsr(), 0, 1).flow_value) == design.raters * len(units)
 
 
-def test_the_number_of_people_is_the_least_that_can_fill_a_design(tmp_path: Path) -> None:
+def test_the_number_of_people_is_the_least_that_can_fill_a_design(tmp_path: Path):
     rng = random.Random(3)
     for trial in range(25):
         sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 6))]

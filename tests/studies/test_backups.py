@@ -43,9 +43,7 @@ def rows_of(store: Store) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_what_was_backed_up_is_put_back_to_the_last_row(
-    study: Running, other: str, tmp_path: Path
-) -> None:
+def test_what_was_backed_up_is_put_back_to_the_last_row(study: Running, other: str, tmp_path: Path):
     reader = study.reader()
     form = hidden(reader.get("/page/story-1"))
     reader.post("/save", data=form | {ENDING: "Yes", f"{ENDING}.why": "Ende gut, ünd \x01 'so'"})
@@ -74,7 +72,7 @@ def test_what_was_backed_up_is_put_back_to_the_last_row(
         store.close()
 
 
-def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path: Path) -> None:
+def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path: Path):
     reader = study.reader()
     form = hidden(reader.get("/page/story-1"))
     over = threading.Event()
@@ -102,7 +100,7 @@ def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path:
             assert connection.execute("SELECT count(*) FROM answers").fetchone() == (n,)
 
 
-def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path) -> None:
+def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     reader = study.reader()
     reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
@@ -127,7 +125,7 @@ def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path) -> 
         study.store.close()
 
 
-def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_path: Path) -> None:
+def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     reader = study.reader()
     form = hidden(reader.get("/page/story-1"))
@@ -150,7 +148,7 @@ def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_
 
 
 @pytest.mark.parametrize("size", [3000, 20_000])
-def test_a_damaged_study_says_so_and_names_the_backup(tmp_path: Path, size: int) -> None:
+def test_a_damaged_study_says_so_and_names_the_backup(tmp_path: Path, size: int):
     running = make(tmp_path, "ttcw", story_rows(1, 2))
     running.visitor()
     path = running.store.file

@@ -35,7 +35,7 @@ def new(folder: Path, rows: list[dict[str, Any]], *options: object, design: str 
     )  # fmt: skip
 
 
-def test_stories_that_fabula_wrote_are_grouped_by_their_plot(tmp_path: Path) -> None:
+def test_stories_that_fabula_wrote_are_grouped_by_their_plot(tmp_path: Path):
     rows = [
         story_row({"id": f"p{k}", "text": f"Tale {k} of {author}.", "plot": "A plot.",
                    "n_words": 4, "target_words": 4, "round": 1}, author)
@@ -52,7 +52,7 @@ def test_stories_that_fabula_wrote_are_grouped_by_their_plot(tmp_path: Path) -> 
 @pytest.mark.parametrize("group", [None, "", "  "])
 def test_a_story_without_a_group_is_told_with_an_option_that_there_is(
     tmp_path: Path, group: str | None
-) -> None:
+):
     rows = [row | {"plot": row["group"]} for row in story_rows(1, 2)]
     if group is None:
         del rows[1]["group"]
@@ -66,7 +66,7 @@ def test_a_story_without_a_group_is_told_with_an_option_that_there_is(
     assert new(tmp_path, rows, "--group-field", "plot").exit_code == 0
 
 
-def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_path: Path) -> None:
+def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_path: Path):
     rows = story_rows(3, 2)
     rows[0] |= {"story_id": "s"}
     rows[1] |= {"story_id": "s"}
@@ -82,7 +82,7 @@ def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_pa
     ]
 
 
-def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Path) -> None:
+def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Path):
     rows = [row | {"story_id": "s", "original": "The WHOLE story."} for row in feedback_rows()]
     done = new(tmp_path, rows, design="feedback")
     assert "6 readings; each person reads at most 1 piece of feedback" in done.output
@@ -91,7 +91,7 @@ def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Pa
     assert "study.toml 6\n" in done.output
 
 
-def test_semicolons_part_the_columns_of_a_table(tmp_path: Path) -> None:
+def test_semicolons_part_the_columns_of_a_table(tmp_path: Path):
     lines = ["id;text;author;group", "a;One, two.;x;g", "b;Three, four.;y;g"]
     (tmp_path / "s.csv").write_text("\n".join(lines))
     done = run("study", "new", tmp_path / "study.toml", "--design", "ttcw",
@@ -99,7 +99,7 @@ def test_semicolons_part_the_columns_of_a_table(tmp_path: Path) -> None:
     assert "(1 group, 2 texts)" in done.output
 
 
-def test_other_machines_are_served_over_http_only_on_request(tmp_path: Path) -> None:
+def test_other_machines_are_served_over_http_only_on_request(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     study = tmp_path / "study.toml"
     refused = run("study", "serve", study, "--host", "0.0.0.0", "--port", 0)
@@ -112,7 +112,7 @@ def test_other_machines_are_served_over_http_only_on_request(tmp_path: Path) -> 
         assert anywhere.status_code == 200
 
 
-def test_a_study_on_this_machine_answers_under_its_own_names_only(tmp_path: Path) -> None:
+def test_a_study_on_this_machine_answers_under_its_own_names_only(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     with running("study", "serve", str(tmp_path / "study.toml"), "--port", "0") as (_, url):
         assert httpx.get(f"{url}/health").status_code == 200
@@ -120,7 +120,7 @@ def test_a_study_on_this_machine_answers_under_its_own_names_only(tmp_path: Path
         assert elsewhere.status_code == 400
 
 
-def test_a_preview_shows_the_study_and_keeps_nothing(tmp_path: Path) -> None:
+def test_a_preview_shows_the_study_and_keeps_nothing(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     before = sorted(tmp_path.iterdir())
     with (
@@ -141,14 +141,14 @@ def test_a_preview_shows_the_study_and_keeps_nothing(tmp_path: Path) -> None:
     assert run("study", "invite", tmp_path / "study.toml", 1).exit_code == 0
 
 
-def test_a_short_password_is_refused(tmp_path: Path) -> None:
+def test_a_short_password_is_refused(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     refused = run("study", "serve", tmp_path / "study.toml", FABULA_STUDY_PASSWORD="secret")
     assert isinstance(refused.exception, InputError)
     assert "shorter than 10 characters" in str(refused.exception)
 
 
-def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path) -> None:
+def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     done = run("study", "invite", tmp_path / "study.toml", 1)
     assert "this machine only; set --url for other people" in done.stderr
@@ -159,7 +159,7 @@ def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path) -> None:
     assert link.startswith("https://study.example/i/")
 
 
-def test_what_a_browser_is_told_counts_nothing_of_others(tmp_path: Path) -> None:
+def test_what_a_browser_is_told_counts_nothing_of_others(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     for _ in range(3):
         reader = study.reader()
@@ -171,7 +171,7 @@ def test_what_a_browser_is_told_counts_nothing_of_others(tmp_path: Path) -> None
     study.store.close()
 
 
-def test_two_people_at_one_browser_are_asked_who_is_reading(tmp_path: Path) -> None:
+def test_two_people_at_one_browser_are_asked_who_is_reading(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     with study.store.writing() as connection:
         first, second = invite(connection, 2, "test")
@@ -189,7 +189,7 @@ def test_two_people_at_one_browser_are_asked_who_is_reading(tmp_path: Path) -> N
     study.store.close()
 
 
-def test_one_browser_takes_part_in_two_studies(tmp_path: Path) -> None:
+def test_one_browser_takes_part_in_two_studies(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     cookies: dict[str, str] = {}
     for id_ in ("one", "two"):

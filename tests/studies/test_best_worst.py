@@ -43,9 +43,7 @@ def rows(n_groups: int, n: int) -> list[dict[str, Any]]:
 
 @given(n=st.integers(4, 24), more=st.integers(0, 30), seed=st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_sets_connect_all_stories_and_each_is_in_about_as_many(
-    n: int, more: int, seed: int
-) -> None:
+def test_sets_connect_all_stories_and_each_is_in_about_as_many(n: int, more: int, seed: int):
     group = stories(n)
     least = -(-(n - 1) // 3)
     sets = chosen_sets([group], 4, least + more, seed)
@@ -64,7 +62,7 @@ def test_sets_connect_all_stories_and_each_is_in_about_as_many(
     assert sets == chosen_sets([group], 4, least + more, seed)
 
 
-def test_without_a_number_there_are_twice_as_many_sets_as_stories_and_pairs_are_balanced() -> None:
+def test_without_a_number_there_are_twice_as_many_sets_as_stories_and_pairs_are_balanced():
     sets = chosen_sets([stories(20, "a"), stories(4, "b")], 4, None, 0)
     assert Counter(one[0].id[0] for one in sets) == {"a": 40, "b": 1}
     together = Counter(key for one in sets for key in pairs_within([one]) if key[0] == "a")
@@ -75,7 +73,7 @@ def test_without_a_number_there_are_twice_as_many_sets_as_stories_and_pairs_are_
         chosen_sets([stories(20, "a"), stories(4, "b")], 4, 7, 0)
 
 
-def test_what_is_drawn_of_a_group_stays_when_others_are_added() -> None:
+def test_what_is_drawn_of_a_group_stays_when_others_are_added():
     groups = [stories(7, g) for g in "abc"]
     alone = chosen_sets(groups[1:2], 4, None, seed=3)
     assert len(alone) == 14
@@ -87,7 +85,7 @@ def test_what_is_drawn_of_a_group_stays_when_others_are_added() -> None:
 @given(order=st.permutations(range(4)), best=st.integers(0, 3), worst=st.integers(0, 3))
 def test_an_answer_says_what_a_ranking_with_this_best_and_worst_must_say(
     order: list[int], best: int, worst: int
-) -> None:
+):
     """The oracle: of all 24 rankings those that begin and end so, and what they have in common."""
     if best == worst:
         return
@@ -145,7 +143,7 @@ def measured(running: Running, *, unfinished: bool = False) -> list[Measurement]
         return list(export(connection, running.design, units, unfinished=unfinished))
 
 
-def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Running) -> None:
+def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Running):
     first = fours.reader()
     page = first.get("/page/pair")
     assert page.text.count('<article class="story') == 4
@@ -175,7 +173,7 @@ def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Runni
     assert any(one.agreement == 1.0 for one in people)
 
 
-def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Running) -> None:
+def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Running):
     reader = fours.reader()
     page = reader.get("/page/pair")
     answers = answering(page) | {"worst:overall": answering(page)["best:overall"]}
@@ -187,7 +185,7 @@ def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Runnin
     assert measured(fours) == []
 
 
-def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path) -> None:
+def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path):
     documents = tmp_path / "s.jsonl"
     documents.write_text("".join(json.dumps(row) + "\n" for row in rows(1, 3)))
     new_study(tmp_path / "s.toml", "best-worst", documents)
@@ -199,7 +197,7 @@ def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path) -> None:
         load_study(tmp_path / "t.toml")
 
 
-def test_the_command_makes_a_study_of_fours(tmp_path: Path) -> None:
+def test_the_command_makes_a_study_of_fours(tmp_path: Path):
     documents = tmp_path / "s.jsonl"
     documents.write_text("".join(json.dumps(row) + "\n" for row in rows(1, 20)))
     made = CliRunner().invoke(
@@ -213,7 +211,7 @@ def test_the_command_makes_a_study_of_fours(tmp_path: Path) -> None:
 
 def test_without_a_difference_five_rankings_in_a_hundred_are_told_from_chance(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     """Answers that are best and worst at random, three people to a set, who agree more than chance
     would have it (a set's own noise): a test by set holds its level.
     """

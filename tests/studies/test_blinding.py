@@ -166,7 +166,7 @@ def judge_advice(session: Session, answers: dict[str, str], *, by_script: bool) 
             session.get("/page/story")
 
 
-def test_a_whole_session_holds_nothing_hidden(session: Any) -> None:
+def test_a_whole_session_holds_nothing_hidden(session: Any):
     reading = session("ttcw", stories("ZQX"))
     read_stories(reading)
     assert b"zqx" not in b"".join(reading.sent).lower()
@@ -180,7 +180,7 @@ def test_a_whole_session_holds_nothing_hidden(session: Any) -> None:
     assert b"zqx" not in b"".join(judging.sent).lower()
 
 
-def test_who_wrote_the_stories_changes_not_a_byte(session: Any) -> None:
+def test_who_wrote_the_stories_changes_not_a_byte(session: Any):
     found = []
     for mark in ("ZQXHUMAN", "ZQXMACHINE7"):
         reading = session("ttcw", stories(mark))
@@ -192,7 +192,7 @@ def test_who_wrote_the_stories_changes_not_a_byte(session: Any) -> None:
 @pytest.mark.parametrize("by_script", [True, False])
 def test_what_was_done_to_a_story_changes_not_a_byte_before_the_last_answer(
     session: Any, by_script: bool
-) -> None:
+):
     found = []
     for mark, method in (("ZQXA", "original"), ("ZQXLONGER", "swap"), ("ZQXB", "delete")):
         judging = session("feedback", advice(mark, method))
@@ -245,7 +245,7 @@ def steps_of(judging: Session) -> list[int]:
     return found
 
 
-def test_what_was_done_to_a_story_changes_not_how_much_work_a_request_is(session: Any) -> None:
+def test_what_was_done_to_a_story_changes_not_how_much_work_a_request_is(session: Any):
     steps_of(session("feedback", advice("ZQXA", "original")))  # whatever is done once
     unchanged, changed = (
         steps_of(session("feedback", advice("ZQXA", method))) for method in ("original", "swap")
@@ -256,7 +256,7 @@ def test_what_was_done_to_a_story_changes_not_how_much_work_a_request_is(session
 
 
 @pytest.mark.parametrize("path", ["/page/change", "/page/feedback", "/save"])
-def test_a_form_sent_by_hand_shows_no_page_before_its_time(session: Any, path: str) -> None:
+def test_a_form_sent_by_hand_shows_no_page_before_its_time(session: Any, path: str):
     found = []
     for method in ("original", "swap"):
         judging = session("feedback", advice("ZQX", method, original="As it was before."))

@@ -18,7 +18,6 @@ from tests.study_browsing import (
     begin,
     check_stories,
     choose,
-    chrome,
     find,
     follow,
     item_of,
@@ -43,30 +42,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are not files here")
-def test_a_browser_ends_with_its_test(tmp_path: Path) -> None:
-    """Those that did not took the processor from all tests after them."""
-
-    def running() -> list[Path]:
-        return [p for p in Path("/proc").glob("[0-9]*/cmdline") if profile in _bytes_of(p)]
-
-    with chrome(tmp_path) as driver:
-        profile = driver.capabilities["chrome"]["userDataDir"].encode()
-        assert running()
-    until(driver, lambda: not running(), 30)
-
-
-def _bytes_of(path: Path) -> bytes:
-    """What a file of a process says, nothing once the process has ended."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(
-    scripted: Any, ttcw: Served
-) -> None:
+def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(scripted: Any, ttcw: Served):
     from selenium.webdriver import ActionChains
 
     begin(scripted, ttcw)
@@ -146,7 +122,7 @@ def answer_in_two_tabs(driver: Any) -> None:
     driver.refresh()
 
 
-def test_a_reader_without_javascript_answers_everything(bare: Any, ttcw: Served) -> None:
+def test_a_reader_without_javascript_answers_everything(bare: Any, ttcw: Served):
     begin(bare, ttcw)
     question = all_of(bare, QUESTION)[0]
     choose(question, opinion(tale(bare), item_of(question)))
@@ -175,7 +151,7 @@ def test_a_reader_without_javascript_answers_everything(bare: Any, ttcw: Served)
 @pytest.mark.parametrize("with_script", [True, False])
 def test_the_questions_on_feedback_follow_from_the_answers(
     with_script: bool, feedback: Served, request: pytest.FixtureRequest
-) -> None:
+):
     driver = request.getfixturevalue("scripted" if with_script else "bare")
     begin(driver, feedback)
     for _ in BRANCHES:
@@ -192,9 +168,7 @@ def test_the_questions_on_feedback_follow_from_the_answers(
     assert b"zqx" not in b"".join(feedback.sent).lower()
 
 
-def test_a_tab_that_was_left_open_answers_nothing_on_the_next_unit(
-    scripted: Any, feedback: Served
-) -> None:
+def test_a_tab_that_was_left_open_answers_nothing_on_the_next_unit(scripted: Any, feedback: Served):
     begin(scripted, feedback)
     first = scripted.current_window_handle
     scripted.switch_to.new_window("tab")
@@ -210,25 +184,9 @@ def test_a_tab_that_was_left_open_answers_nothing_on_the_next_unit(
     assert find(scripted, "textarea").get_attribute("value") == ""
 
 
-@pytest.mark.parametrize("browser", ["scripted", "bare"])
-def test_who_fails_the_quiz_is_thanked_and_reads_nothing(
-    browser: str, feedback: Served, request: pytest.FixtureRequest
-) -> None:
-    driver = request.getfixturevalue(browser)
-    driver.get(feedback.link())
-    press(driver, "I agree, go on")
-    for _ in range(feedback.design.people.quiz_tries):
-        for section in all_of(driver, ".quiz"):
-            find(section, "label:last-child").click()
-        press(driver, "Answer")
-    assert "ends here for you" in find(driver, "main").text
-    driver.get(f"{feedback.url}/page/story")
-    assert "ends here for you" in find(driver, "main").text
-
-
 def test_what_is_typed_last_survives_leaving_by_a_link_and_a_lost_connection(
     scripted: Any, ttcw: Served
-) -> None:
+):
     begin(scripted, ttcw)
     area = find(scripted, "textarea")
     area.send_keys("The last words.")
@@ -255,7 +213,7 @@ def test_what_is_typed_last_survives_leaving_by_a_link_and_a_lost_connection(
 
 def test_the_organiser_invites_pauses_removes_and_exports(
     scripted: Any, ttcw: Served, downloads: Path
-) -> None:
+):
     scripted.get(f"{ttcw.url}/organise")
     find(scripted, "#password").send_keys("guess")
     press(scripted, "Log in")
@@ -310,7 +268,7 @@ return box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <=
 @pytest.mark.parametrize("kind", ["pairs", "best-worst"])
 def test_stories_side_by_side_are_compared_on_a_phone(
     browser: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+):
     driver = request.getfixturevalue(browser)
     emulate(driver, 390, 844, "dark" if browser == "bare" else "light")
     with serving(tmp_path, kind, story_rows()[: 4 if kind == "best-worst" else 2]) as served:

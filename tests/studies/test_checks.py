@@ -98,7 +98,7 @@ def checks_of(running: Running) -> list[Checks]:
         return [one.facts.checks for one in standings(connection, running.design, found)]
 
 
-def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made: Make) -> None:
+def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made: Make):
     running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), 'repeat = ["narrative_ending"]')
     good, bad = running.reader(), running.reader()
     seen, page = read_all(good, check="No")
@@ -117,7 +117,7 @@ def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made:
     assert "Attention items right" in organiser.get("/organise").text
 
 
-def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make) -> None:
+def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make):
     running = made("pairs", ATTENTION, story_rows(2, 2), 'repeat = ["overall"]')
     reader = running.reader()
     seen, _ = read_all(reader, check="No", again="Story 2")
@@ -129,7 +129,7 @@ def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make) -> None
     assert len(running.given()) == 2 * len(ITEMS)
 
 
-def test_of_feedback_the_first_piece_is_shown_again(made: Make) -> None:
+def test_of_feedback_the_first_piece_is_shown_again(made: Make):
     running = made("feedback", ATTENTION, feedback_rows(), 'repeat = ["sanity"]')
     seen, page = read_all(running.reader(), check="Yes")
     assert "You have finished" in page.text
@@ -140,7 +140,7 @@ def test_of_feedback_the_first_piece_is_shown_again(made: Make) -> None:
     assert checks_of(running) == [Checks(1, 0, 1, 1)]
 
 
-def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make) -> None:
+def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make):
     running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), "attention_wrong = 1")
     _, page = read_all(running.reader(), check="Yes")
     assert "GOOD" in page.text
@@ -160,7 +160,7 @@ def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make) -> None:
 )
 def test_checks_that_cannot_be_asked_are_refused(
     made: Make, kind: str, top: str, more: str, words: str
-) -> None:
+):
     rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
     with pytest.raises(InputError, match=words):
         made(kind, more, rows, top)

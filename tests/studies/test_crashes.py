@@ -21,7 +21,7 @@ from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 
-def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str) -> None:
+def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str):
     file = write_study(tmp_path, 8, n_groups=2, n_stories=2)
     load = Load(n_participants=8, n_kills=4, seconds=1, n_stories=2)
     outcome = simulate(file, database, load, [fabula_command()])
@@ -34,7 +34,7 @@ def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, datab
     assert not outcome.errors
 
 
-def test_a_change_back_counts_after_a_lost_acknowledgement(tmp_path: Path) -> None:
+def test_a_change_back_counts_after_a_lost_acknowledgement(tmp_path: Path):
     design = load_study(write_study(tmp_path, 1))
     units = read_units(design)
     store = open_store(design, units)

@@ -87,7 +87,7 @@ def states(running: Running) -> list[str]:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_flood_of_arrivals_does_not_fill_the_database(
     made: Make, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, database: str
-) -> None:
+):
     monkeypatch.setattr("fabula.studies.participants.MAX_WAITING", 5)
     monkeypatch.setattr("fabula.studies.participants.MAX_TOKENS", 3)
     monkeypatch.setattr("fabula.studies.entry.MAX_VISITS", 4)
@@ -123,7 +123,7 @@ def test_a_flood_of_arrivals_does_not_fill_the_database(
     assert reader.get("/page/story-1").status_code == last.get("/page/story-1").status_code == 200
 
 
-def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path) -> None:
+def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path):
     running = made("")
     come(running, 1)
     come(running, 1)
@@ -143,7 +143,7 @@ def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path)
     ]  # fmt: skip
 
 
-def test_only_those_on_the_list_and_of_the_study_may_come(made: Make, tmp_path: Path) -> None:
+def test_only_those_on_the_list_and_of_the_study_may_come(made: Make, tmp_path: Path):
     (tmp_path / "who.txt").write_text(f"{1:024x}\n")
     running = made(f'[entry]\nplatform = "prolific"\nallow = "who.txt"\nstudies = ["{STUDY}"]\n')
     assert "I agree" in come(running, 1)[1].text
@@ -157,7 +157,7 @@ def test_only_those_on_the_list_and_of_the_study_may_come(made: Make, tmp_path: 
     assert "I agree" in come(running, 2)[1].text
 
 
-def test_as_many_people_as_allowed_come_from_one_address_in_a_day(made: Make) -> None:
+def test_as_many_people_as_allowed_come_from_one_address_in_a_day(made: Make):
     running = made("[entry]\njoins_per_address = 2\n")
     for number in (1, 2, 1, 2):
         assert come(running, number)[1].status_code == 200
@@ -232,7 +232,7 @@ def mock() -> Iterator[MockProlific]:
 
 def test_a_signed_address_lets_in_whom_it_was_signed_for(
     made: Make, signer: Signer, mock: MockProlific
-) -> None:
+):
     mock.keys = [signer.jwk]
     running = made(
         f'[entry]\nplatform = "prolific"\nsigned = true\naddress = "https://study.example/join"\n'
@@ -245,7 +245,7 @@ def test_a_signed_address_lets_in_whom_it_was_signed_for(
         assert come(running, 1, prolific_token=token)[1].status_code == 403
 
 
-def test_a_token_that_was_altered_is_not_valid(signer: Signer) -> None:
+def test_a_token_that_was_altered_is_not_valid(signer: Signer):
     keys, home = [signer.jwk], "https://study.example"
     good = signer.sign(1)
     assert verify_token(good, keys, home)["PROLIFIC_PID"] == f"{1:024x}"
@@ -275,7 +275,7 @@ def test_a_token_that_was_altered_is_not_valid(signer: Signer) -> None:
     assert verify_token(ahead, keys, home)["PROLIFIC_PID"] == f"{1:024x}"
 
 
-def test_keys_that_the_platform_would_not_use_are_refused(signer: Signer) -> None:
+def test_keys_that_the_platform_would_not_use_are_refused(signer: Signer):
     short = Signer(1024)
     home = "https://study.example"
     secret = {"kid": "k1", "kty": "oct", "k": "c2VjcmV0"}
@@ -284,7 +284,7 @@ def test_keys_that_the_platform_would_not_use_are_refused(signer: Signer) -> Non
             verify_token(token, [key], home)
 
 
-def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make) -> None:
+def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make):
     running = made("", raters=1)
     first, page = come(running, 1)
     agree(first, page)
@@ -307,7 +307,7 @@ def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make) -
     assert "Nothing is left to read" in come(running, 4)[1].text
 
 
-def test_a_place_is_kept_through_the_quiz_and_given_back_by_who_fails(made: Make) -> None:
+def test_a_place_is_kept_through_the_quiz_and_given_back_by_who_fails(made: Make):
     running = made('[codes]\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
     first, page = come(running, 1)
     page = agree(first, page)
@@ -332,7 +332,7 @@ def state_of(running: Running, k: int) -> str:
         return str(connection.execute(select(participants.c.state).where(own)).scalar_one())
 
 
-def test_returned_and_timed_out_places_reopen_at_once(made: Make) -> None:
+def test_returned_and_timed_out_places_reopen_at_once(made: Make):
     running = made("", raters=2)
     clients = [come(running, k) for k in (1, 2)]
     for client, page in clients:
@@ -353,7 +353,7 @@ def test_returned_and_timed_out_places_reopen_at_once(made: Make) -> None:
     assert sorted(states(running)) == ["open", "open", "returned"]
 
 
-def test_who_left_does_not_get_a_place_by_agreeing_again(made: Make) -> None:
+def test_who_left_does_not_get_a_place_by_agreeing_again(made: Make):
     running = made("")
     client, page = come(running, 1)
     agree(client, page)
@@ -362,7 +362,7 @@ def test_who_left_does_not_get_a_place_by_agreeing_again(made: Make) -> None:
     assert (state_of(running, 1), states(running)) == ("left", ["returned"])
 
 
-def test_an_earlier_submission_says_nothing_about_the_one_at_hand(made: Make) -> None:
+def test_an_earlier_submission_says_nothing_about_the_one_at_hand(made: Make):
     running = made("")
     client, _ = come(running, 1)
     page = client.get(address(1).replace(f"{101:024x}", f"{999:024x}"))
@@ -374,7 +374,7 @@ def test_an_earlier_submission_says_nothing_about_the_one_at_hand(made: Make) ->
     assert (state_of(running, 1), states(running)) == ("ready", ["open"])
 
 
-def test_who_borrows_a_worker_s_id_is_unknown_to_the_platform(made: Make) -> None:
+def test_who_borrows_a_worker_s_id_is_unknown_to_the_platform(made: Make):
     running = made("")
     come(running, 1)
     with running.store.writing() as connection:
@@ -384,7 +384,7 @@ def test_who_borrows_a_worker_s_id_is_unknown_to_the_platform(made: Make) -> Non
         assert list(connection.execute(select(visits.c.status)).scalars()) == ["UNKNOWN"]
 
 
-def test_the_platform_is_asked_again_until_it_answers(mock: MockProlific) -> None:
+def test_the_platform_is_asked_again_until_it_answers(mock: MockProlific):
     waited: list[float] = []
     mock.rows.clear()
     for k in range(45):
@@ -407,7 +407,7 @@ def test_the_platform_is_asked_again_until_it_answers(mock: MockProlific) -> Non
 
 def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
     made: Make, mock: MockProlific, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     running = made(f'[entry]\nstudies = ["{STUDY}"]\napi = "{mock.base}"\n')
     client, page = come(running, 1)
     agree(client, page)
@@ -432,7 +432,7 @@ def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
     assert states(running) == ["returned"]
 
 
-def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProlific) -> None:
+def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProlific):
     running = made(f'[entry]\nstudies = ["{STUDY}"]\napi = "{mock.base}"\n')
     client, page = come(running, 1)
     agree(client, page)
@@ -460,16 +460,12 @@ def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProli
         ('studies = ["../x"]', "entry.studies"),
     ],
 )
-def test_an_entry_that_cannot_be_kept_is_said_with_its_field(
-    made: Make, more: str, words: str
-) -> None:
+def test_an_entry_that_cannot_be_kept_is_said_with_its_field(made: Make, more: str, words: str):
     with pytest.raises(InputError, match=words):
         made(f"[entry]\n{more}\n")
 
 
-def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(
-    tmp_path: Path,
-) -> None:
+def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(tmp_path: Path):
     """The long form, of 10,000 events, is `bench/places.py`."""
     out = simulate(tmp_path, 250, seed=1)
     assert (out.over_filled, out.lost, out.errors) == ([], [], [])
@@ -480,7 +476,7 @@ def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(
     assert len(out.events) == 15
 
 
-def test_a_token_of_the_platform_follows_no_redirect() -> None:
+def test_a_token_of_the_platform_follows_no_redirect():
     seen: list[str] = []
 
     class Elsewhere(BaseHTTPRequestHandler):

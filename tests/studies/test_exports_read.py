@@ -95,7 +95,7 @@ def values(path: Path, rubric: Rubric) -> dict[tuple[str, str, str], tuple[objec
     }
 
 
-def test_each_form_holds_the_same_labels(study: Answered, tmp_path: Path) -> None:
+def test_each_form_holds_the_same_labels(study: Answered, tmp_path: Path):
     found = []
     for form in FORMATS:
         for wide in ([], ["--wide"]):
@@ -109,7 +109,7 @@ def test_each_form_holds_the_same_labels(study: Answered, tmp_path: Path) -> Non
 
 def test_each_form_is_taken_by_agreement_and_the_comparison_of_judges(
     study: Answered, tmp_path: Path
-) -> None:
+):
     said: dict[str, list[str]] = {"agreement": [], "compare": [], "correct": []}
     for form in FORMATS:
         out = tmp_path / f"labels.{form}"

@@ -27,7 +27,7 @@ def designs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyDesign]:
     return found
 
 
-def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, StudyDesign]) -> None:
+def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, StudyDesign]):
     pages = pages_of(designs["ttcw"], 4)
     assert [page.name for page in pages] == ["story-1", "story-2", "story-3", "story-4", "group"]
     assert [len(page.questions) for page in pages] == [14, 14, 14, 14, 16]
@@ -39,7 +39,7 @@ def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, Stu
     )
 
 
-def test_reasons_and_places_are_asked_for(designs: dict[str, StudyDesign]) -> None:
+def test_reasons_and_places_are_asked_for(designs: dict[str, StudyDesign]):
     pages = pages_of(designs["ttcw"], 2)
     answers = {question.key: "Yes" for question in pages[0].questions}
     reasons = {question.why: "It is so, I think." for question in pages[0].questions}
@@ -83,7 +83,7 @@ PATHS = [
 @pytest.mark.parametrize(("corrupted", "answers", "expected"), PATHS)
 def test_questions_about_feedback_follow_their_branches(
     designs: dict[str, StudyDesign], corrupted: str, answers: dict[str, str], expected: list[str]
-) -> None:
+):
     given = {("unit", item): value for item, value in answers.items()}
     found = [
         question.item.id
@@ -98,7 +98,7 @@ def test_questions_about_feedback_follow_their_branches(
         st.sampled_from(["a", "b", "c", "d"]), st.sampled_from(["Yes", "No"]), max_size=4
     )
 )
-def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]) -> None:
+def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
     items = (
         Item("a", 1, "A", "A?"),
         Item("b", 2, "B", "B?", show_if="a == 'Yes'"),
@@ -131,7 +131,7 @@ def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]) 
     assert {item for _, item in gone} == set(answers) - set(expected)
 
 
-def test_a_condition_on_a_number_holds_of_what_was_typed() -> None:
+def test_a_condition_on_a_number_holds_of_what_was_typed():
     items = (
         Item("grade", 1, "A", "A?", scale=Scale("number", low=1, high=5)),
         Item("why", 2, "B", "B?", show_if="grade >= 3"),
@@ -149,13 +149,13 @@ def test_a_condition_on_a_number_holds_of_what_was_typed() -> None:
     assert asked == {"": ["grade"], "2.5": ["grade"], "3": ["grade", "why"], "10": ["grade"]}
 
 
-def test_an_empty_answer_is_taken_back() -> None:
+def test_an_empty_answer_is_taken_back():
     key: Key = ("1", "a")
     assert with_answer({key: "x"}, key, "") == {}
     assert with_answer({}, key, "y") == {key: "y"}
 
 
-def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]) -> None:
+def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]):
     question = pages_of(designs["ttcw"], 2)[0].questions[0]
     assert question.clean(" Yes ") == "Yes"
     assert question.clean("") == ""
@@ -186,7 +186,7 @@ def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]) -> No
 )
 def test_a_study_that_cannot_be_run_says_which_field_is_wrong(
     tmp_path: Path, change: str, expected: str
-) -> None:
+):
     (tmp_path / "d.jsonl").write_text("{}\n")
     path = tmp_path / "s.toml"
     new_study(path, "ttcw", tmp_path / "d.jsonl")

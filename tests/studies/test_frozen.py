@@ -104,7 +104,7 @@ CHANGES: dict[str, tuple[Callable[[Files], object], str]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(
     started: tuple[Files, TestClient], what: str
-) -> None:
+):
     files, _ = started
     before = files.answers()
     kept = files.file.read_text(), json.dumps(files.rows)
@@ -129,7 +129,7 @@ def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(
     assert len(before) == 1
 
 
-def test_what_nobody_sees_may_change_after_the_start(started: tuple[Files, TestClient]) -> None:
+def test_what_nobody_sees_may_change_after_the_start(started: tuple[Files, TestClient]):
     files, _ = started
     before = files.answers()
     files.edit("raters = 3", "raters = 5")
@@ -138,7 +138,7 @@ def test_what_nobody_sees_may_change_after_the_start(started: tuple[Files, TestC
     assert files.answers() == before
 
 
-def test_until_somebody_has_a_text_everything_can_be_edited(files: Files) -> None:
+def test_until_somebody_has_a_text_everything_can_be_edited(files: Files):
     files.open().store.close()
     for change, _ in CHANGES.values():
         change(files)
@@ -148,7 +148,7 @@ def test_until_somebody_has_a_text_everything_can_be_edited(files: Files) -> Non
 
 def test_a_server_that_shows_the_old_file_gives_out_nothing_once_the_new_one_is_started(
     files: Files,
-) -> None:
+):
     old = files.open()
     late = old.visitor()
     page = late.get("/")
@@ -162,9 +162,7 @@ def test_a_server_that_shows_the_old_file_gives_out_nothing_once_the_new_one_is_
         one.store.close()
 
 
-def test_a_backup_is_as_frozen_as_its_study(
-    started: tuple[Files, TestClient], tmp_path: Path
-) -> None:
+def test_a_backup_is_as_frozen_as_its_study(started: tuple[Files, TestClient], tmp_path: Path):
     files, _ = started
     running = files.open()
     back_up(running.store, tmp_path / "copy.db")
@@ -184,7 +182,7 @@ def test_a_backup_is_as_frozen_as_its_study(
     third.store.close()
 
 
-def test_every_command_says_so(started: tuple[Files, TestClient], tmp_path: Path) -> None:
+def test_every_command_says_so(started: tuple[Files, TestClient], tmp_path: Path):
     files, _ = started
     CHANGES["order"][0](files)
     more = {"export": ["--out", str(tmp_path / "o.jsonl")], "invite": ["3"], "serve": []}

@@ -26,7 +26,7 @@ def study(tmp_path: Path) -> Iterator[Running]:
     running.store.close()
 
 
-def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running) -> None:
+def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running):
     reader = study.reader()
     page = reader.get("/page/story-1")
     # 2 stories of 14 questions at 45 seconds, 2 of 3 at 15: 22.5 minutes; and a few words.
@@ -45,7 +45,7 @@ def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running) ->
     assert "You have finished" in answer_all(reader, ["story-1", "story-2", "group"]).text
 
 
-def test_in_feedback_nothing_tells_how_many_questions_come(tmp_path: Path) -> None:
+def test_in_feedback_nothing_tells_how_many_questions_come(tmp_path: Path):
     running = make(tmp_path, "feedback", feedback_rows())
     reader = running.reader()
     page = reader.get("/page/story")
@@ -59,7 +59,7 @@ def test_in_feedback_nothing_tells_how_many_questions_come(tmp_path: Path) -> No
     running.store.close()
 
 
-def test_a_short_reason_is_told_at_its_page_and_once(study: Running) -> None:
+def test_a_short_reason_is_told_at_its_page_and_once(study: Running):
     reader = study.reader()
     page = reader.get("/page/story-1")
     given = {ENDING: "Yes", f"{ENDING}.why": "So it is."}
@@ -82,7 +82,7 @@ def test_a_short_reason_is_told_at_its_page_and_once(study: Running) -> None:
     assert left["problems"] == {}
 
 
-def test_the_list_of_what_is_open_leads_to_each_gap_and_back(study: Running) -> None:
+def test_the_list_of_what_is_open_leads_to_each_gap_and_back(study: Running):
     reader = study.reader()
     for name in ("story-1", "story-2"):
         page = reader.get(f"/page/{name}")
@@ -108,7 +108,7 @@ def test_the_list_of_what_is_open_leads_to_each_gap_and_back(study: Running) -> 
     assert "Handed in" in reader.post("/page/group", data=hidden(done) | {"go": "finish"}).text
 
 
-def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running) -> None:
+def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running):
     reader = study.reader()
     page = reader.get("/page/story-1")
     reader.get("/page/story-2")

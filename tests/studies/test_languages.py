@@ -33,7 +33,7 @@ SHOWN = ("aria-label", "title", "placeholder", "alt")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_catalogue_has_the_keys_and_values_of_the_english_one(language: str) -> None:
+def test_every_catalogue_has_the_keys_and_values_of_the_english_one(language: str):
     own = load_labels(f"{language}.toml", FOLDER)
     assert own.language == language
     assert set(own.words) == set(ENGLISH.words)
@@ -41,7 +41,7 @@ def test_every_catalogue_has_the_keys_and_values_of_the_english_one(language: st
         assert set(ENGLISH.words[table]) <= set(own.words[table])
 
 
-def test_what_every_study_of_stories_asks_is_there_in_german() -> None:
+def test_what_every_study_of_stories_asks_is_there_in_german():
     german = load_labels("de")
     for item in load_rubric("preference").items:
         assert german.item(item).question != item.question
@@ -60,9 +60,7 @@ def test_what_every_study_of_stories_asks_is_there_in_german() -> None:
         (('title = "Your own feedback"', ""), "own_feedback: needs title"),
     ],
 )
-def test_a_catalogue_of_ones_own_is_checked(
-    tmp_path: Path, change: tuple[str, str], words: str
-) -> None:
+def test_a_catalogue_of_ones_own_is_checked(tmp_path: Path, change: tuple[str, str], words: str):
     text = (FOLDER / "en.toml").read_text(encoding="utf-8")
     assert change[0] in text
     (tmp_path / "own.toml").write_text(text.replace(*change), encoding="utf-8")
@@ -91,7 +89,7 @@ class Seen(HTMLParser):
     "path", [p for p in sorted(TEMPLATES.iterdir()) if p.name.split(".")[0] not in OF_ORGANISERS],
     ids=lambda path: path.name.split(".")[0],
 )  # fmt: skip
-def test_no_template_of_participants_holds_words(path: Path) -> None:
+def test_no_template_of_participants_holds_words(path: Path):
     tokens = list(Environment().lex(path.read_text(encoding="utf-8")))
     html = "".join(value for _, kind, value in tokens if kind == "data")
     assert [text for text in Seen(html).found if re.search(r"[^\W\d_]", text)] == []
@@ -99,7 +97,7 @@ def test_no_template_of_participants_holds_words(path: Path) -> None:
     assert [text for text in strings if re.search(r"[A-Z]|\w \w", text)] == []
 
 
-def test_no_script_of_participants_holds_words() -> None:
+def test_no_script_of_participants_holds_words():
     code = re.sub(r"(?m)//.*$", "", STATIC["study.js"][0].read_text(encoding="utf-8"))
     literals = [found[2] for found in re.finditer(r"""(["'`])((?:(?!\1).)*)\1""", code)]
     assert len(literals) > 10
@@ -166,7 +164,7 @@ def marked_study(folder: Path, kind: Any) -> Running:
 
 
 @pytest.mark.parametrize("kind", ["ttcw", "feedback", "pairs"])
-def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any) -> None:
+def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any):
     study = marked_study(tmp_path, kind)
     reader = study.visitor()
     seen: dict[str, str] = {}
@@ -231,7 +229,7 @@ def areas(page: Any) -> list[str]:
     return re.findall(r'<textarea[^>]* name="([^"]+)"', page.text)
 
 
-def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_path: Path) -> None:
+def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_path: Path):
     study = make(tmp_path, "ttcw", story_rows(1, 2))
     file = study.design.path
     file.write_text(file.read_text().replace('language = "en"', 'language = "de"'))
@@ -260,6 +258,6 @@ def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_pat
     store.close()
 
 
-def test_english_failures_are_those_of_the_catalogue() -> None:
+def test_english_failures_are_those_of_the_catalogue():
     for trouble in ("locked", "full", "failed"):
         assert str(StoreFailed(trouble)) == ENGLISH(trouble)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ ITEMS = ("overall", "creativity", "prose")
 
 
 @pytest.mark.parametrize("n", range(1, 8))
-def test_in_a_square_each_is_read_in_each_place_and_after_each_other_as_often(n: int) -> None:
+def test_in_a_square_each_is_read_in_each_place_and_after_each_other_as_often(n: int):
     rows = williams_square(n)
     placed = Counter((place, k) for row in rows for k, place in enumerate(row))
     after = Counter(pair for row in rows for pair in pairwise(row))
@@ -41,7 +41,7 @@ def test_in_a_square_each_is_read_in_each_place_and_after_each_other_as_often(n:
     assert len(set(after.values())) <= 1
 
 
-def test_orders_are_balanced_by_unit_and_by_reader() -> None:
+def test_orders_are_balanced_by_unit_and_by_reader():
     authors = ("GPT4", "Claude", "Marta", "Oskar")
     given: list[tuple[int, ...]] = []
     own: list[list[str]] = []
@@ -80,7 +80,7 @@ def preferring(reader: TestClient, better: str, item: str = "overall") -> None:
         assert "Sorry" not in page.text
 
 
-def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running) -> None:
+def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running):
     first = pairs.reader()
     page = first.get("/page/pair")
     assert page.text.count('<article class="story') == 2
@@ -123,7 +123,7 @@ def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running) ->
     assert with_author["strengths"][0]["share"] == 1.0
 
 
-def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Running) -> None:
+def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Running):
     reader = pairs.reader()
     assert "Before you begin" in reader.get("/").text
     page = reader.get("/page/pair")
@@ -134,7 +134,7 @@ def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Runn
     assert page.text.count('<article class="story') == 2
 
 
-def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Path) -> None:
+def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Path):
     documents = tmp_path / "s.jsonl"
     documents.write_text("".join(json.dumps(row) + "\n" for row in story_rows(2, 3)))
 
@@ -152,7 +152,7 @@ def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Pa
     assert "nobody has handed in" in str(run("analyse", file).exception)
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_refused(tmp_path: Path):
     documents = tmp_path / "s.jsonl"
 
     def made(rows: list[dict[str, Any]], changes: str = "") -> Any:
@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         load_study(tmp_path / "q.toml")
 
 
-def test_neither_counts_as_half_for_each(tmp_path: Path) -> None:
+def test_neither_counts_as_half_for_each(tmp_path: Path):
     running = make(tmp_path, "pairs", story_rows(1, 2))
     text = running.design.path.read_text().replace("ties = false", "ties = true")
     running.store.close()

@@ -47,9 +47,7 @@ def people(running: Running) -> list[tuple[str, str]]:
         return [(row.note, row.state) for row in rows]
 
 
-def test_each_invitation_has_a_number_and_a_note_of_its_own(
-    running: Running, tmp_path: Path
-) -> None:
+def test_each_invitation_has_a_number_and_a_note_of_its_own(running: Running, tmp_path: Path):
     notes, out = tmp_path / "notes.txt", tmp_path / "links.csv"
     notes.write_text("Ann\n\n=Ben\n", encoding="utf-8")
     done = run(
@@ -79,7 +77,7 @@ def test_each_invitation_has_a_number_and_a_note_of_its_own(
         assert "p0099: no such participant" in str(run(running, command, "p0099").exception)
 
 
-def test_a_new_link_ends_the_old_one(running: Running) -> None:
+def test_a_new_link_ends_the_old_one(running: Running):
     old = run(running, "invite", "1").stdout.split()[1]
     done = json.loads(run(running, "reissue", "p0001", "--json").stdout)
     assert done["invitations"][0]["participant"] == "p0001"
@@ -92,7 +90,7 @@ def test_a_new_link_ends_the_old_one(running: Running) -> None:
 
 def test_the_page_makes_a_link_for_each_note_as_a_table_or_a_file(
     running: Running, organiser: TestClient
-) -> None:
+):
     page = organiser.get("/organise")
     form = {"csrf": csrf(page), "n": "1", "notes": "Ann\r\n\r\nBen\r\n"}
     page = organiser.post("/organise/invite", data=form)
@@ -115,7 +113,7 @@ def test_the_page_makes_a_link_for_each_note_as_a_table_or_a_file(
 
 def test_what_is_counted_of_people_is_the_same_in_either_database(
     running: Running, organiser: TestClient, tmp_path: Path
-) -> None:
+):
     for answer in ("Yes", "No"):
         reader = running.reader()
         form = hidden(reader.get("/page/story-1"))
@@ -150,7 +148,7 @@ def test_what_is_counted_of_people_is_the_same_in_either_database(
 
 def test_many_are_removed_or_forgotten_at_once_and_only_when_sure(
     running: Running, organiser: TestClient
-) -> None:
+):
     for _ in range(3):
         reader = running.reader()
         reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
@@ -179,9 +177,7 @@ def test_many_are_removed_or_forgotten_at_once_and_only_when_sure(
     assert [state for _, state in people(running)] == ["removed", "forgotten", "removed"]
 
 
-def test_those_whom_the_platform_says_returned_are_removed_by_their_status(
-    running: Running,
-) -> None:
+def test_those_whom_the_platform_says_returned_are_removed_by_their_status(running: Running):
     assert run(running, "invite", "3").exit_code == 0
     with running.store.writing() as connection:
         for id_, status in ((1, "RETURNED"), (2, "APPROVED"), (3, "RETURNED"), (3, "ACTIVE")):
@@ -200,9 +196,7 @@ def test_those_whom_the_platform_says_returned_are_removed_by_their_status(
     assert run(running, "remove").exit_code == 2
 
 
-def test_what_people_write_shows_as_text_to_the_organiser(
-    running: Running, organiser: TestClient
-) -> None:
+def test_what_people_write_shows_as_text_to_the_organiser(running: Running, organiser: TestClient):
     hostile = "</td></textarea><script>a()</script><img src=x onerror=b()> javascript:c()"
     form = hidden(organiser.get("/organise")) | {"n": "1", "note": hostile}
     organiser.post("/organise/invite", data=form)

@@ -80,7 +80,7 @@ def say(client: TestClient, path: str, page: httpx.Response, **fields: str) -> h
     return client.post(path, data=hidden(page) | fields)
 
 
-def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: Make) -> None:
+def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: Make):
     running = made("ttcw", CODES)
     client = running.visitor()
     page = client.get("/")
@@ -101,7 +101,7 @@ def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: M
     assert all(row.at_ms for row in said)
 
 
-def test_consent_to_another_text_than_holds_now_does_not_count(made: Make) -> None:
+def test_consent_to_another_text_than_holds_now_does_not_count(made: Make):
     running = made("ttcw", "")
     client = running.visitor()
     page = client.get("/")
@@ -111,7 +111,7 @@ def test_consent_to_another_text_than_holds_now_does_not_count(made: Make) -> No
         assert connection.execute(select(consents)).all() == []
 
 
-def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make) -> None:
+def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
     running = made("feedback", CODES)
     wrong = {
         f"quiz-{k}": next(o for o in q.options if o != q.answer)
@@ -141,7 +141,7 @@ def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make) -> No
     assert json.loads(tries[1].given) == list(right.values())
 
 
-def test_the_tutorial_comes_first_and_can_be_read_again(made: Make) -> None:
+def test_the_tutorial_comes_first_and_can_be_read_again(made: Make):
     running = made("feedback", TUTORIAL)
     client = running.visitor()
     page = say(client, "/consent", client.get("/"), agree="yes")
@@ -153,7 +153,7 @@ def test_the_tutorial_comes_first_and_can_be_read_again(made: Make) -> None:
     assert "A fox slept." in client.get("/tutorial").text
 
 
-def test_without_a_quiz_the_tutorial_stands_before_the_first_unit(made: Make) -> None:
+def test_without_a_quiz_the_tutorial_stands_before_the_first_unit(made: Make):
     running = made("ttcw", TUTORIAL)
     client = running.visitor()
     page = say(client, "/consent", client.get("/"), agree="yes")
@@ -161,7 +161,7 @@ def test_without_a_quiz_the_tutorial_stands_before_the_first_unit(made: Make) ->
     assert say(client, "/tutorial", page).url.path == "/page/story-1"
 
 
-def test_questions_about_people_are_checked_and_kept_once(made: Make) -> None:
+def test_questions_about_people_are_checked_and_kept_once(made: Make):
     running = made("ttcw", ABOUT)
     client = running.visitor()
     page = say(client, "/consent", client.get("/"), agree="yes")
@@ -178,9 +178,7 @@ def test_questions_about_people_are_checked_and_kept_once(made: Make) -> None:
 
 
 @pytest.mark.parametrize("choice", ["keep", "delete"])
-def test_who_stops_gives_the_place_back_and_decides_on_their_answers(
-    made: Make, choice: str
-) -> None:
+def test_who_stops_gives_the_place_back_and_decides_on_their_answers(made: Make, choice: str):
     running = made("ttcw", CODES)
     client = running.reader()
     page = client.get("/page/story-1")
@@ -202,14 +200,14 @@ def test_who_stops_gives_the_place_back_and_decides_on_their_answers(
         assert client.get("/").status_code == 403
 
 
-def test_a_form_about_stopping_without_a_choice_stops_nothing(made: Make) -> None:
+def test_a_form_about_stopping_without_a_choice_stops_nothing(made: Make):
     running = made("ttcw", "")
     client = running.reader()
     say(client, "/withdraw", client.get("/withdraw"))
     assert client.get("/page/story-1").url.path == "/page/story-1"
 
 
-def test_the_end_has_a_link_back_to_the_platform(made: Make) -> None:
+def test_the_end_has_a_link_back_to_the_platform(made: Make):
     running = made("ttcw", CODES)
     client = TestClient(running.app)
     page = client.get(f"/join?PROLIFIC_PID={7:024x}")
@@ -230,7 +228,7 @@ def test_the_end_has_a_link_back_to_the_platform(made: Make) -> None:
         ("[codes]\nfinished = 'X'\n", "codes.finished"),
     ],
 )
-def test_what_cannot_be_asked_is_said_with_its_field(tmp_path: Path, more: str, words: str) -> None:
+def test_what_cannot_be_asked_is_said_with_its_field(tmp_path: Path, more: str, words: str):
     data = tmp_path / "documents.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in story_rows(1, 2)))
     new_study(tmp_path / "study.toml", "ttcw", data)
@@ -240,7 +238,7 @@ def test_what_cannot_be_asked_is_said_with_its_field(tmp_path: Path, more: str, 
         load_study(file)
 
 
-def test_questions_about_participants_are_part_of_a_study_s_digest(made: Make) -> None:
+def test_questions_about_participants_are_part_of_a_study_s_digest(made: Make):
     design = made("ttcw", CODES).design
     about = (AboutQuestion(id="age", question="Old?"),)
     asked = replace(design, people=design.people.model_copy(update={"about": about}))

@@ -80,9 +80,7 @@ def locked(database: str) -> Iterator[None]:
         other.close()
 
 
-def test_a_lock_stalls_nothing_else_and_the_page_keeps_the_answer(
-    tmp_path: Path, database: str
-) -> None:
+def test_a_lock_stalls_nothing_else_and_the_page_keeps_the_answer(tmp_path: Path, database: str):
     with reading(tmp_path, database) as reader:
         browser = reader.browser
         ended: list[int] = []
@@ -120,7 +118,7 @@ def test_a_lock_stalls_nothing_else_and_the_page_keeps_the_answer(
         assert reader.process.wait(60) == 0
 
 
-def test_a_save_that_is_let_through_in_time_waits_and_is_taken(tmp_path: Path) -> None:
+def test_a_save_that_is_let_through_in_time_waits_and_is_taken(tmp_path: Path):
     database = f"sqlite:///{tmp_path / 'study.db'}"
     with reading(tmp_path, database) as reader:
         holding = contextlib.ExitStack()
@@ -151,7 +149,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_full_disk_loses_nothing_and_is_told(small_disk: Path) -> None:
+def test_a_full_disk_loses_nothing_and_is_told(small_disk: Path):
     database = f"sqlite:///{small_disk / 'study.db'}"
     with reading(small_disk, database) as reader:
         assert reader.save(**{ENDING: "Yes"}).status_code == 200
@@ -189,7 +187,7 @@ def exported(study: Path, folder: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["value"] is not None]
 
 
-def test_what_people_answered_is_their_organiser_s_alone(tmp_path: Path) -> None:
+def test_what_people_answered_is_their_organiser_s_alone(tmp_path: Path):
     old = os.umask(0o022)
     try:
         database = f"sqlite:///{tmp_path / 'study.db'}"
@@ -208,9 +206,7 @@ def test_what_people_answered_is_their_organiser_s_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_stop_beside_a_reader_and_a_half_sent_request_saves_all_it_can(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_stop_beside_a_reader_and_a_half_sent_request_saves_all_it_can(tmp_path: Path, name: str):
     database = f"sqlite:///{tmp_path / 'study.db'}"
     with reading(tmp_path, database) as reader:
         other = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
@@ -241,7 +237,7 @@ def test_a_stop_beside_a_reader_and_a_half_sent_request_saves_all_it_can(
     assert len(exported(tmp_path / "study.toml", tmp_path)) == 1
 
 
-def test_a_copy_that_is_taken_with_its_log_is_whole(tmp_path: Path) -> None:
+def test_a_copy_that_is_taken_with_its_log_is_whole(tmp_path: Path):
     database = f"sqlite:///{tmp_path / 'study.db'}"
     copy = tmp_path / "copy"
     copy.mkdir()

@@ -58,11 +58,11 @@ def texts(answer: str, **more: Any) -> tuple[list[tuple[str, str]], dict[str, in
 )  # fmt: skip
 def test_points_stand_at_words_that_are_in_the_draft(
     answer: str, expected: list[tuple[str, str]], dropped: dict[str, int]
-) -> None:
+):
     assert texts(answer, is_cut="cut" in dropped) == (expected, dropped)
 
 
-def test_what_is_said_consistently_comes_first() -> None:
+def test_what_is_said_consistently_comes_first():
     def remark(answer: int, rank: int, words: str, text: str) -> Remark:
         start = DRAFT.index(words)
         return Remark(answer, rank, text, start, start + len(words))
@@ -99,19 +99,19 @@ def test_what_is_said_consistently_comes_first() -> None:
 )  # fmt: skip
 def test_how_much_a_point_matters_is_read_where_it_is_said(
     answer: str, severity: int | None, said: str
-) -> None:
+):
     got = read_answer(answer, 0, QUOTED)
     assert [(one.severity, one.text) for one in got.remarks] == [(severity, said)]
     assert not got.dropped
 
 
-def test_brackets_of_the_draft_itself_are_its_words() -> None:
+def test_brackets_of_the_draft_itself_are_its_words():
     draft = QuotableText.of("He read note [3] of the file twice.\n")
     (remark,) = read_answer('- "read note [3] of the": which file is this?', 0, draft).remarks
     assert (remark.severity, remark.text) == (None, "Which file is this?")
 
 
-def test_what_matters_most_comes_first_and_one_voice_does_not_outweigh_all() -> None:
+def test_what_matters_most_comes_first_and_one_voice_does_not_outweigh_all():
     """A missing word on how much a point matters is the mean of the others, not a detail."""
 
     def said(answer: int, words: str, text: str, severity: int | None) -> Remark:
@@ -150,7 +150,7 @@ def editor(body: dict[str, Any], n: int) -> Any:
     return answers[int(body.get("seed") or 0) % 5]
 
 
-def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> None:
+def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path):
     draft, out, page = tmp_path / "d.txt", tmp_path / "one.jsonl", tmp_path / "one.html"
     draft.write_text(DRAFT)
     with serving(editor) as served:
@@ -194,7 +194,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
     assert content["new"] == []
 
 
-def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path) -> None:
+def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     silent: list[bool] = []
@@ -214,7 +214,7 @@ def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path) -> None:
     assert "would not change anything" in found.output
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said(tmp_path: Path):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     out.write_text('{"id": "x"}\n')
@@ -242,7 +242,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         ("Yes and no.", "unknown"),
     ],
 )
-def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str) -> None:
+def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     with serving(editor) as served:
@@ -258,7 +258,7 @@ def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str) 
     assert {one["fate"] for one in json.loads(done.stdout)["earlier"]} == {fate}
 
 
-def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path: Path) -> None:
+def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path: Path):
     draft = tmp_path / "d.txt"
     draft.write_text(DRAFT)
     answers = [LETTER, GHOST + "Otherwise the text is perfect as-is."]
@@ -271,7 +271,7 @@ def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path
     assert "2 remarks that quoted words that are not in the draft" in done.output
 
 
-def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path):
     draft, out = tmp_path / "d.txt", tmp_path / "new" / "one.jsonl"
     draft.write_text(DRAFT)
     broken: list[bool] = [True]
@@ -300,7 +300,7 @@ def remark(answer: int, words: str, text: str, *, draft: str = DRAFT) -> Remark:
     return Remark(answer, 0, text, start, start + len(words))
 
 
-def test_only_what_stands_at_one_place_and_says_the_same_is_one_point() -> None:
+def test_only_what_stands_at_one_place_and_says_the_same_is_one_point():
     adverbs = "Too many adverbs in a row; cut two of them."
     elsewhere = [remark(0, "very slowly, quite silently", adverbs),
                  remark(1, "The clock struck eleven", adverbs)]  # fmt: skip
@@ -315,7 +315,7 @@ def test_only_what_stands_at_one_place_and_says_the_same_is_one_point() -> None:
     assert [p.n_said for p in group_remarks(same, Encoder())] == [2]
 
 
-def test_the_threshold_keeps_two_faults_at_one_place_apart() -> None:
+def test_the_threshold_keeps_two_faults_at_one_place_apart():
     groups = json.loads((Path(__file__).parents[1] / "golden" / "same_point.json").read_text())
     encoder = Encoder()
     same, other = [], []
@@ -332,7 +332,7 @@ def test_the_threshold_keeps_two_faults_at_one_place_apart() -> None:
 TWICE = "The door was open. She went in.\n\nNobody was there. The door was open.\n"
 
 
-def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: Path) -> None:
+def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: Path):
     draft, page = tmp_path / "d.txt", tmp_path / "p.html"
     draft.write_text(TWICE)
     doubtful = '- "The door was open": this says nothing; cut it.'
@@ -348,7 +348,7 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
     assert len(rows[0]["evidence"]) == 2
 
 
-def test_another_reading_says_which_place_is_meant() -> None:
+def test_another_reading_says_which_place_is_meant():
     (doubtful,) = read_answer('- "The door was open": this says nothing; cut it.', 0,
                                QuotableText.of(TWICE)).remarks  # fmt: skip
     (certain,) = read_answer('- "Nobody was there. The door was open": this says nothing; cut it.',
@@ -358,9 +358,7 @@ def test_another_reading_says_which_place_is_meant() -> None:
     assert all(start > TWICE.index("Nobody") - 1 for start, _ in point.places)
 
 
-def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(
-    tmp_path: Path,
-) -> None:
+def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(tmp_path: Path):
     first, second, out = tmp_path / "1.txt", tmp_path / "2.txt", tmp_path / "one.jsonl"
     first.write_text("Anna ran very quickly, truly wildly, madly home. The cat slept.\n\n"
                      "Tom waited. The bus came late. He shut the gate.\n")  # fmt: skip
@@ -393,7 +391,7 @@ def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(
     assert new["details"]["quotations"] == ["so softly, sweetly, sadly"]
 
 
-def test_a_fault_that_was_reworded_still_stands_at_its_place(tmp_path: Path) -> None:
+def test_a_fault_that_was_reworded_still_stands_at_its_place(tmp_path: Path):
     first, second, out = tmp_path / "1.txt", tmp_path / "2.txt", tmp_path / "one.jsonl"
     first.write_text("Anna ran very quickly, truly wildly home. The cat slept.\n")
     second.write_text("It was May. Anna ran most hastily, really madly home. The cat slept.\n")

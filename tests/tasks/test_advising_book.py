@@ -45,7 +45,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
-def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path) -> None:
+def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
     book, out = tmp_path / "book.md", tmp_path / "points.jsonl"
     text = book_of(CHAPTERS)
     book.write_text(text)
@@ -82,7 +82,7 @@ def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path) -
         assert "down to the harbour" not in closed, "only its chapter is read for it"
 
 
-def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Path) -> None:
+def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Path):
     book = tmp_path / "book.md"
     book.write_text(book_of(CHAPTERS))
 
@@ -98,7 +98,7 @@ def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Pa
     assert sum(said["missing"].values()) == 3, "two readings and the notes of the first chapter"
 
 
-def test_a_draft_without_chapters_is_refused_by_chapter(tmp_path: Path) -> None:
+def test_a_draft_without_chapters_is_refused_by_chapter(tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text(CHAPTERS[0])
     done = run(

@@ -20,7 +20,7 @@ QUOTED = QuotableText.of(DRAFT)
 
 
 @pytest.mark.parametrize("row", GOLDEN["answers"], ids=lambda row: row["answer"][:40])
-def test_every_line_is_of_a_point_or_counted(row: dict[str, Any]) -> None:
+def test_every_line_is_of_a_point_or_counted(row: dict[str, Any]):
     reading = read_answer(row["answer"], 0, QUOTED)
     found = [(DRAFT[r.start : r.end], len(r.places)) for r in reading.remarks]
     assert found == [(words, n) for words, n, _ in row["points"]]
@@ -35,14 +35,14 @@ def test_every_line_is_of_a_point_or_counted(row: dict[str, Any]) -> None:
     "- ", "1. ", "**2.** ", "  - ", "> ", "### ", "", "\n", '"The rain began": ', "too slow by far",
     "'sits on the wall' ", "`by chance` ", "**Pacing**", "Overall, good.", "|", "---",
 ]), max_size=14))  # fmt: skip
-def test_any_answer_is_read_and_places_lie_in_the_draft(parts: list[str]) -> None:
+def test_any_answer_is_read_and_places_lie_in_the_draft(parts: list[str]):
     reading = read_answer("\n".join("".join(parts).split("\n")), 0, QUOTED)
     for remark in reading.remarks:
         for start, end in remark.places:
             assert 0 <= start < end <= len(DRAFT)
 
 
-def test_no_more_points_are_taken_than_were_asked_for() -> None:
+def test_no_more_points_are_taken_than_were_asked_for():
     answer = '- "sits on the wall": wrong tense here.\n- "by chance": much too easy for her.'
     reading = read_answer(answer, 0, QUOTED, n_most=1)
     assert (len(reading.remarks), dict(reading.dropped)) == (1, {"beyond": 1})
@@ -59,7 +59,7 @@ def test_no_more_points_are_taken_than_were_asked_for() -> None:
         ("sits on the wall. " + DRAFT.replace("sits", "sat"), "sat on the wall"),
     ],
 )
-def test_a_place_is_followed_into_the_next_draft(after: str, expected: str | None) -> None:
+def test_a_place_is_followed_into_the_next_draft(after: str, expected: str | None):
     start = DRAFT.index("sits on the wall")
     (found,) = moved_places([(start, start + len("sits on the wall"))], DRAFT, after)
     assert (found and after[slice(*found)]) == expected

@@ -55,20 +55,20 @@ def points(*entries: Any) -> str:
 def test_every_entry_is_a_point_or_is_counted(
     answer: str, expected: list[tuple[str, int | None]], dropped: dict[str, int],
     others: dict[str, int],
-) -> None:  # fmt: skip
+):  # fmt: skip
     found = read_answer(answer, 0, QUOTED, n_most=2)
     assert [(DRAFT[r.start : r.end], r.severity) for r in found.remarks] == expected
     assert (dict(found.dropped), dict(found.other_lines)) == (dropped, others)
     assert not found.is_empty
 
 
-def test_an_empty_list_says_that_nothing_should_change_and_lines_are_no_list() -> None:
+def test_an_empty_list_says_that_nothing_should_change_and_lines_are_no_list():
     assert read_answer('{"points": []}', 0, QUOTED).is_empty
     assert answer_records('- "put the letter": what became of it?') is None
     assert answer_records('{"verdict": "No"}') is None
 
 
-def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_path: Path) -> None:
+def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_path: Path):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     answers = [points(LETTER, GHOST), points(LETTER), points(), points(SPEECH)[:-40]]
@@ -99,7 +99,7 @@ def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_p
     assert "form:" not in json.loads(free.stdout)["signature"]
 
 
-def test_a_local_model_s_answer_is_held_to_its_grammar(small_model: Path) -> None:
+def test_a_local_model_s_answer_is_held_to_its_grammar(small_model: Path):
     """A model that says noise: whatever it says, llama.cpp makes it a list of records."""
     pytest.importorskip("xllamacpp", reason="local models need what 'fabula[local]' installs")
     fields = (
@@ -124,7 +124,7 @@ def test_a_local_model_s_answer_is_held_to_its_grammar(small_model: Path) -> Non
             assert one["severity"] in (1, 2, 3)
 
 
-def test_the_schema_lets_nothing_else_in() -> None:
+def test_the_schema_lets_nothing_else_in():
     schema = schema_of(point_form(7))
     entry = schema["properties"]["points"]["items"]
     for one in (schema, entry):

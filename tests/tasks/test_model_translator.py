@@ -33,7 +33,7 @@ def translator(url: str, **options: Any) -> ModelTranslator:
     return ModelTranslator(open_model(f"{url}#served", terms))
 
 
-def test_every_round_is_asked_for_in_both_directions_at_temperature_zero() -> None:
+def test_every_round_is_asked_for_in_both_directions_at_temperature_zero():
     with serving(translated) as server, translator(server.url) as model:
         (rounds,) = back_translate([f"\n{STORY} \n"], model, 2)
     assert rounds.texts == (f"\n{STORY.replace('home', 'house')} \n",) * 2
@@ -45,7 +45,7 @@ def test_every_round_is_asked_for_in_both_directions_at_temperature_zero() -> No
     assert all(body["max_tokens"] < 1000 for body in server.requests)
 
 
-def test_the_language_is_the_users() -> None:
+def test_the_language_is_the_users():
     with serving(translated) as server:
         with ModelTranslator(open_model(f"{server.url}#served"), "Welsh") as model:
             back_translate([STORY], model, 1)
@@ -65,7 +65,7 @@ def withheld(text: str, finish: str) -> Reply:
         ("", "the answer is empty"),
     ],
 )
-def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, reason: str) -> None:
+def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, reason: str):
     with (
         serving(lambda body, n: reply if n >= 3 else translated(body)) as server,
         translator(server.url, n_parallel=1) as model,
@@ -80,7 +80,7 @@ def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, re
     assert (none.texts, none.refused_round) == ((), 1)
 
 
-def test_one_refusal_leaves_the_other_stories_alone() -> None:
+def test_one_refusal_leaves_the_other_stories_alone():
     def answer(body: dict[str, Any], _: int) -> Reply:
         is_bad = "forbidden" in prompt_of(body)
         return withheld("", "content_filter") if is_bad else translated(body)
@@ -90,7 +90,7 @@ def test_one_refusal_leaves_the_other_stories_alone() -> None:
     assert [isinstance(one, NoTranslation) for one in found] == [False, True, False]
 
 
-def test_a_call_that_fails_is_no_refusal() -> None:
+def test_a_call_that_fails_is_no_refusal():
     error = (500, {"error": {"message": "out of order"}})
     with (
         serving(lambda *_: error) as server,
@@ -100,14 +100,14 @@ def test_a_call_that_fails_is_no_refusal() -> None:
         model.round_trip([STORY])
 
 
-def test_a_translator_is_used_in_a_with_block() -> None:
+def test_a_translator_is_used_in_a_with_block():
     with pytest.raises(ModelError, match="is not open"):
         translator("http://127.0.0.1:9").round_trip([STORY])
     with pytest.raises(ModelError, match="no connection"), translator("http://127.0.0.1:9"):
         pass
 
 
-def test_the_name_tells_models_languages_and_wordings_apart() -> None:
+def test_the_name_tells_models_languages_and_wordings_apart():
     names = [
         ModelTranslator(open_model(spec), language).name
         for spec in ("http://127.0.0.1:9#a|b", "http://127.0.0.1:9#c", "mockllm/model@1")
@@ -121,7 +121,7 @@ def test_the_name_tells_models_languages_and_wordings_apart() -> None:
     assert str(Signature.parse(texts[0])) == texts[0]
 
 
-def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path) -> None:
+def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path):
     recorded = tmp_path / "answers.jsonl"
     recorded.write_text(json.dumps({"prompt": "x", "text": "y"}) + "\n")
     with open_translator(f"replay:{recorded}", "Danish") as model:
@@ -133,7 +133,7 @@ def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path) -> None
         open_translator(f"replay:{recorded}", " ")
 
 
-def test_the_estimate_counts_both_directions_of_all_rounds() -> None:
+def test_the_estimate_counts_both_directions_of_all_rounds():
     assert estimate_round_trips([STORY, STORY], 10, None).n_calls == 40
 
 
@@ -152,7 +152,7 @@ def corrupt(stories: Path, out: Path, url: str) -> Any:
     return CliRunner().invoke(cli, [*arguments, *methods])
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: Path):
     whole, halves = tmp_path / "whole.jsonl", tmp_path / "halves.jsonl"
 
     def refusing(body: dict[str, Any], _: int) -> Reply:
@@ -184,7 +184,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: P
     )
 
 
-def test_after_a_failed_call_the_same_command_goes_on(stories: Path, tmp_path: Path) -> None:
+def test_after_a_failed_call_the_same_command_goes_on(stories: Path, tmp_path: Path):
     out, is_down = tmp_path / "out.jsonl", True
 
     def answer(body: dict[str, Any], _: int) -> Reply:

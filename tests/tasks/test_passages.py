@@ -50,12 +50,12 @@ def nlp() -> Iterator[Any]:
         ("", ""),
     ],
 )  # fmt: skip
-def test_treebank_tokens_become_text_again(tokens: str, text: str) -> None:
+def test_treebank_tokens_become_text_again(tokens: str, text: str):
     assert detokenise(tokens.split()) == text
 
 
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1)))
-def test_no_letter_is_lost(tokens: list[str]) -> None:
+def test_no_letter_is_lost(tokens: list[str]):
     text = detokenise(tokens)
     letters = [c for token in tokens for c in token if c.isalnum()]
     brackets = {"-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"}
@@ -63,7 +63,7 @@ def test_no_letter_is_lost(tokens: list[str]) -> None:
         assert [c.lower() for c in text if c.isalnum()] == [c.lower() for c in letters]
 
 
-def test_passages_do_not_cross_a_chapter() -> None:
+def test_passages_do_not_cross_a_chapter():
     chapters = [
         Chapter("b", 1, "", tuple(f"a{k}" for k in range(9))),
         Chapter("b", 2, "", tuple(f"b{k}" for k in range(4))),
@@ -79,7 +79,7 @@ def test_passages_do_not_cross_a_chapter() -> None:
     assert overlapping[1].context == ("a1", "a2", "a3")
 
 
-def test_headings_of_a_tokenised_book_part_its_chapters() -> None:
+def test_headings_of_a_tokenised_book_part_its_chapters():
     sentences = [
         "THE GOLDEN CRAB -LRB- 5 -RRB- ` Prinz Krebs , ' from Griechische Mahrchen .",
         "Schmidt .", "Once there was a fisherman .", "He had a wife .",
@@ -93,7 +93,7 @@ def test_headings_of_a_tokenised_book_part_its_chapters() -> None:
     assert chapters[1].title == "A Patent Medicine Testimonial"
 
 
-def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book() -> None:
+def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book():
     """As in the published Alice, whose chapters end with rows of stars."""
     lines = ["So they went on .", "* * * * * CHAPTER II .", "`` Curiouser ! ''",
              "So it ended . * * * * * Chapter III .", "* * *", "* * * They all ran .",
@@ -105,7 +105,7 @@ def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book() -> None:
     ]  # fmt: skip
 
 
-def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any) -> None:
+def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any):
     text = (
         'CHAPTER I\n\nThe lamp went out. Nobody rowed over.\n\n"Run!" cried Mr. Toad. He ran.\n\n'
         "II.\n\nShe counted the turns.\n\nTHE END\n\n# A Title\n\nIt was so."
@@ -128,7 +128,7 @@ def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any) -> None
         ("NO!", False), ("I", True), ("Book in hand he went", False),
     ],
 )  # fmt: skip
-def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: bool) -> None:
+def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: bool):
     text = f"It was so.\n\n{line}\n\nIt was not."
     chapters = list(text_chapters(Document("d", text), nlp))
     assert (len(chapters) == 2) == heading
@@ -136,7 +136,7 @@ def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: boo
         assert len(chapters[0].sentences) == 3
 
 
-def test_the_published_file_is_known_by_its_title_lines(nlp: Any) -> None:
+def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
     chapters = list(book_chapters([Document("cbt_test.txt", text)], nlp))
     assert [(c.book, c.sentences) for c in chapters] == [
@@ -144,9 +144,7 @@ def test_the_published_file_is_known_by_its_title_lines(nlp: Any) -> None:
     ]  # fmt: skip
 
 
-def test_passages_are_written_and_the_same_again(
-    shared_data: Path, tmp_path: Path, nlp: Any
-) -> None:
+def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Path, nlp: Any):
     source = str(shared_data / "cbt" / "cbt_test_3books.jsonl.gz")
     command = ["continuation", "passages", source, "--text-field", "sentences"]
     command += ["--stride", "5", "--limit", "2000", "--out"]
@@ -164,7 +162,7 @@ def test_passages_are_written_and_the_same_again(
             assert not any(mark in sentence for mark in ("``", " n't ", "-LRB-", "-LCB-", " ,"))
 
 
-def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any) -> None:
+def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
     (tmp_path / "a.txt").write_text("The lamp went out.")
     result = CliRunner().invoke(
         cli,
@@ -176,7 +174,7 @@ def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any) -> None:
 
 def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
     tmp_path: Path, nlp: Any
-) -> None:
+):
     """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
     line = "There was once a darning-needle who thought herself so fine , she imagined herself"
     context = [f"{k} {line} to be an embroidery-needle ." for k in range(1, 21)]

@@ -22,7 +22,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def test_each_group_gives_as_many_or_all_it_has_in_the_order_read() -> None:
+def test_each_group_gives_as_many_or_all_it_has_in_the_order_read():
     drawn = draw_texts(iter(TEXTS), 5, by="author")
     assert drawn.n_there == SIZES
     assert drawn.n_drawn == {"a": 5, "b": 5, "c": 3}
@@ -33,7 +33,7 @@ def test_each_group_gives_as_many_or_all_it_has_in_the_order_read() -> None:
         draw_texts(TEXTS, 5, by="genre")
 
 
-def test_the_seed_decides_and_not_the_order_and_more_include_fewer() -> None:
+def test_the_seed_decides_and_not_the_order_and_more_include_fewer():
     few = {one.id for one in draw_texts(TEXTS, 4, by="author", seed=3).documents}
     mixed = random.Random(0).sample(TEXTS, len(TEXTS))
     assert {one.id for one in draw_texts(mixed, 4, by="author", seed=3).documents} == few
@@ -41,7 +41,7 @@ def test_the_seed_decides_and_not_the_order_and_more_include_fewer() -> None:
     assert {one.id for one in draw_texts(TEXTS, 4, by="author", seed=4).documents} != few
 
 
-def test_every_text_is_drawn_as_often() -> None:
+def test_every_text_is_drawn_as_often():
     n_times = Counter(
         one.id for seed in range(400) for one in draw_texts(TEXTS[:40], 10, seed=seed).documents
     )
@@ -49,7 +49,7 @@ def test_every_text_is_drawn_as_often() -> None:
     assert chisquare([n_times[one.id] for one in TEXTS[:40]]).pvalue > 0.001
 
 
-def test_what_is_drawn_is_read_again_as_it_was(tmp_path: Path) -> None:
+def test_what_is_drawn_is_read_again_as_it_was(tmp_path: Path):
     file, out = tmp_path / "t.jsonl", tmp_path / "d.jsonl"
     rows = ({"id": t.id, "text": t.text, "author": t.author, **t.meta} for t in TEXTS)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -37,7 +37,7 @@ def training(**changes: object) -> Training:
 
 
 @pytest.mark.slow
-def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: Path) -> None:
+def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     progress = train_recurrent(corpus, training(n_epochs=6), SMALL)
     perplexities = [row["perplexity"] for row in progress.log if "perplexity" in row]
@@ -51,7 +51,7 @@ def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: 
     assert sentence in {"The cat saw a bird.", "The dog saw a cat.", "The bird flew away."}
 
 
-def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path: Path) -> None:
+def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path: Path):
     whole, killed = corpus_at(tmp_path / "whole"), corpus_at(tmp_path / "killed")
     train_recurrent(whole, training(), SMALL)
     code = (
@@ -82,7 +82,7 @@ def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_p
 
 
 @pytest.mark.slow
-def test_another_setting_does_not_go_on_from_a_checkpoint(tmp_path: Path) -> None:
+def test_another_setting_does_not_go_on_from_a_checkpoint(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     with pytest.raises(InputError, match="`restart`"):
@@ -91,7 +91,7 @@ def test_another_setting_does_not_go_on_from_a_checkpoint(tmp_path: Path) -> Non
     assert progress.window == 2 * progress.n_windows
 
 
-def test_more_passes_go_on_where_fewer_ended(tmp_path: Path) -> None:
+def test_more_passes_go_on_where_fewer_ended(tmp_path: Path):
     one, both = corpus_at(tmp_path / "one"), corpus_at(tmp_path / "both")
     train_recurrent(one, training(n_epochs=1), SMALL)
     train_recurrent(one, training(n_epochs=2), SMALL)
@@ -102,7 +102,7 @@ def test_more_passes_go_on_where_fewer_ended(tmp_path: Path) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_damaged_network_says_so(tmp_path: Path) -> None:
+def test_a_damaged_network_says_so(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     path = tmp_path / MODEL_FILE
@@ -111,7 +111,7 @@ def test_a_damaged_network_says_so(tmp_path: Path) -> None:
         Recurrent.load(corpus)
 
 
-def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
+def test_a_finished_training_is_not_done_again(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     before = (tmp_path / MODEL_FILE).stat().st_mtime_ns
@@ -120,7 +120,7 @@ def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
     assert (tmp_path / MODEL_FILE).stat().st_mtime_ns == before
 
 
-def test_the_network_belongs_to_its_texts(tmp_path: Path) -> None:
+def test_the_network_belongs_to_its_texts(tmp_path: Path):
     with pytest.raises(CorpusError, match="`kind` recurrent"):
         Recurrent.load(corpus_at(tmp_path))
     train_recurrent(corpus_at(tmp_path), training(n_epochs=1), SMALL)
@@ -128,7 +128,7 @@ def test_the_network_belongs_to_its_texts(tmp_path: Path) -> None:
         Recurrent.load(corpus_at(tmp_path, 41))
 
 
-def test_the_same_seed_draws_the_same_sentence(tmp_path: Path) -> None:
+def test_the_same_seed_draws_the_same_sentence(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     generator = Recurrent.load(corpus, temperature=1.5)
@@ -139,7 +139,7 @@ def test_the_same_seed_draws_the_same_sentence(tmp_path: Path) -> None:
     assert "unknown" not in "".join(drawn)
 
 
-def test_lanes_read_every_story_once_from_its_beginning_to_its_end() -> None:
+def test_lanes_read_every_story_once_from_its_beginning_to_its_end():
     stories = [np.arange(1, 1 + n, dtype=np.uint32) for n in (3, 9, 1, 4)]
     read: dict[int, list[int]] = {}
     lanes: dict[int, int] = {}

@@ -46,7 +46,7 @@ WRITING: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
 
 
 @pytest.mark.parametrize("command", WRITING)
-def test_a_refusal_is_missing_counted_and_asked_again(command: str, tmp_path: Path) -> None:
+def test_a_refusal_is_missing_counted_and_asked_again(command: str, tmp_path: Path):
     make, options, field = WRITING[command]
     source = make(tmp_path)
     before = ["--contexts"] if command == "continuation generate" else []
@@ -77,7 +77,7 @@ def test_a_refusal_is_missing_counted_and_asked_again(command: str, tmp_path: Pa
         ]  # fmt: skip
 
 
-def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path) -> None:
+def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path):
     plan = WritePlan()
     assert [plan.tolerance(n) for n in (20, 150, 1000, 2000)] == [4, 30, 200, 200]
     assert WritePlan(within=200).tolerance(150) == 200
@@ -93,7 +93,7 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path) -> None:
     assert [row["n_words"] for row in read(tmp_path / "o.jsonl")] == [5]
 
 
-def test_a_refusal_is_no_label_and_no_title(tmp_path: Path) -> None:
+def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
     with serving(lambda *_: REFUSAL) as served:
         model = f"{served.url}#m"
         run("themes", rationales(tmp_path), "--name-with-model", "--model", model, "--out",
@@ -104,7 +104,7 @@ def test_a_refusal_is_no_label_and_no_title(tmp_path: Path) -> None:
     assert "sorry" not in (tmp_path / "r.toml").read_text().casefold()
 
 
-def test_a_refusal_is_no_feedback_wherever_it_comes_from() -> None:
+def test_a_refusal_is_no_feedback_wherever_it_comes_from():
     row = {"id": "s_swap_spot_0", "story_id": "s", "method": "swap", "prompt": "spot", "shots": 0,
            "story": TALE, "original": TALE, "missing_reason": None}  # fmt: skip
     refused = row | {"model": "a", "feedback": REFUSAL}
@@ -118,7 +118,7 @@ def test_a_refusal_is_no_feedback_wherever_it_comes_from() -> None:
 @pytest.mark.parametrize(
     "reply", [REFUSAL, "Es tut mir leid, aber ich kann diesen Text nicht übersetzen."]
 )
-def test_a_refusal_is_no_translation(reply: str) -> None:
+def test_a_refusal_is_no_translation(reply: str):
     with serving(lambda *_: reply) as served:
         terms = ModelOptions(max_retries=0)
         with ModelTranslator(open_model(f"{served.url}#m", terms)) as model:
@@ -127,7 +127,7 @@ def test_a_refusal_is_no_translation(reply: str) -> None:
     assert "the model refused" in found.reason
 
 
-def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> None:
+def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
     (tmp_path / "d.txt").write_text(TALE)
     refusing = [True]
 
@@ -149,7 +149,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
     assert len(served.requests) == n + 1, "only what was refused is asked for again"
 
 
-def test_every_command_that_writes_with_a_model_is_tried() -> None:
+def test_every_command_that_writes_with_a_model_is_tried():
     judging = {
         "judge calibrate", "judge stories", "feedback find", "feedback label",
         "feedback rate", "report", "originality",

@@ -48,7 +48,7 @@ def renamed(text: str, nlp: Any, seed: int = 0) -> tuple[str, Fault]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int) -> None:
+def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int):
     changed, fault = renamed(STORY, nlp, seed)
     old, new, place = fault.details["old"], fault.details["new"], fault.edits[0].start
     assert old == "Anna"
@@ -65,13 +65,13 @@ def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int) 
     assert fault.what.split("'")[1].removesuffix("...")[:9] in changed
 
 
-def test_only_whole_names_are_mentions() -> None:
+def test_only_whole_names_are_mentions():
     text = "Annabel met Anna-Marie. Anna's hat, ANNA! Joanna and Anna."
     assert [text[a:b] for a, b in mentions_of("Anna", text)] == ["Anna", "ANNA", "Anna"]
     assert "Clara" not in first_names("she", "CLARA came.")
 
 
-def test_titles_surnames_and_common_words_are_nobodys_first_name(nlp: Any) -> None:
+def test_titles_surnames_and_common_words_are_nobodys_first_name(nlp: Any):
     text = (
         "Mr. Finch met Laura Dean at noon. Mr. Finch bowed. The Fox laughed at them. The Fox ran. "
         "Laura smiled. A rose fell. Rose picked it up, and Rose left. "
@@ -89,7 +89,7 @@ TALE = (
 )
 
 
-def test_who_is_called_by_what_they_are_is_called_something_else_of_the_kind(nlp: Any) -> None:
+def test_who_is_called_by_what_they_are_is_called_something_else_of_the_kind(nlp: Any):
     changed, fault = renamed(TALE, nlp)
     new, place = fault.details["new"], fault.edits[0].start
     assert fault.details["old"] == "fox"
@@ -107,12 +107,12 @@ def test_who_is_called_by_what_they_are_is_called_something_else_of_the_kind(nlp
         TALE.replace("The fox was hungry", "The fox hunter was hungry"),
     ],
 )
-def test_one_of_several_of_a_kind_is_not_renamed(nlp: Any, text: str) -> None:
+def test_one_of_several_of_a_kind_is_not_renamed(nlp: Any, text: str):
     found = plant_rename(read_narration(text, nlp), story_rng(0, "s", "name"))
     assert isinstance(found, str) or found.details["old"] != "fox"
 
 
-def test_the_check_sees_through_a_fault_that_is_none(nlp: Any) -> None:
+def test_the_check_sees_through_a_fault_that_is_none(nlp: Any):
     story = read_narration(STORY, nlp)
     last = STORY.rindex("Anna")
     first = STORY.index("Anna took")
@@ -141,7 +141,7 @@ PARTS = st.sampled_from(
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PARTS, max_size=24), st.integers(0, 5))
-def test_every_renaming_of_any_story_is_undone(nlp: Any, parts: list[str], seed: int) -> None:
+def test_every_renaming_of_any_story_is_undone(nlp: Any, parts: list[str], seed: int):
     text = " ".join(parts)
     found = plant_rename(read_narration(text, nlp), story_rng(seed, "s", "name"))
     if isinstance(found, str):
@@ -151,7 +151,7 @@ def test_every_renaming_of_any_story_is_undone(nlp: Any, parts: list[str], seed:
         assert undo(changed, record) == text != changed
 
 
-def test_long_stories_are_renamed_alike_in_any_company(nlp: Any, shared_data: Path) -> None:
+def test_long_stories_are_renamed_alike_in_any_company(nlp: Any, shared_data: Path):
     from fabula.text import read_documents
 
     seeds = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))[::80]
@@ -173,7 +173,7 @@ def test_long_stories_are_renamed_alike_in_any_company(nlp: Any, shared_data: Pa
 
 def test_the_command_renames_only_if_asked_and_writes_nothing_without_a_writer(
     nlp: Any, tmp_path: Path
-) -> None:
+):
     stories, out = tmp_path / "stories.jsonl", tmp_path / "out.jsonl"
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
     methods = "original,swap,delete,name"

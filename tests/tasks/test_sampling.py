@@ -23,7 +23,7 @@ def pieces(n_stories: int, models: str = "ab", methods: str = "xyz") -> list[dic
     ]  # fmt: skip
 
 
-def test_every_cell_gives_as_many_and_every_story_is_used_as_often() -> None:
+def test_every_cell_gives_as_many_and_every_story_is_used_as_often():
     rows = pieces(12)
     drawn = sample_evenly(rows, 24, BY, 3)
     assert [cell.n_drawn for cell in drawn.cells] == [4] * 6
@@ -35,7 +35,7 @@ def test_every_cell_gives_as_many_and_every_story_is_used_as_often() -> None:
 
 
 @pytest.mark.parametrize("n", [24, 25, 60, 101, 120, 331])
-def test_every_model_prompt_and_corruption_is_drawn_as_often_at_every_size(n: int) -> None:
+def test_every_model_prompt_and_corruption_is_drawn_as_often_at_every_size(n: int):
     """1,920 pieces are 240 a model in the paper, and 7.5 of each of 256 cells."""
     rows = [
         {**row, "prompt": prompt, "shots": shots, "id": f"{row['id']}_{prompt}_{shots}"}
@@ -49,7 +49,7 @@ def test_every_model_prompt_and_corruption_is_drawn_as_often_at_every_size(n: in
         assert sorted(counts.values())[-1] == -(-n // n_values)
 
 
-def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> None:
+def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part():
     rows = pieces(6)
     for row in rows:
         if row["model"] == "a" and row["method"] == "x" and row["story_id"] != "s3":
@@ -65,7 +65,7 @@ def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> No
         sample_evenly(rows, 3, ("source",), 0)
 
 
-def test_what_is_drawn_is_written_as_it_was(tmp_path: Path) -> None:
+def test_what_is_drawn_is_written_as_it_was(tmp_path: Path):
     file, out = tmp_path / "f.jsonl", tmp_path / "s.jsonl"
     rows = pieces(4)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -50,7 +50,7 @@ def grows_by(step: int) -> Any:
     return answer
 
 
-def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path: Path) -> None:
+def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path: Path):
     out = tmp_path / "stories.jsonl"
     with serving(grows_by(300)) as server:
         run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m")
@@ -67,7 +67,7 @@ def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path:
     assert "about 1000 words" in first
 
 
-def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_path: Path) -> None:
+def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_path: Path):
     out = tmp_path / "stories.jsonl"
     with serving(grows_by(10)) as server:
         result = run(
@@ -80,7 +80,7 @@ def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_
     assert len(rows(tmp_path / "stories.rounds.jsonl")) == 10
 
 
-def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: Path) -> None:
+def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: Path):
     def answer(body: dict[str, Any], _: int) -> Reply:
         return " ".join(["word"] * (950 if "shorter" in prompt_of(body) else 3000))
 
@@ -91,7 +91,7 @@ def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: P
     assert [(s["prompt_id"], s["n_words"]) for s in rows(out)] == [("p1", 950)]
 
 
-def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: Path) -> None:
+def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: Path):
     def answer(body: dict[str, Any], number: int) -> Reply:
         text = " ".join(["word"] * 1000)
         return (200, completion(text, "length")) if number == 0 else text
@@ -103,7 +103,7 @@ def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: 
     assert rows(out)[0]["n_rounds"] == 1
 
 
-def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path):
     out = tmp_path / "stories.jsonl"
     with serving(grows_by(300)) as server:
         command = ("stories", "write", str(plots), "--out", str(out), "--model")
@@ -121,7 +121,7 @@ def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path) -> 
             run(*command, f"{server.url}/v1#m")
 
 
-def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path) -> None:
+def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path):
     human = tmp_path / "human.jsonl"
     human.write_text('{"id": "p1", "text": "It was so.", "author": "Ann"}\n')
     out = tmp_path / "stories.jsonl"
@@ -133,7 +133,7 @@ def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path) -> None:
+def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path):
     stories = tmp_path / "s.jsonl"
     stories.write_text('{"id": "a", "text": "One two three."}\n{"id": "b", "text": "Four five."}\n')
     out = tmp_path / "plots.jsonl"
@@ -153,7 +153,7 @@ def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path) -> None:
     assert [plot.id for plot in read_plots(out)[0]] == ["a"]
 
 
-def test_openings_are_asked_in_each_format(tmp_path: Path) -> None:
+def test_openings_are_asked_in_each_format(tmp_path: Path):
     lines = tmp_path / "first.txt"
     lines.write_text("The lamp went out.\nShe counted.\n")
     out = tmp_path / "openings.jsonl"
@@ -168,7 +168,7 @@ def test_openings_are_asked_in_each_format(tmp_path: Path) -> None:
     assert {(body["top_p"], body["max_tokens"]) for body in server.requests} == {(0.9, 288)}
 
 
-def test_openings_are_cut_from_peoples_texts_which_stand_beside_them(tmp_path: Path) -> None:
+def test_openings_are_cut_from_peoples_texts_which_stand_beside_them(tmp_path: Path):
     whole = "  Rain fell. She went out. " + "Nobody saw where she was going that night. " * 40
     texts = [Document("h", whole, author="Ann")]
 
@@ -191,7 +191,7 @@ def test_openings_are_cut_from_peoples_texts_which_stand_beside_them(tmp_path: P
         assert row["text"][:start].strip() == row["prompt"]
 
 
-def test_the_published_prompts_are_those_of_the_paper(shared_data: Path, tmp_path: Path) -> None:
+def test_the_published_prompts_are_those_of_the_paper(shared_data: Path, tmp_path: Path):
     paper = next((shared_data.parent / "papers").glob("003*"))
     found = read_formats(paper, "novel")
     assert list(found) == list(FORMATS)
@@ -215,7 +215,7 @@ def test_the_published_prompts_are_those_of_the_paper(shared_data: Path, tmp_pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_and_format_makes_its_own_prompt(kind: str) -> None:
+def test_every_kind_and_format_makes_its_own_prompt(kind: str):
     prompts = {opening_prompt("The start.", kind, name).text for name in FORMATS}
     assert len(prompts) == len(FORMATS)
     assert all("The start." in prompt for prompt in prompts)
@@ -230,14 +230,14 @@ def test_every_kind_and_format_makes_its_own_prompt(kind: str) -> None:
         ('{"id": 1, "plot": "x", "n_words": 9}\n' * 2, "same id"),
     ],
 )  # fmt: skip
-def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str) -> None:
+def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str):
     path = tmp_path / "plots.jsonl"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
         read_plots(path)
 
 
-def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path) -> None:
+def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path):
     before = plots.read_bytes()
     with pytest.raises(InputError, match="input of this command"):
         run("stories", "write", str(plots), "--out", str(plots))
@@ -248,7 +248,7 @@ def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path) 
     assert (plots.read_bytes(), foreign.read_text()) == (before, '{"note": 1}\n')
 
 
-def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path) -> None:
+def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path):
     lines = tmp_path / "first.txt"
     lines.write_text("The lamp went out.\n")
     out = tmp_path / "openings.jsonl"
@@ -261,7 +261,7 @@ def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_an_answer_that_repeats_its_sentence_is_kept_without_it() -> None:
+def test_an_answer_that_repeats_its_sentence_is_kept_without_it():
     prompt = "The old lighthouse had been dark for a year."
     for begun in (prompt, f"“{prompt}”\n\n", f"{prompt.upper()} "):
         assert without_prompt(f"{begun} Nobody came.", prompt) == "Nobody came."
@@ -274,7 +274,7 @@ def test_an_answer_that_repeats_its_sentence_is_kept_without_it() -> None:
     assert drawn == draw_sentences(sentences, 2, 1)
 
 
-def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_path: Path) -> None:
+def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_path: Path):
     source, out = tmp_path / "in.jsonl", tmp_path / "plots.jsonl"
     texts = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea."} for k in range(4)]
     source.write_text("".join(json.dumps(row) + "\n" for row in texts))

@@ -28,7 +28,7 @@ def encoder() -> Iterator[Encoder]:
         pytest.skip(str(error))
 
 
-def test_sentences_of_one_meaning_are_nearer_than_others(encoder: Encoder) -> None:
+def test_sentences_of_one_meaning_are_nearer_than_others(encoder: Encoder):
     vectors = encoder.encode(
         ["The ending feels abrupt.", "The story stops too suddenly.", "The dialogue is witty."]
     )
@@ -41,7 +41,7 @@ def test_sentences_of_one_meaning_are_nearer_than_others(encoder: Encoder) -> No
     assert encoder.encode([]).shape[0] == 0
 
 
-def test_groups_are_those_that_lie_together() -> None:
+def test_groups_are_those_that_lie_together():
     vectors = np.array([[1, 0], [0.99, 0.14], [0, 1], [0.1, 0.995], [0.995, 0.1]], np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert group_vectors(vectors, distance=0.3) == [[0, 1, 4], [2, 3]]
@@ -68,7 +68,7 @@ def rationales() -> list[Rationale]:
     ]
 
 
-def test_themes_hold_the_reasons_behind_them(encoder: Encoder) -> None:
+def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
     themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
     assert {(theme.item, theme.side) for theme in themes} == {("narrative_ending", "fails")}
     groups = sorted(sorted(reason["text"] for reason in theme.reasons) for theme in themes)
@@ -77,7 +77,7 @@ def test_themes_hold_the_reasons_behind_them(encoder: Encoder) -> None:
     assert all(theme.n_of == 8 and theme.label for theme in themes)
 
 
-def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path) -> None:
+def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
     themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
     rows = [theme_row(theme) for theme in themes]
     rows[1]["label"] = "Stops too early"
@@ -95,7 +95,7 @@ def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path) -> None:
         keep_labels(themes, file)
 
 
-def test_a_model_names_themes_where_there_is_one(encoder: Encoder) -> None:
+def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
     with serving(lambda *_: '"Endings that come too early."\nMore.') as server:
         themes = find_themes(
             rationales(), load_rubric("ttcw"), n_themes=1, model=f"{server.url}/v1#m"
@@ -104,7 +104,7 @@ def test_a_model_names_themes_where_there_is_one(encoder: Encoder) -> None:
     assert ENDINGS[0] in server.prompts()[0] or MORALS[0] in server.prompts()[0]
 
 
-def test_the_experts_reasons_are_read_from_the_release(shared_data: Path) -> None:
+def test_the_experts_reasons_are_read_from_the_release(shared_data: Path):
     rubric, found = read_rationales([shared_data / "ttcw" / "ttcw_annotations.json"])
     assert rubric.id == "ttcw"
     # README of the data: 2,016 rows, each with an explanation.
@@ -120,7 +120,7 @@ Innovative form,Originality,W2
 """
 
 
-def test_measures_of_one_meaning_become_one_test(encoder: Encoder, tmp_path: Path) -> None:
+def test_measures_of_one_meaning_become_one_test(encoder: Encoder, tmp_path: Path):
     file = tmp_path / "measures.csv"
     file.write_text(MEASURES)
     rubric, sources = draft_rubric(read_measures(file), "mine")
@@ -133,7 +133,7 @@ def test_measures_of_one_meaning_become_one_test(encoder: Encoder, tmp_path: Pat
     assert "  Innovative form (W2)" in sources
 
 
-def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path) -> None:
+def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path):
     file = tmp_path / "measures.csv"
     file.write_text("measure\nInnovative form\n")
 
@@ -150,14 +150,14 @@ def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path) -> 
     ("data", "said"), [(b"", "column"), (b"a,b\n1,2\n", "column"), (b"measure\n\n", "no measures"),
                        (b"measure\n\xff\xfe\n", "UTF-8")]
 )  # fmt: skip
-def test_measures_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, said: str) -> None:
+def test_measures_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, said: str):
     file = tmp_path / "m.csv"
     file.write_bytes(data)
     with pytest.raises(InputError, match=said):
         read_measures(file)
 
 
-def test_themes_are_named_by_phrases_that_say_each_thing_once() -> None:
+def test_themes_are_named_by_phrases_that_say_each_thing_once():
     """Three words of one stem in a row, as in "Times original originality", name nothing."""
     flat = ["The characters are flat here.", "Flat characters, and they stay flat characters.",
             "Sadly flat characters again.", "A flat character."]  # fmt: skip

@@ -52,7 +52,7 @@ def written(url: str, method: str, told: Narration) -> Fault | str:
 @pytest.mark.parametrize(("method", "answer"), [("thread", THREAD), ("motive", PAIR)])
 def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
     told: Narration, method: str, answer: str
-) -> None:
+):
     with serving(lambda *_: answer) as server:
         found = written(server.url, method, told)
     assert isinstance(found, Fault), found
@@ -92,7 +92,7 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
 )
 def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
     told: Narration, answer: str, why: str
-) -> None:
+):
     with serving(lambda *_: answer) as server:
         found = written(server.url, "thread", told)
     assert isinstance(found, str)
@@ -101,7 +101,7 @@ def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
     assert len({body["seed"] for body in server.requests}) == 3
 
 
-def test_a_model_that_gets_it_right_at_last_is_taken(told: Narration) -> None:
+def test_a_model_that_gets_it_right_at_last_is_taken(told: Narration):
     with serving(lambda _, n: THREAD if n == 2 else "What?") as server:
         assert isinstance(written(server.url, "thread", told), Fault)
     assert "1 Anna lived by the sea." in server.prompts()[0]
@@ -110,7 +110,7 @@ def test_a_model_that_gets_it_right_at_last_is_taken(told: Narration) -> None:
 
 def test_the_command_says_what_it_costs_writes_rows_and_asks_nothing_twice(
     nlp: Any, tmp_path: Path
-) -> None:
+):
     stories, out = tmp_path / "s.jsonl", tmp_path / "o.jsonl"
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
 

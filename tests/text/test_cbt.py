@@ -29,7 +29,7 @@ def write(folder: Path, content: str) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_an_item_file_is_its_items(tmp_path: Path, ending: str) -> None:
+def test_an_item_file_is_its_items(tmp_path: Path, ending: str):
     path = write(tmp_path, ending.join(item(k, ending) for k in range(1, 6)))
     documents = list(read_documents([path]))
     assert [d.id for d in documents] == [f"cbtest_CN_test_2500ex:item-{k}" for k in range(1, 6)]
@@ -40,7 +40,7 @@ def test_an_item_file_is_its_items(tmp_path: Path, ending: str) -> None:
         assert len(document.meta["sentences"]) == 21
 
 
-def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path) -> None:
+def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path):
     path = write(tmp_path, "\n".join(item(k) for k in range(1, 4)))
     out = tmp_path / "passages.jsonl"
     done = CliRunner().invoke(cli, ["continuation", "passages", str(path), "--out", str(out)])
@@ -52,7 +52,7 @@ def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path) ->
         assert all(f"of item {k} didn't end" in sentence for sentence in row["context"])
 
 
-def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path) -> None:
+def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path):
     """Of one story of 60 sentences items begin at 1, 11 and 31, of another one at 1."""
     told = [
         f"The {word} walked down to the old mill number {k} ."
@@ -85,26 +85,16 @@ def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path) -> N
         (item(1) + "\n" + item(2).replace("XXXXX", "cat"), "line 43: .*XXXXX"),
     ],
 )
-def test_a_damaged_item_is_named(tmp_path: Path, damaged: str, message: str) -> None:
+def test_a_damaged_item_is_named(tmp_path: Path, damaged: str, message: str):
     with pytest.raises(InputError, match=message):
         list(read_documents([write(tmp_path, damaged)]))
-
-
-def test_a_book_file_is_its_books(tmp_path: Path) -> None:
-    path = tmp_path / "cbt_test.txt"
-    path.write_text(
-        "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nNo !\n"
-    )
-    assert [(d.id, d.text) for d in read_documents([path])] == [
-        ("One", "A cat sat. It slept."), ("Two", "No!"),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "text",
     ["1 egg\n2 cups of flour\n", "1 One.\n2 Two.\nXXXXX\tis|not it", "Mr XXXXX came.\tHe|she sat."],
 )
-def test_other_texts_with_numbers_or_bars_are_texts(tmp_path: Path, text: str) -> None:
+def test_other_texts_with_numbers_or_bars_are_texts(tmp_path: Path, text: str):
     path = tmp_path / "a.txt"
     path.write_text(text)
     [document] = read_documents([path])

@@ -46,7 +46,7 @@ def titles(document: Document) -> list[str]:
         ["# The Sea", "# The Land"],
     ],
 )
-def test_headings_as_books_are_set_part_chapters(headings: list[str]) -> None:
+def test_headings_as_books_are_set_part_chapters(headings: list[str]):
     expected = [one.lstrip("# ") for one in headings]
     assert titles(book(*headings)) == expected
 
@@ -62,7 +62,7 @@ def test_headings_as_books_are_set_part_chapters(headings: list[str]) -> None:
         "NO!",
     ],
 )
-def test_prose_that_begins_like_a_heading_parts_nothing(line: str) -> None:
+def test_prose_that_begins_like_a_heading_parts_nothing(line: str):
     assert not is_heading(line)
     found = chapters_of(book("Chapter 1", "Chapter 2", body=f"{PROSE}\n\n{line}\n\n{PROSE}"))
     assert [one.title for one in found] == ["Chapter 1", "Chapter 2"]
@@ -77,14 +77,14 @@ def test_prose_that_begins_like_a_heading_parts_nothing(line: str) -> None:
         f"PREFACE\n\n{PROSE}\n\n",
     ],
 )
-def test_a_table_of_contents_is_no_chapters(contents: str) -> None:
+def test_a_table_of_contents_is_no_chapters(contents: str):
     headings = ["Chapter 1. The Sea", "Chapter 2. The Land", "Chapter 3. The Sky"]
     document = book(*headings, before=contents)
     assert titles(document) == headings
     assert document.text[: chapters_of(document)[0].start].strip() == contents.strip()
 
 
-def test_parts_name_the_chapters_below_them_and_are_none() -> None:
+def test_parts_name_the_chapters_below_them_and_are_none():
     document = Document(
         "d",
         f"BOOK ONE\n\nI.\n\nTHE EVE\n\n{PROSE}\n\nII.\n\nTHE STAR\n\n{PROSE}\n\n"
@@ -98,18 +98,18 @@ def test_parts_name_the_chapters_below_them_and_are_none() -> None:
     assert all(document.text[one.body :].startswith("The lamp was lit") for one in found)
 
 
-def test_one_number_may_be_misprinted_or_missed() -> None:
+def test_one_number_may_be_misprinted_or_missed():
     numbers = ["I.", "II.", "III.", "VI.", "V.", "VI.", "VIII.", "IX."]
     assert titles(book(*numbers)) == numbers
 
 
 @pytest.mark.parametrize("line", ["* * *", "***", "#", "---", "⁂", "~"])
-def test_a_line_without_words_parts_scenes(line: str) -> None:
+def test_a_line_without_words_parts_scenes(line: str):
     found = chapters_of(book("Chapter 1", "Chapter 2", body=f"{PROSE}\n\n{line}\n\n{PROSE}"))
     assert [len(one.scenes) for one in found] == [2, 2]
 
 
-def test_more_room_than_usual_parts_scenes() -> None:
+def test_more_room_than_usual_parts_scenes():
     body = f"{PROSE}\n\n{PROSE}\n\n\n\n{PROSE}"
     document = book("Chapter 1", "Chapter 2", body=body)
     first, second = chapters_of(document)
@@ -117,7 +117,7 @@ def test_more_room_than_usual_parts_scenes() -> None:
     assert len(second.scenes) == 2
 
 
-def test_headings_of_word_part_chapters_whatever_they_say(tmp_path: Path) -> None:
+def test_headings_of_word_part_chapters_whatever_they_say(tmp_path: Path):
     word = docx.Document()
     word.add_heading("A Novel", 0)
     for part, names in {"The Sea": ["Salt", "The Lamp"], "The Land": ["Dust"]}.items():
@@ -135,7 +135,7 @@ def test_headings_of_word_part_chapters_whatever_they_say(tmp_path: Path) -> Non
     assert {document.text[one.body : one.end].strip() for one in found[:1]} == {PROSE}
 
 
-def test_headings_of_epub_part_chapters_whatever_they_say(tmp_path: Path) -> None:
+def test_headings_of_epub_part_chapters_whatever_they_say(tmp_path: Path):
     page = (
         "<html><body><h2>{}</h2>"
         + "".join(f"<p>{paragraph}</p>" for paragraph in PROSE.split("\n\n"))
@@ -157,7 +157,7 @@ def test_headings_of_epub_part_chapters_whatever_they_say(tmp_path: Path) -> Non
     assert titles(document) == ["Salt and sand", "The Lamp", "Dust"]
 
 
-def test_headings_of_a_file_that_no_longer_fit_its_text_are_not_used() -> None:
+def test_headings_of_a_file_that_no_longer_fit_its_text_are_not_used():
     meta = {"headings": [[0, 1, "Salt"], [30, 1, "Dust"]]}
     assert chapters_of(Document("d", f"Other words.\n\n{PROSE}", meta=meta)) == []
 
@@ -173,7 +173,7 @@ def test_headings_of_a_file_that_no_longer_fit_its_text_are_not_used() -> None:
     ),
     st.sampled_from(["\n", "\n\n", "\n\n\n"]),
 )  # fmt: skip
-def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap: str) -> None:
+def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap: str):
     text = gap.join(parts)
     found = chapters_of(Document("d", text))
     place = 0
@@ -186,7 +186,7 @@ def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap
     assert len(found) != 1
 
 
-def test_sections_are_all_of_a_text() -> None:
+def test_sections_are_all_of_a_text():
     text = "\n\n".join([PROSE] * 9)
     found = sections_of(text, 500)
     assert len(found) > 2
@@ -194,7 +194,7 @@ def test_sections_are_all_of_a_text() -> None:
     assert found[-1].end == len(text)
 
 
-def test_headings_are_blank_and_all_else_stays_at_its_place() -> None:
+def test_headings_are_blank_and_all_else_stays_at_its_place():
     book = "\n\n".join(f"CHAPTER {one}\n\n{PROSE}" for one in ("I", "II", "III"))
     marked = f"# The River\n\n{PROSE}\n\n### Human: Oh! And then you went on to write all of it."
     for text in (book, marked):

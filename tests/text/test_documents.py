@@ -41,12 +41,12 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_what_is_no_documents_is_told_what_is_wanted(wrong: Any) -> None:
+def test_what_is_no_documents_is_told_what_is_wanted(wrong: Any):
     with pytest.raises(InputError, match=r"expected documents: a list of Document\(id, text\)"):
         list(check_documents(wrong))
 
 
-def test_documents_pass_as_they_are() -> None:
+def test_documents_pass_as_they_are():
     documents = [Document("a", "one"), Document("b", "two")]
     assert list(check_documents(documents)) == documents
     assert list(check_documents(iter(documents))) == documents
@@ -56,7 +56,7 @@ def test_documents_pass_as_they_are() -> None:
 @pytest.mark.parametrize(
     "wrong", ["stories", Path("stories"), None, 3, {"a": 1}, [Document("a", "b")], ["a", None]]
 )
-def test_sources_that_are_no_list_of_names_are_told_what_is_wanted(wrong: Any) -> None:
+def test_sources_that_are_no_list_of_names_are_told_what_is_wanted(wrong: Any):
     with pytest.raises(InputError, match=r"a list of files.*read_documents\(\["):
         read_documents(wrong)
 
@@ -85,7 +85,7 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
 
 
 @pytest.mark.parametrize("kind", ["a string", "strings", "mappings", "a table", "nothing"])
-def test_every_function_that_takes_documents_says_what_is_wanted(tmp_path: Path, kind: str) -> None:
+def test_every_function_that_takes_documents_says_what_is_wanted(tmp_path: Path, kind: str):
     for name, take in takers(tmp_path).items():
         with pytest.raises(InputError, match="expected documents"):
             pytest.fail(f"{name} took {take(WRONG[kind])}")

@@ -53,7 +53,7 @@ def read(path: Path) -> list[str]:
 
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(sources, "_CPU_S", 1.0)
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     assert bomb.stat().st_size < 100_000
@@ -64,21 +64,21 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
 
 def test_a_document_that_takes_too_much_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(sources, "_ARCHIVE_MEMORY_BYTES", 64 << 20)
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     with pytest.raises(InputError, match=r"bomb\.docx: .*memory"):
         read(bomb)
 
 
-def test_a_chapter_named_many_times_stands_in_the_book_once(tmp_path: Path) -> None:
+def test_a_chapter_named_many_times_stands_in_the_book_once(tmp_path: Path):
     book = write_epub(tmp_path / "b.epub", ["One.", "Two."], [0, 1, 0, 0, 1] * 100)
     assert read(book) == ["One.\n\nTwo."]
 
 
 def test_a_text_that_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from fabula.text import readers
 
     monkeypatch.setattr(readers, "_MAX_UNPACKED_BYTES", 1 << 20)
@@ -89,7 +89,7 @@ def test_a_text_that_unpacks_without_end_is_refused(
         read(path)
 
 
-def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path) -> None:
+def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path):
     """Rows, their order, their other fields, the bytes counted, and the error at the end."""
     rows = [{"id": f"r{k}", "text": f"text {k} " * (k % 50), "n": k} for k in range(1000)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -113,7 +113,7 @@ def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path) -> None:
         assert ("line 1001" in told[0][1]) == bool(ending)
 
 
-def test_threads_read_at_the_same_time(tmp_path: Path) -> None:
+def test_threads_read_at_the_same_time(tmp_path: Path):
     paths = [write_epub(tmp_path / f"{k}.epub", [f"Book {k}."], [0]) for k in range(6)]
     found: dict[int, list[str]] = {}
     threads = [
@@ -126,7 +126,7 @@ def test_threads_read_at_the_same_time(tmp_path: Path) -> None:
     assert found == {k: [f"Book {k}."] for k in range(6)}
 
 
-def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
     path = tmp_path / "t.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id":"a","text":"some words"}\n' * 50_000))
     documents = read_documents([path])
@@ -144,7 +144,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path) -> N
         os.kill(helper, 0)
 
 
-def test_a_helper_that_has_ended_is_replaced(tmp_path: Path) -> None:
+def test_a_helper_that_has_ended_is_replaced(tmp_path: Path):
     book = write_epub(tmp_path / "b.epub", ["One."], [0])
     assert read(book) == ["One."]
     helper = isolation._idle[0]._child.process
@@ -161,7 +161,7 @@ def leave(requests_fd: int, answers_fd: int) -> None:
 
 def test_a_helper_that_exits_as_a_file_comes_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     book = write_epub(tmp_path / "b.epub", ["One."], [0])
     assert read(book) == ["One."]
@@ -170,7 +170,7 @@ def test_a_helper_that_exits_as_a_file_comes_is_replaced(
     assert read(book) == ["One."]
 
 
-def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "a.txt").write_text("text", encoding="utf-8")
     with pytest.raises(InputError, match=r"pipe\.txt: not a regular file"):
@@ -178,7 +178,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     assert [Path(file.name).name for file in find_files([str(tmp_path)])] == ["a.txt"]
 
 
-def test_control_characters_do_not_reach_ids(tmp_path: Path) -> None:
+def test_control_characters_do_not_reach_ids(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     ids = ["a\u001b[31mred", "b\nc", "d\u202ee\x9b", "Ünïcode id"]
     path.write_text("".join(json.dumps({"id": i, "text": "x"}) + "\n" for i in ids))

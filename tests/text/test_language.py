@@ -98,7 +98,7 @@ OUR_ENGLISH = {
 
 
 @pytest.mark.parametrize("language", RELATED)
-def test_words_that_only_english_has_do_not_take_a_relative_for_it(language: str) -> None:
+def test_words_that_only_english_has_do_not_take_a_relative_for_it(language: str):
     assert not _has_english_words(RELATED[language])
     assert str(not_english(RELATED[language])).startswith("not English: looks like ")
 
@@ -106,22 +106,22 @@ def test_words_that_only_english_has_do_not_take_a_relative_for_it(language: str
 @pytest.mark.parametrize("kind", OUR_ENGLISH)
 def test_english_is_told_by_its_words_without_the_classifier(
     kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("fabula.text.language._identifier", lambda: pytest.fail("opened"))
     assert not_english(OUR_ENGLISH[kind] + f"\n\n{RELATED['Danish'][:100]}") is None
 
 
-def test_english_words_among_letters_of_another_script_decide_nothing() -> None:
+def test_english_words_among_letters_of_another_script_decide_nothing():
     assert not _has_english_words(f"{FOREIGN['Russian']} Вот что она сказала: the and that they")
 
 
 @pytest.mark.parametrize("language", FOREIGN)
-def test_another_language_is_named(language: str) -> None:
+def test_another_language_is_named(language: str):
     assert not_english(FOREIGN[language]) == f"not English: looks like {language}"
 
 
 @pytest.mark.parametrize("kind", ENGLISH)
-def test_english_of_any_kind_passes(kind: str) -> None:
+def test_english_of_any_kind_passes(kind: str):
     assert not_english(ENGLISH[kind]) is None
 
 
@@ -130,11 +130,11 @@ def test_english_of_any_kind_passes(kind: str) -> None:
     ["", "?!", "No.", "Bonjour, mon ami.", "Milk. Eggs. Butter. Salt.", "1 2 3 4 5", "\ud800 \x00",
      "La la la la la, tra la la la, fa la la la la!", "No no no no no.", "AAAAAAAHHH! NOOOOO!"],
 )  # fmt: skip
-def test_what_is_too_short_to_tell_passes(text: str) -> None:
+def test_what_is_too_short_to_tell_passes(text: str):
     assert not_english(text) is None
 
 
-def test_the_greater_part_of_a_text_decides() -> None:
+def test_the_greater_part_of_a_text_decides():
     english = "The old man sat by the window and watched the snow fall on the garden all day. " * 2
     french = FOREIGN["French"]
     assert not_english("\n\n".join([english, french, english])) is None
@@ -147,16 +147,16 @@ def test_the_greater_part_of_a_text_decides() -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_told_or_passes(text: str) -> None:
+def test_any_text_is_told_or_passes(text: str):
     found = not_english(text)
     assert found is None or found.startswith("not English: looks like ")
 
 
-def test_the_gate_names_its_version() -> None:
+def test_the_gate_names_its_version():
     assert language_gate() == "py3langid-0.4.0,20words,3nats,or-0.12-the"
 
 
-def test_no_english_of_the_shared_data_is_refused(shared_data: Path) -> None:
+def test_no_english_of_the_shared_data_is_refused(shared_data: Path):
     """Of 6,194 whole texts none was refused; here a few of every source, and of every kind."""
     n_read = 0
     kinds = ("reference/*.gz", "human_vs_machine/*.jsonl", "generated/*.jsonl", "cbt/*.gz")

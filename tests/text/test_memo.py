@@ -10,7 +10,7 @@ from fabula.cached_results import CachedResults
 from fabula.text.memo import Kept, Memo
 
 
-def test_results_are_those_of_making_each_piece_and_none_is_made_twice_while_it_is_known() -> None:
+def test_results_are_those_of_making_each_piece_and_none_is_made_twice_while_it_is_known():
     rng = random.Random(2)
     made: list[str] = []
 
@@ -25,7 +25,7 @@ def test_results_are_those_of_making_each_piece_and_none_is_made_twice_while_it_
     assert sorted(made) == sorted({piece for draft in drafts for piece in draft})
 
 
-def test_what_was_asked_for_longest_ago_is_forgotten() -> None:
+def test_what_was_asked_for_longest_ago_is_forgotten():
     made: list[str] = []
 
     def make(pieces: list[str]) -> list[int]:
@@ -45,7 +45,7 @@ def test_what_was_asked_for_longest_ago_is_forgotten() -> None:
 
 def test_results_are_kept_for_other_processes_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     made: list[str] = []
 

@@ -50,7 +50,7 @@ def read(path: Path | str) -> Document:
     return document
 
 
-def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> None:
+def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path):
     full = "She counted nine lamps along the wall and one more by the"
     said = "“Stay with me until the lamps go round again,” he said to her."
 
@@ -86,12 +86,12 @@ def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> N
 )
 def test_a_pdf_that_cannot_be_read_says_what_to_do(
     tmp_path: Path, pages: Any, password: str | None, said: str
-) -> None:
+):
     with pytest.raises(InputError, match=said):
         read(write_pdf(tmp_path / "a.pdf", pages, password=password))
 
 
-def test_a_pdf_without_a_password_to_read_it_is_read(tmp_path: Path) -> None:
+def test_a_pdf_without_a_password_to_read_it_is_read(tmp_path: Path):
     assert read(write_pdf(tmp_path / "a.pdf", [[(72, 700, "Open.")]], password="")).text == "Open."
 
 
@@ -104,7 +104,7 @@ RTF = (
 )
 
 
-def test_rich_text_keeps_paragraphs_and_headings(tmp_path: Path) -> None:
+def test_rich_text_keeps_paragraphs_and_headings(tmp_path: Path):
     path = tmp_path / "a.rtf"
     path.write_bytes(RTF.encode())
     document = read(path)
@@ -141,14 +141,14 @@ def write_odt(path: Path, content: str, **more: str) -> Path:
     return path
 
 
-def test_an_open_document_keeps_paragraphs_and_headings(tmp_path: Path) -> None:
+def test_an_open_document_keeps_paragraphs_and_headings(tmp_path: Path):
     document = read(write_odt(tmp_path / "a.odt", ODT))
     assert document.text.split("\n\n") == ["The Lamp", "It went  round. She\ncounted.", "One."]
     assert document.meta == {"title": "Lamps", "headings": [[0, 2, "The Lamp"]]}
     assert document.author == "A. Writer"
 
 
-def test_a_protected_open_document_says_what_to_do(tmp_path: Path) -> None:
+def test_a_protected_open_document_says_what_to_do(tmp_path: Path):
     manifest = {"META-INF/manifest.xml": "<m:manifest><m:encryption-data/></m:manifest>"}
     with pytest.raises(InputError, match="password-protected"):
         read(write_odt(tmp_path / "a.odt", "garbled", **manifest))
@@ -180,9 +180,7 @@ def write_scriv(folder: Path, pattern: str) -> Path:
 
 
 @pytest.mark.parametrize("pattern", ["Files/Data/{}/content.rtf", "Files/Docs/{}.rtf"])
-def test_a_scrivener_project_is_one_text_in_the_binder_s_order(
-    tmp_path: Path, pattern: str
-) -> None:
+def test_a_scrivener_project_is_one_text_in_the_binder_s_order(tmp_path: Path, pattern: str):
     """Both layouts: that of Scrivener 3, and that of 1 and 2."""
     project = write_scriv(tmp_path / "works" / "Book.scriv", pattern)
     document = read(project)
@@ -228,7 +226,7 @@ def looping_pdf() -> bytes:
 )  # fmt: skip
 def test_hostile_and_broken_files_end_in_a_sentence_or_a_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
-) -> None:
+):
     """They are read by the helper process, within its limits; the next file is read after them."""
     monkeypatch.setattr(sources, "_CPU_S", 5.0)
     (tmp_path / name).write_bytes(data)
@@ -241,7 +239,7 @@ def test_hostile_and_broken_files_end_in_a_sentence_or_a_text(
     assert "café" in read(tmp_path / "next.rtf").text
 
 
-def test_an_archive_that_would_unpack_to_more_than_memory_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_would_unpack_to_more_than_memory_is_refused(tmp_path: Path):
     """Its directory says how large it would be; nothing is unpacked for it."""
     path = tmp_path / "a.odt"
     write_odt(path, ODT)

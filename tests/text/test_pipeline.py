@@ -22,7 +22,7 @@ print("spacy" in sys.modules, file=sys.stderr)
 """
 
 
-def test_a_text_that_was_read_before_is_read_again_without_opening_it(tmp_path: Path) -> None:
+def test_a_text_that_was_read_before_is_read_again_without_opening_it(tmp_path: Path):
     pytest.importorskip("harper")
     first, again = (
         subprocess.run(
@@ -48,12 +48,12 @@ assert spacy.cli.info
 """
 
 
-def test_opening_it_imports_neither_torch_nor_the_command_line_of_spacy() -> None:
+def test_opening_it_imports_neither_torch_nor_the_command_line_of_spacy():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_it_is_opened_once_and_each_use_runs_its_own_components() -> None:
+def test_it_is_opened_once_and_each_use_runs_its_own_components():
     sentences, people = load_pipeline(("senter",)), load_pipeline(("ner",))
     assert sentences.vocab is people.vocab
     assert sentences.tokenizer is people.tokenizer

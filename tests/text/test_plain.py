@@ -23,12 +23,12 @@ PLAIN = "It can't be - it's so. He said, \"no!\" And left..."
         + ' be - it\u2019s so. He said, "no!" And\u200b left...',
     ],
 )
-def test_layout_and_typing_leave_nothing(text: str) -> None:
+def test_layout_and_typing_leave_nothing(text: str):
     assert plain_text(text) == PLAIN
 
 
 @given(st.text(alphabet=" \n\t.,-–*#_\"'“”‘’«»`an’t!…", max_size=40))
-def test_applying_it_twice_changes_nothing(text: str) -> None:
+def test_applying_it_twice_changes_nothing(text: str):
     once = plain_text(text)
     assert plain_text(once) == once
     assert "\n" not in once
@@ -36,6 +36,6 @@ def test_applying_it_twice_changes_nothing(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["The", "café", "don't", "3.14", "and", "I"]), max_size=20))
-def test_words_stay(words: list[str]) -> None:
+def test_words_stay(words: list[str]):
     text = "\n".join(words)
     assert TextSettings().words(plain_text(text)) == TextSettings().words(text)

@@ -27,7 +27,7 @@ DRAFT = "“Run!” cried the Cat.\nThe cat — an old one — ran.  It ran, and
         ("once", "once"),
     ],
 )
-def test_what_was_quoted_is_found_as_it_stands(quotation: str, expected: str) -> None:
+def test_what_was_quoted_is_found_as_it_stands(quotation: str, expected: str):
     (start, end), *_ = QuotableText.of(DRAFT).find(quotation)
     assert DRAFT[start:end] == expected
 
@@ -46,7 +46,7 @@ def test_what_was_quoted_is_found_as_it_stands(quotation: str, expected: str) ->
         "stop stop",
     ],
 )
-def test_what_is_not_there_is_not_found(quotation: str) -> None:
+def test_what_is_not_there_is_not_found(quotation: str):
     # A single word that stands there twice says not which one is meant.
     assert QuotableText.of(DRAFT).find(quotation) == []
 
@@ -76,18 +76,18 @@ WORDS = st.lists(st.sampled_from(["a", "ab", "b", "ba"]), min_size=2, max_size=3
 )
 def test_places_are_those_of_a_comparison_word_by_word(
     parts: list[tuple[str, str]], words: list[str]
-) -> None:
+):
     text = "".join(word + gap for word, gap in parts)
     assert QuotableText.of(text).find(" ".join(words)) == plain_places(text, words)
 
 
 @given(st.text(max_size=60), st.text(max_size=12))
-def test_any_text_and_quotation_gives_places_within_the_text(text: str, quotation: str) -> None:
+def test_any_text_and_quotation_gives_places_within_the_text(text: str, quotation: str):
     for start, end in QuotableText.of(text).find(quotation):
         assert 0 <= start < end <= len(text)
 
 
-def test_quotations_hold_quotations() -> None:
+def test_quotations_hold_quotations():
     line = '"“Run!” cried the cat": too loud'
     found = [line[a:b] for a, b in quoted_parts(line)]
     assert found[0] == "“Run!” cried the cat"
@@ -95,7 +95,7 @@ def test_quotations_hold_quotations() -> None:
     assert len(quoted_parts('"' * 5000)) < 100, "hostile lines cost no more"
 
 
-def test_what_stands_between_two_quotations_is_none() -> None:
+def test_what_stands_between_two_quotations_is_none():
     line = '"purple elephant" in the "green dragon": not explained'
     assert " in the " not in [line[a:b] for a, b in quoted_parts(line)]
     assert {"purple elephant", "green dragon"} <= {line[a:b] for a, b in quoted_parts(line)}

@@ -21,7 +21,7 @@ PARAGRAPHS = [
 ]
 
 
-def test_a_paragraph_a_line_is_a_paragraph_each() -> None:
+def test_a_paragraph_a_line_is_a_paragraph_each():
     assert paragraphs_of("\n".join(PARAGRAPHS)) == PARAGRAPHS
     assert paragraphs_of("\n\n".join(PARAGRAPHS)) == PARAGRAPHS
     assert paragraphs_of("\r\n".join(PARAGRAPHS)) == [f"{p}\r" for p in PARAGRAPHS[:-1]] + [
@@ -30,7 +30,7 @@ def test_a_paragraph_a_line_is_a_paragraph_each() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 50, 65, 72, 80, 100])
-def test_lines_cut_to_a_width_are_joined(width: int) -> None:
+def test_lines_cut_to_a_width_are_joined(width: int):
     wrapped = [textwrap.fill(paragraph, width) for paragraph in PARAGRAPHS]
     assert paragraphs_of("\n\n".join(wrapped)) == wrapped
 
@@ -45,11 +45,11 @@ def test_lines_cut_to_a_width_are_joined(width: int) -> None:
         ("One line", 1),
     ],
 )
-def test_verse_stays_whole_and_dialogue_does_not(text: str, n_paragraphs: int) -> None:
+def test_verse_stays_whole_and_dialogue_does_not(text: str, n_paragraphs: int):
     assert len(paragraphs_of(text)) == n_paragraphs
 
 
-def test_books_wrapped_or_with_a_paragraph_a_line(shared_data: Path) -> None:
+def test_books_wrapped_or_with_a_paragraph_a_line(shared_data: Path):
     """The same chapters in both forms have the paragraphs that they had with blank lines."""
     source = str(shared_data / "reference" / "moby_dick.jsonl.gz")
     n_lines = n_right = 0
@@ -63,7 +63,7 @@ def test_books_wrapped_or_with_a_paragraph_a_line(shared_data: Path) -> None:
 
 
 @given(st.text(st.sampled_from(" \n\t\r.,ab\"A'")))
-def test_paragraphs_are_in_order_and_lose_no_word(text: str) -> None:
+def test_paragraphs_are_in_order_and_lose_no_word(text: str):
     spans = paragraph_spans(text)
     edges = [edge for span in spans for edge in span]
     assert edges == sorted(edges)

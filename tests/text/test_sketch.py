@@ -15,7 +15,7 @@ _words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g"]), max_size
 @given(_words, _words, _words, st.integers(0, 40))
 def test_texts_that_share_a_long_run_always_share_a_hash(
     a: list[str], b: list[str], shared: list[str], n: int
-) -> None:
+):
     first, second = [*a, *shared[:n]], [*b, *shared[:n], *a[:5]]
     common = longest_common_run(first, second)
     runs = [set(sketch_of(" ".join(words)).runs.tolist()) for words in (first, second)]
@@ -26,7 +26,7 @@ def test_texts_that_share_a_long_run_always_share_a_hash(
 
 
 @given(_words, st.integers(0, 10_000))
-def test_shingles_estimate_how_much_wording_is_shared(words: list[str], seed: int) -> None:
+def test_shingles_estimate_how_much_wording_is_shared(words: list[str], seed: int):
     rng = np.random.default_rng(seed)
     other = [w if rng.random() < 0.8 else "x" for w in words]
     a, b = ({tuple(w[k : k + 3]) for k in range(len(w) - 2)} for w in (words, other))
@@ -39,7 +39,7 @@ def test_shingles_estimate_how_much_wording_is_shared(words: list[str], seed: in
 
 
 @given(st.text(max_size=300))
-def test_a_sketch_survives_its_row(text: str) -> None:
+def test_a_sketch_survives_its_row(text: str):
     sketch = sketch_of(text)
     read = Sketch.of_row(json.loads(json.dumps(sketch.to_row())))
     assert read is not None
@@ -47,7 +47,7 @@ def test_a_sketch_survives_its_row(text: str) -> None:
     assert len(read.vocabulary) <= max(1, sketch.n_words)
 
 
-def test_layout_is_counted_per_hundred_words() -> None:
+def test_layout_is_counted_per_hundred_words():
     sketch = sketch_of('“Yes,” she said.\n\n«No», ‘perhaps’ and it\'s "so"...\n— Well')
     assert sketch.n_words == 9
     counts = {name: round(value * 9 / 100, 2) for name, value in sketch.marks.items()}
@@ -57,7 +57,7 @@ def test_layout_is_counted_per_hundred_words() -> None:
     }  # fmt: skip
 
 
-def test_rows_without_a_sketch_or_of_other_rules_have_none() -> None:
+def test_rows_without_a_sketch_or_of_other_rules_have_none():
     row = sketch_of("a text").to_row()
     for damaged in (None, {}, row | {"rules": 0}, row | {"runs": "?"}, row | {"line_breaks": "x"}):
         assert Sketch.of_row(damaged) is None

@@ -51,7 +51,7 @@ def write_table(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "jsonl.zst", "csv", "parquet"])
-def test_a_row_of_a_table_is_a_document(tmp_path: Path, kind: str) -> None:
+def test_a_row_of_a_table_is_a_document(tmp_path: Path, kind: str):
     documents = read(write_table(tmp_path / f"table.{kind}"))
     assert [d.id for d in documents] == ["a", "b"]
     assert [d.text for d in documents] == [row["text"] for row in ROWS]
@@ -59,20 +59,20 @@ def test_a_row_of_a_table_is_a_document(tmp_path: Path, kind: str) -> None:
     assert str(documents[1].meta["year"]) == "1901"
 
 
-def test_fields_can_be_named(tmp_path: Path) -> None:
+def test_fields_can_be_named(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"story": "Once.", "key": 7, "text": "no"}\n')
     (document,) = read(path, text_field="story", id_field="key")
     assert (document.id, document.text, dict(document.meta)) == ("7", "Once.", {"text": "no"})
 
 
-def test_a_row_without_an_id_is_named_after_its_line(tmp_path: Path) -> None:
+def test_a_row_without_an_id_is_named_after_its_line(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "One."}\n\n{"text": "Two."}\n')
     assert [d.id for d in read(path)] == ["t:1", "t:3"]
 
 
-def test_plain_text_is_kept_as_it_stands(tmp_path: Path) -> None:
+def test_plain_text_is_kept_as_it_stands(tmp_path: Path):
     path = tmp_path / "poem.txt"
     path.write_bytes("\ufeffEine Zeile\r\nund noch éine\n".encode())
     (document,) = read(path)
@@ -81,13 +81,13 @@ def test_plain_text_is_kept_as_it_stands(tmp_path: Path) -> None:
     assert read(path)[0].text == "Zeile é"
 
 
-def test_a_markdown_heading_is_the_title(tmp_path: Path) -> None:
+def test_a_markdown_heading_is_the_title(tmp_path: Path):
     path = tmp_path / "a.md"
     path.write_text("# The Title\n\nText.\n")
     assert read(path)[0].meta["title"] == "The Title"
 
 
-def test_word_documents_give_their_paragraphs(tmp_path: Path) -> None:
+def test_word_documents_give_their_paragraphs(tmp_path: Path):
     word = docx.Document()
     word.core_properties.title, word.core_properties.author = "A Draft", "Ann"
     word.add_paragraph("First paragraph.")
@@ -119,7 +119,7 @@ def write_epub(path: Path, chapters: list[str]) -> None:
             book.writestr(f"OEBPS/c{k}.xhtml", chapter)
 
 
-def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
+def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path):
     page = (
         "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>no</title></head><body>"
         "<h1>{}</h1><p>A <b>bold</b>\n word é.</p><script>no()</script><p>Next.</p></body></html>"
@@ -131,7 +131,7 @@ def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
     assert (document.author, document.meta["title"]) == ("Ann", "The Book")
 
 
-def test_folders_and_patterns_give_known_files_in_order(tmp_path: Path) -> None:
+def test_folders_and_patterns_give_known_files_in_order(tmp_path: Path):
     for name in ["b.txt", "a.txt", "sub/c.md", "image.png", ".hidden.txt", ".git/x.txt"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -140,7 +140,7 @@ def test_folders_and_patterns_give_known_files_in_order(tmp_path: Path) -> None:
     assert [Path(f.name).name for f in find_files([str(tmp_path / "*.txt")])] == ["a.txt", "b.txt"]
 
 
-def test_urls_are_read_through_their_file_system(tmp_path: Path) -> None:
+def test_urls_are_read_through_their_file_system(tmp_path: Path):
     memory = fsspec.filesystem("memory")
     with memory.open("/shelf/t.jsonl", "w") as file:
         file.write(LINES)
@@ -148,7 +148,7 @@ def test_urls_are_read_through_their_file_system(tmp_path: Path) -> None:
     assert [d.id for d in read("memory://shelf/*.jsonl")] == ["a", "b"]
 
 
-def test_a_web_server_is_read_over_http(tmp_path: Path) -> None:
+def test_a_web_server_is_read_over_http(tmp_path: Path):
     write_table(tmp_path / "t.jsonl.gz")
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -165,14 +165,14 @@ def test_a_web_server_is_read_over_http(tmp_path: Path) -> None:
     assert [d.id for d in documents] == ["a", "b"]
 
 
-def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Some text.")))
     assert read("-")[0].text == "Some text."
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LINES.encode())))
     assert len(read("-", format_="jsonl")) == 2
 
 
-def test_a_source_is_a_name_or_a_path(tmp_path: Path) -> None:
+def test_a_source_is_a_name_or_a_path(tmp_path: Path):
     one, two = tmp_path / "1.txt", tmp_path / "2.txt"
     one.write_text("One.")
     two.write_text("Two.")
@@ -180,7 +180,7 @@ def test_a_source_is_a_name_or_a_path(tmp_path: Path) -> None:
     assert [d.text for d in read_documents([tmp_path])] == ["One.", "Two."]
 
 
-def test_reading_is_a_stream(tmp_path: Path) -> None:
+def test_reading_is_a_stream(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "One."}\n{"text": "Two."}\nbroken\n')
     documents = read_documents([str(path)])
@@ -189,7 +189,7 @@ def test_reading_is_a_stream(tmp_path: Path) -> None:
         next(documents)
 
 
-def test_half_a_character_becomes_a_replacement_of_the_same_length(tmp_path: Path) -> None:
+def test_half_a_character_becomes_a_replacement_of_the_same_length(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "a\\ud83d b"}\n')
     assert read(path)[0].text == "a\ufffd b"
@@ -224,7 +224,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_named_with_a_remedy(tmp_path: Path, name: str) -> None:
+def test_bad_input_is_named_with_a_remedy(tmp_path: Path, name: str):
     data, sentence = BAD[name]
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=sentence) as caught:
@@ -232,13 +232,13 @@ def test_bad_input_is_named_with_a_remedy(tmp_path: Path, name: str) -> None:
     assert name in str(caught.value)
 
 
-def test_a_gzip_cut_in_the_middle_says_how_much_was_whole(tmp_path: Path) -> None:
+def test_a_gzip_cut_in_the_middle_says_how_much_was_whole(tmp_path: Path):
     damaged_gzip(tmp_path / "t.jsonl.gz")
     with pytest.raises(InputError, match=r"t.jsonl.gz.*truncated"):
         read(tmp_path / "t.jsonl.gz")
 
 
-def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path):
     path = tmp_path / "bomb.epub"
     with (
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -250,7 +250,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
         read(path)
 
 
-def test_missing_files_and_missing_packages_are_said(tmp_path: Path) -> None:
+def test_missing_files_and_missing_packages_are_said(tmp_path: Path):
     with pytest.raises(InputError, match="no such file"):
         find_files([str(tmp_path / "no.txt")])
     with pytest.raises(InputError, match="no readable texts"):
@@ -259,7 +259,7 @@ def test_missing_files_and_missing_packages_are_said(tmp_path: Path) -> None:
         find_files(["nothing://x/y.txt"])
 
 
-def test_what_cannot_be_read_is_no_text_of_new_words(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_no_text_of_new_words(tmp_path: Path):
     """An encrypted book and UTF-32 were read as words that no book has, and scored 8.0."""
     book = tmp_path / "b.epub"
     write_epub(book, ["<html><body><p>One.</p></body></html>"])

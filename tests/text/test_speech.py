@@ -38,14 +38,14 @@ def share(text: str) -> float:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['held_out']}")
-def test_speech_is_read_as_people_read_it(case: dict[str, Any]) -> None:
+def test_speech_is_read_as_people_read_it(case: dict[str, Any]):
     text = case["text"]
     expected = [(start, end) for start, end in case["speech"]]
     assert spoken(text, speech_spans(text)) == spoken(text, expected)
 
 
 @pytest.mark.parametrize("story", SHARES)
-def test_apostrophes_of_people_are_no_speech(story: str, shared_data: Path) -> None:
+def test_apostrophes_of_people_are_no_speech(story: str, shared_data: Path):
     """Up to 94 % of these stories by people counted as speech for an apostrophe."""
     [text] = [
         document.text
@@ -57,25 +57,25 @@ def test_apostrophes_of_people_are_no_speech(story: str, shared_data: Path) -> N
     assert share(text) == pytest.approx(SHARES[story], abs=0.025)
 
 
-def test_marks_belong_to_a_quotation_and_narration_does_not() -> None:
+def test_marks_belong_to_a_quotation_and_narration_does_not():
     text = '"I am," he said, "tired."'
     assert [text[a:b] for a, b in speech_spans(text)] == ['"I am,"', '"tired."']
 
 
-def test_scare_quotes_are_quotations_and_no_speech() -> None:
+def test_scare_quotes_are_quotations_and_no_speech():
     text = 'His "castle" was a hut.'
     [found] = quotations_of(text)
     assert (text[found.start : found.end], found.is_speech) == ('"castle"', False)
 
 
-def test_a_mark_without_its_partner_takes_no_more_than_its_sentence() -> None:
+def test_a_mark_without_its_partner_takes_no_more_than_its_sentence():
     text = 'She came. "I know this place. ' + "He had been there before. " * 40
     [found] = quotations_of(text)
     assert text[found.start : found.end] == '"I know this place.'
     assert not found.is_closed
 
 
-def test_the_last_speech_of_a_text_that_is_cut_reaches_to_its_end() -> None:
+def test_the_last_speech_of_a_text_that_is_cut_reaches_to_its_end():
     said = '"Now?" he asked. "Now," she said. "And then?" he asked. '
     last = '"Then we go home. It is late. I have been'
     assert (said + last)[slice(*speech_spans(said + last)[-1])] == last
@@ -83,7 +83,7 @@ def test_the_last_speech_of_a_text_that_is_cut_reaches_to_its_end() -> None:
     assert ended[slice(*speech_spans(ended)[-1])] == '"Then we go home.'
 
 
-def test_sentences_of_a_passage_may_begin_and_end_within_speech() -> None:
+def test_sentences_of_a_passage_may_begin_and_end_within_speech():
     text = 'I went home." She nodded. "Then what? You never told me.'
     assert [text[a:b] for a, b in speech_spans(text, has_paragraphs=False)] == [
         'I went home."', '"Then what? You never told me.',
@@ -99,7 +99,7 @@ ODD = [
 
 
 @given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from(ODD)), max_size=8))
-def test_contractions_and_elisions_make_no_speech(inserted: list[tuple[int, str]]) -> None:
+def test_contractions_and_elisions_make_no_speech(inserted: list[tuple[int, str]]):
     words = PLAIN.split()
     for place, odd in inserted:
         words.insert(place, odd)
@@ -134,19 +134,19 @@ def told(draw: st.DrawFn, marks: tuple[str, str]) -> tuple[str, list[str]]:
     "marks", ['""', "“”", "''", "‘’", "«»", "»«", "„“", "„”", "‹›", ("``", "''"), ("“", '"')]
 )
 @given(data=st.data())
-def test_speech_is_read_whatever_the_marks(data: st.DataObject, marks: Any) -> None:
+def test_speech_is_read_whatever_the_marks(data: st.DataObject, marks: Any):
     text, said = data.draw(told(tuple(marks)))
     assert [text[a:b] for a, b in speech_spans(text)] == said
 
 
 @given(text=told(("'", "'")).map(lambda pair: pair[0]))
-def test_straight_and_curly_forms_hold_the_same_speech(text: str) -> None:
+def test_straight_and_curly_forms_hold_the_same_speech(text: str):
     curly = re.sub(r"(?<![\w.,!?])'", "‘", text).replace("'", "’")
     assert speech_spans(curly) == speech_spans(text)
 
 
 @given(st.text(st.sampled_from(" \n.,!?—-\"'‘’“”«»`„abcSIn0")), st.booleans())
-def test_spans_are_in_order_and_apart_in_any_text(text: str, has_paragraphs: bool) -> None:
+def test_spans_are_in_order_and_apart_in_any_text(text: str, has_paragraphs: bool):
     found = quotations_of(text, has_paragraphs=has_paragraphs)
     edges = [edge for one in found for edge in (one.start, one.end)]
     assert edges == sorted(edges)

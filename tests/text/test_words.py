@@ -35,7 +35,7 @@ PAPER = TextSettings("keep", "keep")
         ("... — !", []),
     ],
 )
-def test_words_in_the_default_setting(text: str, words: list[str]) -> None:
+def test_words_in_the_default_setting(text: str, words: list[str]):
     assert FOLD.words(text) == words
 
 
@@ -49,13 +49,13 @@ def test_words_in_the_default_setting(text: str, words: list[str]) -> None:
         ("well-known... etc", ["well-known", "...", "etc"]),
     ],
 )  # fmt: skip
-def test_punctuation_is_a_token_where_it_is_kept(text: str, words: list[str]) -> None:
+def test_punctuation_is_a_token_where_it_is_kept(text: str, words: list[str]):
     assert PAPER.words(text) == words
 
 
 @pytest.mark.parametrize("settings", [FOLD, PAPER, TextSettings("fold", "keep")])
 @given(text=st.text(max_size=80))
-def test_every_word_stands_where_it_is_said_to(settings: TextSettings, text: str) -> None:
+def test_every_word_stands_where_it_is_said_to(settings: TextSettings, text: str):
     found = settings.locate(text)
     raw = [text[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
     assert raw == settings.raw_words(text)
@@ -66,7 +66,7 @@ def test_every_word_stands_where_it_is_said_to(settings: TextSettings, text: str
 
 @pytest.mark.parametrize("settings", [FOLD, PAPER])
 @given(text=st.text(max_size=60))
-def test_normalising_twice_changes_nothing(settings: TextSettings, text: str) -> None:
+def test_normalising_twice_changes_nothing(settings: TextSettings, text: str):
     once = settings.words(text)
     assert settings.normalise(once) == once
     assert all(once)
@@ -74,7 +74,7 @@ def test_normalising_twice_changes_nothing(settings: TextSettings, text: str) ->
 
 @pytest.mark.parametrize("punct", ["drop", "keep"])
 @given(text=st.text(st.characters(max_codepoint=0x2180), max_size=80))
-def test_the_quick_rules_agree_with_all_rules_where_they_are_used(punct: str, text: str) -> None:
+def test_the_quick_rules_agree_with_all_rules_where_they_are_used(punct: str, text: str):
     if module._needs_all_rules(text):
         return
     quick = module._pattern(punct, False)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_the_quick_rules_agree_with_all_rules_where_they_are_used(punct: str, te
     assert quick.findall(text) == whole.findall(text)
 
 
-def test_no_character_that_needs_all_rules_is_overlooked() -> None:
+def test_no_character_that_needs_all_rules_is_overlooked():
     every = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF)
     special = rf"[{module._UNSPACED}\p{{RI}}\p{{Emoji_Presentation}}]"
     found = regex.findall(special, every, regex.V1)
@@ -90,12 +90,12 @@ def test_no_character_that_needs_all_rules_is_overlooked() -> None:
     assert [c for c in found if not module._needs_all_rules(c)] == []
 
 
-def test_a_family_of_joined_emoji_is_one_token() -> None:
+def test_a_family_of_joined_emoji_is_one_token():
     assert len(FOLD.words("👩‍👩‍👧 🇫🇷 1️⃣")) == 3
 
 
 @given(st.text(max_size=60), st.integers(0, 12))
-def test_the_places_of_the_first_words_are_those_of_all(text: str, n_words: int) -> None:
+def test_the_places_of_the_first_words_are_those_of_all(text: str, n_words: int):
     for settings in (FOLD, PAPER):
         _, starts, ends = settings.locate(text)
         places = settings.places(text, n_words)

@@ -9,7 +9,7 @@ from fabula.errors import InputError
 from fabula.text import read_table
 
 
-def test_words_numbers_truths_and_gaps_are_read(tmp_path: Path) -> None:
+def test_words_numbers_truths_and_gaps_are_read(tmp_path: Path):
     path = tmp_path / "t.xlsx"
     with xlsxwriter.Workbook(path) as book:
         sheet = book.add_worksheet()
@@ -24,7 +24,7 @@ def test_words_numbers_truths_and_gaps_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_no_workbook_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_workbook_is_refused(tmp_path: Path):
     path = tmp_path / "t.xlsx"
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(InputError, match=r"t\.xlsx"):

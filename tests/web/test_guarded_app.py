@@ -104,7 +104,7 @@ ASKED: list[tuple[Callable[[TestClient], httpx.Response], int, str]] = [
 @pytest.mark.parametrize(("ask", "status", "text"), ASKED)
 def test_every_refusal_and_failure_has_the_form_of_the_application(
     refuse: Refuse, ask: Callable[[TestClient], httpx.Response], status: int, text: str
-) -> None:
+):
     found = ask(TestClient(application(refuse), raise_server_exceptions=False))
     assert found.status_code == status
     assert text in (found.json()["error"] if refuse is as_json else found.text)
@@ -113,7 +113,7 @@ def test_every_refusal_and_failure_has_the_form_of_the_application(
     assert found.headers.items() >= HEADERS.items()
 
 
-def test_every_answer_has_the_headers() -> None:
+def test_every_answer_has_the_headers():
     client = TestClient(application(), follow_redirects=False)
     assert client.get("/").headers.items() >= HEADERS.items()
     moved = client.get("/moved")
@@ -121,7 +121,7 @@ def test_every_answer_has_the_headers() -> None:
     assert moved.headers.items() >= HEADERS.items()
 
 
-def test_what_answers_without_a_route_is_behind_the_same_guard() -> None:
+def test_what_answers_without_a_route_is_behind_the_same_guard():
     client = TestClient(application(admit=Visitors(COOKIE, n_at_once=1, n_per_s=0.001)))
     client.cookies.set(COOKIE, "mine")
     answer = client.post("/direct", content=b"sent")
@@ -132,7 +132,7 @@ def test_what_answers_without_a_route_is_behind_the_same_guard() -> None:
     assert client.post("/direct", content=b"sent").status_code == 429
 
 
-def test_who_asks_too_often_is_refused_in_the_form_of_the_application() -> None:
+def test_who_asks_too_often_is_refused_in_the_form_of_the_application():
     # Five at once, and a sixth after a quarter of an hour.
     visitors = Visitors(COOKIE, n_at_once=5, n_per_s=0.001)
     client = TestClient(application(as_json, admit=visitors), cookies={COOKIE: "mine"})
@@ -142,7 +142,7 @@ def test_who_asks_too_often_is_refused_in_the_form_of_the_application() -> None:
     assert client.get("/").status_code == 200
 
 
-def test_who_changes_the_cookie_each_time_is_limited_by_the_address() -> None:
+def test_who_changes_the_cookie_each_time_is_limited_by_the_address():
     visitors = Visitors(COOKIE, n_at_once=1, n_per_s=0.0001)
     client = TestClient(application(as_json, admit=visitors))
     codes = [client.get("/", headers={"cookie": f"{COOKIE}={k}"}).status_code for k in range(22)]
@@ -151,7 +151,7 @@ def test_who_changes_the_cookie_each_time_is_limited_by_the_address() -> None:
     assert elsewhere.get("/").status_code == 200
 
 
-def test_a_name_of_another_machine_leads_in_only_where_it_may() -> None:
+def test_a_name_of_another_machine_leads_in_only_where_it_may():
     for own_names_only, status in ((True, 400), (False, 200)):
         app = application(own_names_only=own_names_only)
         for name in ("localhost", "127.0.0.1:80", "[::1]:80"):
@@ -159,7 +159,7 @@ def test_a_name_of_another_machine_leads_in_only_where_it_may() -> None:
         assert TestClient(app, base_url="http://evil.example").get("/").status_code == status
 
 
-def test_the_interface_is_described_only_where_it_is_for_programs() -> None:
+def test_the_interface_is_described_only_where_it_is_for_programs():
     assert TestClient(application(description="d")).get("/openapi.json").status_code == 200
     hidden = TestClient(application(), raise_server_exceptions=False)
     assert "paths" not in hidden.get("/openapi.json").text
@@ -181,7 +181,7 @@ def serve_and_ask(app: FastAPI, ask: Callable[[str], None], **options: Any) -> N
     thread.join()
 
 
-def test_a_server_believes_no_forwarded_address_and_guards_every_protocol() -> None:
+def test_a_server_believes_no_forwarded_address_and_guards_every_protocol():
     """An address that is made up would have a rate of its own, and a WebSocket none."""
     seen: list[str] = []
 
@@ -203,7 +203,7 @@ def test_a_server_believes_no_forwarded_address_and_guards_every_protocol() -> N
     assert seen == ["127.0.0.1"] * 2
 
 
-def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(web, "_GRACE_S", 0.1)
     app = application(description="d")
     began, ended = threading.Event(), threading.Event()
@@ -235,7 +235,7 @@ def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.Mon
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
-def test_a_hangup_that_is_taken_stops_nothing() -> None:
+def test_a_hangup_that_is_taken_stops_nothing():
     taken = threading.Event()
 
     def ask(address: str) -> None:
@@ -248,7 +248,7 @@ def test_a_hangup_that_is_taken_stops_nothing() -> None:
 
 def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     monkeypatch.setattr(web, "_REQUEST_S", 0.5)
     post = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     sent = [b"", b"GET / HT", post, post + b"content-length: 10\r\n\r\n{", post[:-2] + b"\r\n\r\n"]
@@ -283,7 +283,7 @@ def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
     assert "Traceback" not in caplog.text
 
 
-def test_what_stands_around_a_body_is_held_to_a_limit() -> None:
+def test_what_stands_around_a_body_is_held_to_a_limit():
     """Names, values, trailers and what extends a chunk, each without end."""
     chunked = b"transfer-encoding: chunked\r\n\r\n"
     refused: list[bytes] = []
@@ -307,7 +307,7 @@ def test_what_stands_around_a_body_is_held_to_a_limit() -> None:
     assert len(refused) == 4
 
 
-def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch):
     """Who holds them idle keeps nobody else of that address out: the oldest are dropped."""
     monkeypatch.setattr(web, "_N_PER_ADDRESS", 3)
     dropped: list[bytes] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from fabula.measures.book import Book, BookChapter
@@ -75,26 +76,20 @@ def _chapter(one: BookChapter, book: Book) -> list[Cell]:
 
 def _people(document: Document, book: Book, n_people: int) -> Sheet:
     shown = book.characters[: n_people or None]
+    talk = defaultdict(lambda: Talk(0, 0), book.talk)
     columns = [
-        Column("person", name="name"),
-        Column("times", ",d", name="n"),
-        Column("speeches", ",d", name="n_speeches"),
-        Column("words spoken", ",d", name="n_words"),
-        Column(f"{book.unit}s", name="chapters"),
-        Column("also called", name="forms"),
+        Column("person", name="name", of=lambda one: visible(one.name)),
+        Column("times", ",d", name="n", of=lambda one: len(one.places)),
+        Column("speeches", ",d", name="n_speeches", of=lambda one: talk[one.name].n_speeches),
+        Column("words spoken", ",d", name="n_words", of=lambda one: talk[one.name].n_words),
+        Column(
+            f"{book.unit}s",
+            name="chapters",
+            of=lambda one: _ranges([c.number for c in book.chapters if one.name in c.characters]),
+        ),
+        Column("also called", name="forms", of=lambda one: visible(", ".join(one.forms[1:4]))),
     ]
-    rows: list[list[Cell]] = [
-        [
-            visible(one.name),
-            len(one.places),
-            (talk := book.talk.get(one.name, Talk(0, 0))).n_speeches,
-            talk.n_words,
-            _ranges([c.number for c in book.chapters if one.name in c.characters]),
-            visible(", ".join(one.forms[1:4])),
-        ]
-        for one in shown
-    ]
-    return Sheet("people", columns, rows, about=("id", document.id))
+    return Sheet.of("people", shown, columns, about=("id", document.id))
 
 
 def _attributed(book: Book) -> list[str]:
@@ -110,15 +105,11 @@ def _attributed(book: Book) -> list[str]:
 
 def _repeated(document: Document, book: Book) -> Sheet:
     columns = [
-        Column("repeated words", name="words"),
-        Column("times", "d", name="n"),
-        Column(f"{book.unit}s", name="chapters"),
+        Column("repeated words", name="words", of=lambda one: _cut(one.words, _MAX_RUN)),
+        Column("times", "d", name="n", of=lambda one: len(one.places)),
+        Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
     ]
-    rows: list[list[Cell]] = [
-        [_cut(one.words, _MAX_RUN), len(one.places), _ranges(one.chapters)]
-        for one in book.repeated[:_MAX_REPEATED]
-    ]
-    return Sheet("repeated", columns, rows, about=("id", document.id))
+    return Sheet.of("repeated", book.repeated[:_MAX_REPEATED], columns, about=("id", document.id))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

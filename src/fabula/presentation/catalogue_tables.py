@@ -51,30 +51,23 @@ def catalogue_rows(catalogue: Catalogue, name: str | None) -> list[dict[str, Any
 
 def _corpora(catalogue: Catalogue) -> Sheet:
     columns = [
-        Column("corpus"),
+        Column("corpus", of="name"),
         Column("what it is", name="title"),
-        Column("words"),
-        Column("up to", name="youngest"),
+        Column("words", of=_words),
+        Column("up to", name="youngest", of=_youngest),
         Column("licence", cut=True),
     ]
-    rows: list[list[Cell]] = [
-        [one.name, one.title, _words(one), _youngest(one), one.licence]
-        for one in catalogue.corpora.values()
-    ]
-    return Sheet("corpora", columns, rows)
+    return Sheet.of("corpora", catalogue.corpora.values(), columns)
 
 
 def _indexes(catalogue: Catalogue) -> Sheet:
     columns = [
-        Column("index"),
+        Column("index", of="name"),
         Column("what it is", name="title"),
-        Column("size"),
+        Column("size", of=_size_of),
         Column("up to", "d", name="youngest"),
     ]
-    rows: list[list[Cell]] = [
-        [one.name, one.title, _size_of(one), one.youngest] for one in catalogue.indexes.values()
-    ]
-    return Sheet("indexes", columns, rows)
+    return Sheet.of("indexes", catalogue.indexes.values(), columns)
 
 
 def _about_corpus(corpus: Collection) -> list[Block]:

@@ -40,25 +40,14 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
 
 def _rows(name: str, rows: Sequence[CorrectedRow], titles: Mapping[str, str], form: str) -> Sheet:
     columns = [
-        Column("", name="row", cut=True),
+        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
         Column("judge", form, name="raw"),
-        Column("experts", form, with_interval=True, name="corrected"),
+        Column("experts", form, with_interval=True, name="corrected", of=estimate_cell),
         Column("labelled", "d", name="n_labelled"),
         Column("of", "d", name="n"),
         Column("worth", ".0f", name="n_worth"),
     ]
-    cells: list[list[Cell]] = [
-        [
-            titles.get(row.name, row.name),
-            row.raw,
-            estimate_cell(row),
-            row.n_labelled,
-            row.n,
-            row.n_worth,
-        ]
-        for row in rows
-    ]
-    return Sheet(name, columns, cells)
+    return Sheet.of(name, rows, columns)
 
 
 def estimate_cell(row: CorrectedRow) -> Cell:
@@ -73,33 +62,37 @@ def _differences(found: Correction, form: str) -> Sheet:
         Column("group", name="a"),
         Column("less", name="b"),
         Column("judge", f"+{form}", name="raw"),
-        Column("experts", f"+{form}", with_interval=True, name="corrected"),
+        Column(
+            "experts",
+            f"+{form}",
+            with_interval=True,
+            name="corrected",
+            of=lambda one: Estimate(one.value, one.low, one.high, 0, "", ""),
+        ),
         Column("p (Holm)", ".3f", name="p"),
     ]
-    rows: list[list[Cell]] = [
-        [one.a, one.b, one.raw, Estimate(one.value, one.low, one.high, 0, "", ""), one.p]
-        for one in found.differences
-    ]
-    return Sheet("differences", columns, rows)
+    return Sheet.of("differences", found.differences, columns)
 
 
 def _transfers(found: Correction, form: str) -> Sheet:
     columns = [
-        Column("group", name="group"),
-        Column("by the others' labels", form, name="value"),
-        Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
+        Column("group", name="group", of="name"),
+        Column(
+            "by the others' labels",
+            form,
+            name="value",
+            of=lambda one: Missing("does not hold") if one.value is None else one.value,
+        ),
+        Column(
+            "own labels differ by",
+            f"+{form}",
+            with_interval=True,
+            name="difference",
+            of=lambda one: Estimate(one.difference, one.low, one.high, one.n_labelled, "", ""),
+        ),
         Column("p (Holm)", ".3f", name="p"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.name,
-            Missing("does not hold") if one.value is None else one.value,
-            Estimate(one.difference, one.low, one.high, one.n_labelled, "", ""),
-            one.p,
-        ]
-        for one in found.transfers
-    ]
-    return Sheet("transfers", columns, rows)
+    return Sheet.of("transfers", found.transfers, columns)
 
 
 def _sentences(found: Correction, form: str) -> list[str]:

@@ -176,14 +176,16 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
     if len(reasons) == 1 and None not in reasons:
         return ["", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}"]
     columns = [
-        Column("text"),
-        Column("verdict"),
-        Column("probability of human", ".2f", name="probability_human"),
+        Column("text", of=lambda row: row["id"]),
+        Column("verdict", of=_verdict_shown),
+        Column(
+            "probability of human",
+            ".2f",
+            name="probability_human",
+            of=lambda row: row["probability_human"],
+        ),
     ]
-    cells: list[list[Cell]] = [
-        [row["id"], _verdict_shown(row), row["probability_human"]] for row in rows
-    ]
-    return [Sheet("verdicts", columns, cells, many="texts"), *_verdict_remarks(rows)]
+    return [Sheet.of("verdicts", rows, columns, many="texts"), *_verdict_remarks(rows)]
 
 
 def _verdict_shown(row: dict[str, Any]) -> str:

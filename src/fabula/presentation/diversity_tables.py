@@ -229,14 +229,10 @@ def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -
     )
     columns = [
         Column("words", ",", name="n_words"),
-        Column(pair.a, name="in_a"),
-        Column(pair.b, name="in_b"),
+        Column(pair.a, name="in_a", of=lambda run: _words(run.a, texts, most_words)),
+        Column(pair.b, name="in_b", of=lambda run: _words(run.b, texts, most_words)),
     ]
-    rows: list[list[Cell]] = [
-        [run.n_words, _words(run.a, texts, most_words), _words(run.b, texts, most_words)]
-        for run in pair.runs[:_N_RUNS]
-    ]
-    yield Sheet("pairs", columns, rows, about=("pair", f"{pair.a} | {pair.b}"))
+    yield Sheet.of("pairs", pair.runs[:_N_RUNS], columns, about=("pair", f"{pair.a} | {pair.b}"))
     if len(pair.runs) > _N_RUNS:
         yield f"and {len(pair.runs) - _N_RUNS:,} more runs"
 

@@ -119,29 +119,16 @@ def _by_kind(scores: Sequence[FindScore], by: str) -> Sheet:
 
 def _pairs(pairs: Sequence[ModelPair], by: str) -> Sheet:
     columns = [
-        Column("measure"),
+        Column("measure", of=lambda pair: pair.measure.replace("_", " ")),
         Column("model", name="a"),
         Column("less", name="b"),
         Column("answers", ",d", name="n"),
-        Column("stories", ",d", name="n_stories"),
+        Column("stories", ",d", name="n_stories", of="difference.n_units"),
         Column("difference", "+.2f", with_interval=True),
         Column("p", ".3f"),
         Column("p (Holm)", ".3f", name="p_holm"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            pair.measure.replace("_", " "),
-            pair.a,
-            pair.b,
-            pair.n,
-            pair.difference.n_units,
-            pair.difference,
-            pair.p,
-            pair.p_holm,
-        ]
-        for pair in pairs
-    ]
-    return Sheet("pairs", columns, rows, about=("found_by", by))
+    return Sheet.of("pairs", pairs, columns, about=("found_by", by))
 
 
 _ITEMS = {"found": "finds the fault", "asks": "names a fault"}
@@ -150,7 +137,7 @@ _ITEMS = {"found": "finds the fault", "asks": "names a fault"}
 def _accuracy(accuracies: Sequence[ReaderAccuracy]) -> Sheet:
     columns = [
         Column("against people", name="by"),
-        Column("question", name="item"),
+        Column("question", name="item", of=lambda one: _ITEMS.get(one.item, one.item)),
         Column("labelled", ",d", name="n"),
         Column("of them Yes", ",d", name="n_yes"),
         Column("not read", ",d", name="n_unread"),
@@ -159,18 +146,4 @@ def _accuracy(accuracies: Sequence[ReaderAccuracy]) -> Sheet:
         Column("specificity", ".2f"),
         Column("kappa", ".2f"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.by,
-            _ITEMS.get(one.item, one.item),
-            one.n,
-            one.n_yes,
-            one.n_unread,
-            one.accuracy,
-            one.sensitivity,
-            one.specificity,
-            one.kappa,
-        ]
-        for one in accuracies
-    ]
-    return Sheet("accuracy", columns, rows)
+    return Sheet.of("accuracy", accuracies, columns)

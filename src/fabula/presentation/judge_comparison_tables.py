@@ -226,8 +226,7 @@ def _pairs(pairs: Sequence[JudgePair]) -> Sheet:
         Column("difference", "+.2f", with_interval=True),
         Column("agree", ".2f", with_interval=True, name="agreement"),
     ]
-    rows: list[list[Cell]] = [[p.first, p.second, p.difference, p.agreement] for p in pairs]
-    return Sheet("pairs", columns, rows)
+    return Sheet.of("pairs", pairs, columns)
 
 
 def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:

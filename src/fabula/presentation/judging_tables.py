@@ -358,25 +358,14 @@ def correlation_line(correlation: Estimate) -> str:
 
 def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str) -> Sheet:
     columns = [
-        Column("", name="row", cut=True),
-        Column("n", "d"),
-        Column("Fleiss", ".2f", with_interval=True),
+        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
+        Column("n", "d", of="kappa.n"),
+        Column("Fleiss", ".2f", with_interval=True, of="kappa"),
         Column("alpha", ".2f", with_interval=True),
-        Column("equal, %", ".0f", name="percent_equal"),
+        Column("equal, %", ".0f", name="percent_equal", of="percent"),
         Column("Yes", ".0%", name="share_yes"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            titles.get(row.name, row.name),
-            row.kappa.n,
-            row.kappa,
-            row.alpha,
-            row.percent,
-            row.share_yes,
-        ]
-        for row in panel
-    ]
-    return Sheet(name, columns, rows)
+    return Sheet.of(name, panel, columns)
 
 
 def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block]:
@@ -423,29 +412,16 @@ def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Sheet:
     columns = [
-        Column("", name="row", cut=True),
-        Column("n", "d"),
+        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
+        Column("n", "d", of="confusion.n"),
         Column("kappa", ".2f", with_interval=True),
-        Column("bal.", ".2f", name="balanced_accuracy"),
-        Column("prec.", ".2f", name="precision"),
-        Column("recall", ".2f"),
-        Column("F1", ".2f", name="f1"),
-        Column("phi", ".2f"),
+        Column("bal.", ".2f", name="balanced_accuracy", of="confusion.balanced_accuracy"),
+        Column("prec.", ".2f", name="precision", of="confusion.precision"),
+        Column("recall", ".2f", of="confusion.recall"),
+        Column("F1", ".2f", name="f1", of="confusion.f1"),
+        Column("phi", ".2f", of="confusion.phi"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            titles.get(row.name, row.name),
-            row.confusion.n,
-            row.kappa,
-            row.confusion.balanced_accuracy,
-            row.confusion.precision,
-            row.confusion.recall,
-            row.confusion.f1,
-            row.confusion.phi,
-        ]
-        for row in (*judge.rows, judge.overall)
-    ]
-    return Sheet("judges", columns, rows, about=_about(judge.rater))
+    return Sheet.of("judges", (*judge.rows, judge.overall), columns, about=_about(judge.rater))
 
 
 def spent_lines(spent: Sequence[Spent]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fabula.measures.line_notes import LineReview
 from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
 from fabula.presentation.findings_view import quoted
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
@@ -43,20 +43,10 @@ def _counted(review: LineReview) -> str:
 
 def _notes(document: Document, notes: Sequence[LineNote]) -> Sheet:
     columns = [
-        Column("line", "d"),
-        Column("kind"),
-        Column("right", ".0%"),
-        Column("place"),
-        Column("why"),
+        Column("line", "d", of=lambda note: line_of(document.text, note.start)),
+        Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()),
+        Column("right", ".0%", of=lambda note: LINE_KINDS[note.kind].precision),
+        Column("place", of=lambda note: quoted(document.text, note.start, note.end, _MAX_CHARS)),
+        Column("why", of=lambda note: visible(note.why)),
     ]
-    rows: list[list[Cell]] = [
-        [
-            line_of(document.text, note.start),
-            LINE_KINDS[note.kind].title.lower(),
-            LINE_KINDS[note.kind].precision,
-            quoted(document.text, note.start, note.end, _MAX_CHARS),
-            visible(note.why),
-        ]
-        for note in notes
-    ]
-    return Sheet("notes", columns, rows, about=("id", document.id))
+    return Sheet.of("notes", notes, columns, about=("id", document.id))

@@ -109,33 +109,20 @@ def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
     if not passages:
         return []
     columns = [
-        Column("text", once=True),
+        Column("text", once=True, of="id"),
         Column("rank", "d"),
-        Column("passage"),
+        Column("passage", of=lambda one: _Quote(one.quote)),
         Column("words", "d", name="n_words"),
         Column("word for word", "d", name="n_verbatim"),
-        Column("bits", ".0f"),
-        Column("bits over chance", ".0f", name="over_chance"),
+        Column("bits", ".0f", of=lambda one: _bits(one.bits)),
+        Column(
+            "bits over chance", ".0f", name="over_chance", of=lambda one: _bits(one.over_chance)
+        ),
         Column("places", ",", name="count"),
         Column("documents", ",", name="n_documents"),
         Column("also found in", name="source"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.id,
-            one.rank,
-            _Quote(one.quote),
-            one.n_words,
-            one.n_verbatim,
-            _bits(one.bits),
-            _bits(one.over_chance),
-            one.count,
-            one.n_documents,
-            one.source,
-        ]
-        for one in passages
-    ]
-    return [Sheet("passages", columns, rows)]
+    return [Sheet.of("passages", passages, columns)]
 
 
 def _without(place: int, values: list[T]) -> list[T]:
@@ -153,38 +140,28 @@ def _index(value: float | None, reason: str | None) -> Cell:
 def number_tables(found: NumberComparison) -> list[Block]:
     """Each number's mean by group, then pairs with their tests."""
     unit = "texts" if found.cluster is None else "clusters"
-    groups = Sheet(
+    groups = Sheet.of(
         "groups",
+        found.groups,
         [
             Column("number", once=True),
             Column(found.field, name="group"),
-            Column(unit, ",", name="n"),
-            Column("missing", ","),
+            Column(unit, ",", name="n", of="mean.n"),
+            Column("missing", ",", of="n_missing"),
             Column("mean", ".4g", with_interval=True),
         ],
-        [[one.number, one.group, one.mean.n, one.n_missing, one.mean] for one in found.groups],
     )
     test = "Mann-Whitney" if found.cluster is None else "permutation"
-    pairs = Sheet(
+    pairs = Sheet.of(
         "pairs",
+        found.pairs,
         [
             Column("number", once=True),
-            Column("A against B", name="pair"),
-            Column("A - B", "+.3g", with_interval=True, name="gap"),
-            Column("P(A > B)", ".3f", name="superiority"),
-            Column(f"p ({test})", ".2g", name="p"),
+            Column("A against B", name="pair", of=lambda one: f"{one.a} : {one.b}"),
+            Column("A - B", "+.3g", with_interval=True, name="gap", of="difference.gap"),
+            Column("P(A > B)", ".3f", name="superiority", of="difference.superiority"),
+            Column(f"p ({test})", ".2g", name="p", of="difference.p"),
             Column("p (Holm)", ".2g", name="p_holm"),
-        ],
-        [
-            [
-                one.number,
-                f"{one.a} : {one.b}",
-                one.difference.gap,
-                one.difference.superiority,
-                one.difference.p,
-                one.p_holm,
-            ]
-            for one in found.pairs
         ],
     )
     n_tests = sum(one.p_holm is not None for one in found.pairs)
@@ -204,37 +181,38 @@ def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
         return number_tables(comparison)
     is_clustered = comparison.cluster is not None
     unit = "clusters" if is_clustered else "texts"
-    groups = Sheet(
+    groups = Sheet.of(
         "groups",
+        comparison.groups,
         [
-            Column(comparison.field),
-            Column(unit, ","),
-            Column("missing", ","),
-            Column("Creativity Index", ".3f", with_interval=True, name="creativity_index"),
-        ],
-        [
-            [group.name, group.index.n, sum(group.missing.values()), group.index]
-            for group in comparison.groups
+            Column(comparison.field, of="name"),
+            Column(unit, ",", of="index.n"),
+            Column("missing", ",", of=lambda group: sum(group.missing.values())),
+            Column(
+                "Creativity Index", ".3f", with_interval=True, name="creativity_index", of="index"
+            ),
         ],
     )
-    pairs = Sheet(
+    pairs = Sheet.of(
         "pairs",
+        comparison.pairs,
         [
-            Column("A against B"),
-            Column("(A - B) / B, %", "+.1f", with_interval=True, name="percent"),
-            Column("P(A > B)", ".3f", name="superiority"),
-            Column(f"p ({'permutation' if is_clustered else 'Mann-Whitney'})", ".2g", name="p"),
+            Column("A against B", of=lambda pair: f"{pair.a} : {pair.b}"),
+            Column(
+                "(A - B) / B, %",
+                "+.1f",
+                with_interval=True,
+                name="percent",
+                of="difference.percent",
+            ),
+            Column("P(A > B)", ".3f", name="superiority", of="difference.superiority"),
+            Column(
+                f"p ({'permutation' if is_clustered else 'Mann-Whitney'})",
+                ".2g",
+                name="p",
+                of="difference.p",
+            ),
             Column("p (Holm)", ".2g", name="p_holm"),
-        ],
-        [
-            [
-                f"{pair.a} : {pair.b}",
-                pair.difference.percent,
-                pair.difference.superiority,
-                pair.difference.p,
-                pair.p_holm,
-            ]
-            for pair in comparison.pairs
         ],
     )
     reasons = [

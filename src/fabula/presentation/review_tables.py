@@ -54,24 +54,18 @@ def _first(text: TextReview, review: Review) -> list[Block]:
     if not found:
         return []
     columns = [
-        Column("look at"),
+        Column("look at", of=lambda one: one.title.lower()),
         Column("line", "d"),
-        Column("right", ".0%"),
-        Column("place"),
-        Column("why"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            one.title.lower(),
-            one.line,
-            LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
-            quoted(text.document.text, one.start, one.end, _MAX_CHARS),
-            visible(one.why),
-        ]
-        for one in found
+        Column(
+            "right",
+            ".0%",
+            of=lambda one: LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
+        ),
+        Column("place", of=lambda one: quoted(text.document.text, one.start, one.end, _MAX_CHARS)),
+        Column("why", of=lambda one: visible(one.why)),
     ]
     said = " ".join(visible(one.sentence) for one in said_of(text))
-    return [said, "", Sheet("first", columns, rows), ""]
+    return [said, "", Sheet.of("first", found, columns), ""]
 
 
 def _corrected(review: Review) -> list[Block]:

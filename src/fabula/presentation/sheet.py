@@ -10,10 +10,11 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol, runtime_checkable
+from operator import attrgetter
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -100,6 +101,13 @@ class Column:
     cut: bool = False
     once: bool = False
     """Whether a value equal to that of the row above is not repeated."""
+    of: str | Callable[[Any], Cell] = ""
+    """How a row's thing gives the cell: the path of an attribute, by default `field`."""
+
+    def cell(self, thing: Any) -> Cell:
+        """The cell about a thing."""
+        found: Cell = (self.of if callable(self.of) else attrgetter(self.of or self.field))(thing)
+        return found
 
     @property
     def field(self) -> str:
@@ -147,6 +155,13 @@ class Sheet:
     """For each row the format of its numbers, if formats vary by row instead of by column."""
     many: str = ""
     """What the rows are called if a terminal shows only the first 40; else it shows all."""
+
+    @classmethod
+    def of(cls, name: str, things: Iterable[Any], columns: Sequence[Column], **more: Any) -> Sheet:
+        """A row for each thing, whose cells the columns take from it."""
+        return cls(
+            name, columns, [[one.cell(thing) for one in columns] for thing in things], **more
+        )
 
     def estimates(self) -> Iterator[Estimate]:
         """All cells that have an interval next to them."""

@@ -55,17 +55,14 @@ def study_tables(
 
 def _agreement(found: Sequence[PanelRow]) -> Sheet:
     columns = [
-        Column("agreement of readers", name="item"),
-        Column("n", ","),
-        Column("Fleiss kappa", ".2f", with_interval=True),
+        Column("agreement of readers", name="item", of="name"),
+        Column("n", ",", of="kappa.n"),
+        Column("Fleiss kappa", ".2f", with_interval=True, of="kappa"),
         Column("alpha", ".2f", with_interval=True),
-        Column("equal, %", ".0f", name="percent_equal"),
+        Column("equal, %", ".0f", name="percent_equal", of="percent"),
         Column("Yes", ".0%", name="share_yes"),
     ]
-    rows: list[list[Cell]] = [
-        [row.name, row.kappa.n, row.kappa, row.alpha, row.percent, row.share_yes] for row in found
-    ]
-    return Sheet("agreement", columns, rows)
+    return Sheet.of("agreement", found, columns)
 
 
 def _counted(name: str, title: str, counts: Mapping[str, Mapping[Any, int]]) -> Sheet:
@@ -102,10 +99,6 @@ def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[B
         Column("pairs of several people", "d", name="n_shared"),
         Column("two agree", ".0%", name="share_same"),
     ]
-    rows: list[list[Cell]] = [
-        [one.item, one.n, one.n_neither, one.first_share, one.n_shared, one.share_same]
-        for one in items
-    ]
     chance = "two people who toss coins agree on 50%"
     if any(one.n_neither for one in items):
         chance = (
@@ -117,7 +110,7 @@ def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[B
             f"{n_people:,} people on the best and the worst of {at_once} stories; each answer "
             "counts as five about two stories"
         )
-    return [heading, Sheet("pair_items", columns, rows), chance]
+    return [heading, Sheet.of("pair_items", items, columns), chance]
 
 
 Counts = Mapping[str, Mapping[Any, int]]

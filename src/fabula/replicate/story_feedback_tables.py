@@ -164,25 +164,19 @@ def _validated(replica: Replica, claims: Claims) -> Sheet:
     columns = [
         Column("rater"),
         Column("question"),
-        Column("measure"),
+        Column("measure", of=lambda one: _TITLES[one.metric]),
         Column("by"),
-        Column("r", ".2f"),
-        Column("95 % interval", name="interval"),
-        Column("n", ","),
+        Column(
+            "r",
+            ".2f",
+            of=lambda one: claims.get((one.by, one.question, one.metric), one.correlation.value),
+        ),
+        Column(
+            "95 % interval", name="interval", of=lambda one: interval_shown(one.correlation, ".2f")
+        ),
+        Column("n", ",", of="correlation.n"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.rater,
-            one.question,
-            _TITLES[one.metric],
-            one.by,
-            claims.get((one.by, one.question, one.metric), one.correlation.value),
-            interval_shown(one.correlation, ".2f"),
-            one.correlation.n,
-        ]
-        for one in replica.validations
-    ]
-    return Sheet("validation", columns, rows)
+    return Sheet.of("validation", replica.validations, columns)
 
 
 def replica_json(replica: Replica) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list
                 yield golden[passage.id], [*passage.context, passage.gold]
 
 
-def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path) -> None:
+def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path):
     """629 mentions of eight passages; a link is right where the last antecedent is.
 
     The figures are in docs/profile.md; they may rise.
@@ -88,12 +88,12 @@ def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path
         (["Her hat was red."], "His hat was red.", [False]),
     ],
 )
-def test_rule(parser: Parser, context: list[str], sentence: str, flags: list[bool]) -> None:
+def test_rule(parser: Parser, context: list[str], sentence: str, flags: list[bool]):
     parsed = list(parser.parse([*context, sentence]))
     assert Sieve().in_context(parsed[:-1], [[parsed[-1]]])[0][: len(flags)] == flags
 
 
-def test_one_continuation_does_not_change_another(parser: Parser) -> None:
+def test_one_continuation_does_not_change_another(parser: Parser):
     context, a, b = (
         [part] for part in parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."])
     )

@@ -62,7 +62,7 @@ def languagetool(body: bytes | None = None) -> Iterator[str]:
         thread.join()
 
 
-def test_its_errors_are_found_where_they_stand_and_taste_is_left_out() -> None:
+def test_its_errors_are_found_where_they_stand_and_taste_is_left_out():
     with languagetool() as url:
         tool = LanguageTool(url)
         assert tool.name == "languagetool-6.4"
@@ -73,12 +73,12 @@ def test_its_errors_are_found_where_they_stand_and_taste_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"matches": 3}'])
-def test_an_answer_that_is_none_is_no_clean_text(body: bytes) -> None:
+def test_an_answer_that_is_none_is_no_clean_text(body: bytes):
     with languagetool(body) as url, pytest.raises(ModelError, match="is not responding"):
         LanguageTool(url)
 
 
-def test_a_server_that_is_away_says_what_to_do() -> None:
+def test_a_server_that_is_away_says_what_to_do():
     with pytest.raises(ModelError, match="start its server"):
         LanguageTool("http://127.0.0.1:9")
 
@@ -102,7 +102,7 @@ def parsed_as(text: str) -> Parsed:
 
 
 @pytest.mark.parametrize("n", [300, 700])
-def test_what_is_checked_beside_the_parser_is_in_its_order(n: int) -> None:
+def test_what_is_checked_beside_the_parser_is_in_its_order(n: int):
     texts = [f"text {k}" for k in range(n)]
     parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow(), n)
     assert [one.text for one in parsed] == texts
@@ -110,12 +110,12 @@ def test_what_is_checked_beside_the_parser_is_in_its_order(n: int) -> None:
     assert parsed_and_checked(map(parsed_as, texts[:2]), None, 2)[1] == [(), ()]
 
 
-def test_an_error_of_the_checker_is_raised_as_it_is() -> None:
+def test_an_error_of_the_checker_is_raised_as_it_is():
     with pytest.raises(ModelError, match="not responding"):
         parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow(), 202)
 
 
-def test_an_interrupt_of_the_parser_waits_for_current_batches_only() -> None:
+def test_an_interrupt_of_the_parser_waits_for_current_batches_only():
     def interrupted() -> Iterator[Parsed]:
         yield from (parsed_as(str(k)) for k in range(1000))
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import sentence_spans, sentences_of
 
 
-def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place() -> None:
+def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place():
     """Harper itself aborts the process over it."""
     pytest.importorskip("harper")
     text = f"He saw {'x' * 100_000} there."
@@ -19,9 +19,7 @@ def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place() -> Non
     assert found[1] <= 7 + 100_000
 
 
-def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("spacy")
     nlp = load_pipeline(("senter",))
     monkeypatch.setattr(nlp._language, "max_length", 60_000)
@@ -32,7 +30,7 @@ def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts(
     assert words == text.split()
 
 
-def test_two_threads_find_what_one_finds() -> None:
+def test_two_threads_find_what_one_finds():
     checker = Harper()
     texts = [f"He go to the {word} and saw teh dog." for word in ("mill", "sea", "fair", "town")]
     alone = [checker.faults(text) for text in texts]

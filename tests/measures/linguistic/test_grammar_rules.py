@@ -30,7 +30,7 @@ def errors(tools: TextTools, text: str) -> list[str]:
 @pytest.mark.parametrize(("part", "n_found", "n_false"), [("chosen", 26, 0), ("held-out", 24, 1)])
 def test_textbook_errors_are_found_and_their_corrections_are_not(
     tools: TextTools, part: str, n_found: int, n_false: int
-) -> None:
+):
     """35 errors written by hand were used to choose rules, 35 were not; taste had 18 and 20."""
     rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row["part"] == part]
@@ -60,11 +60,11 @@ def test_textbook_errors_are_found_and_their_corrections_are_not(
         "Both of whom had been dead many years.",
     ],
 )
-def test_edited_prose_is_left_alone(tools: TextTools, text: str) -> None:
+def test_edited_prose_is_left_alone(tools: TextTools, text: str):
     assert errors(tools, text) == []
 
 
-def test_errors_keep_their_places_in_the_document(tools: TextTools) -> None:
+def test_errors_keep_their_places_in_the_document(tools: TextTools):
     text = (
         "  The day was fine.\n\nI could of\n   gone, 🙂 but she don't\tlike  it.\n\n- - -\n\n"
         "He saw a apple."
@@ -81,13 +81,13 @@ def test_errors_keep_their_places_in_the_document(tools: TextTools) -> None:
     assert text[profile.errors[-1].start :] == "a apple."
 
 
-def test_the_choice_of_rules_is_in_the_signature(tools: TextTools) -> None:
+def test_the_choice_of_rules_is_in_the_signature(tools: TextTools):
     assert dict(tools.profile_signature.parts)["grammar"].startswith("harper-")
     assert ",rules2," in dict(tools.profile_signature.parts)["grammar"]
 
 
 def test_no_rule_prints_into_what_a_command_says(
     tools: TextTools, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     errors(tools, "I am looking forward to see you.")
     assert capfd.readouterr().out == ""

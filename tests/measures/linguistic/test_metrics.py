@@ -72,11 +72,11 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("metric", BY_HAND)
-def test_metric_equals_the_calculation_by_hand(tools: Tools, metric: str) -> None:
+def test_metric_equals_the_calculation_by_hand(tools: Tools, metric: str):
     assert scored(tools, SENTENCE)[0].values[metric] == pytest.approx(BY_HAND[metric])
 
 
-def test_vector_similarity_is_the_mean_over_all_pairs(tools: Tools) -> None:
+def test_vector_similarity_is_the_mean_over_all_pairs(tools: Tools):
     """Against the double loop over spaCy's own vectors."""
     vocab = tools.parser._nlp.vocab
     ours = ["king", "found", "ring"]
@@ -90,7 +90,7 @@ def test_vector_similarity_is_the_mean_over_all_pairs(tools: Tools) -> None:
     assert value == pytest.approx(sum(pairs) / len(pairs), abs=1e-6)
 
 
-def test_sentence_similarity_is_the_cosine_with_the_mean_of_the_context(tools: Tools) -> None:
+def test_sentence_similarity_is_the_cosine_with_the_mean_of_the_context(tools: Tools):
     a, b, c = (tools.encoder.encode([text])[0].astype(float) for text in (*CONTEXT, SENTENCE))
     mean = (a + b) / 2
     expected = float(mean @ c) / math.sqrt(float(mean @ mean) * float(c @ c))
@@ -98,7 +98,7 @@ def test_sentence_similarity_is_the_cosine_with_the_mean_of_the_context(tools: T
     assert value == pytest.approx(expected, abs=1e-6)
 
 
-def test_grammaticality_is_the_share_of_words_without_error(tools: Tools) -> None:
+def test_grammaticality_is_the_share_of_words_without_error(tools: Tools):
     # "go" does not agree with "He": 5 of 6 words are free of errors
     assert scored(tools, "He go to the store yesterday.")[0].values["grammaticality"] == (
         pytest.approx(5 / 6)
@@ -113,11 +113,11 @@ def test_grammaticality_is_the_share_of_words_without_error(tools: Tools) -> Non
         "The gray color was near.",
     ],
 )
-def test_names_and_both_spellings_of_english_are_no_errors(tools: Tools, text: str) -> None:
+def test_names_and_both_spellings_of_english_are_no_errors(tools: Tools, text: str):
     assert scored(tools, text)[0].values["grammaticality"] == 1
 
 
-def test_a_misspelt_word_is_an_error(tools: Tools) -> None:
+def test_a_misspelt_word_is_an_error(tools: Tools):
     for text in ("He went to teh shop and slept.", "She was definately tired."):
         assert scored(tools, text)[0].values["grammaticality"] < 1
 
@@ -127,18 +127,18 @@ def test_a_misspelt_word_is_an_error(tools: Tools) -> None:
     ["Hargrave rode to Villeneuve with Montague.", "Zarquon fleebed the gronk wumpily, snorgling.",
      "'Twas brillig, and the slithy toves did gyre and gimble."],
 )  # fmt: skip
-def test_names_and_invented_words_are_english_enough(tools: Tools, text: str) -> None:
+def test_names_and_invented_words_are_english_enough(tools: Tools, text: str):
     assert scored(tools, text)[0].values["sentence_length"] > 0
 
 
-def test_a_contraction_is_as_frequent_as_its_words(tools: Tools) -> None:
+def test_a_contraction_is_as_frequent_as_its_words(tools: Tools):
     """The list of frequencies hardly knows "n't", which is no rarer than "not"."""
     short, curly, full = scored(tools, "She didn't go.", "She didn’t go.", "She did not go.")
     assert short.values["inverse_word_frequency"] == full.values["inverse_word_frequency"]
     assert short.words == curly.words == ("she", "did", "n't", "go")
 
 
-def test_all_of_a_long_text_is_encoded(tools: Tools) -> None:
+def test_all_of_a_long_text_is_encoded(tools: Tools):
     long = (
         "Unquestionably incomprehensible heterogeneity characterises antidisestablishmentarians. "
     )
@@ -149,13 +149,13 @@ def test_all_of_a_long_text_is_encoded(tools: Tools) -> None:
     assert len(tools.encoder.parts(long)) == 1
 
 
-def test_an_error_counts_for_each_word_it_touches() -> None:
+def test_an_error_counts_for_each_word_it_touches():
     words = [(0, 3), (4, 8), (9, 12), (13, 15)]
     assert share_correct(words, [(5, 10)]) == 2 / 4
     assert share_correct(words, [(3, 4), (8, 9)]) == 1  # only the spaces between
 
 
-def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: Tools) -> None:
+def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: Tools):
     # "wanted to leave his house" 5, "to leave his house" 4; had never wanted: its helpers are in
     (parsed,) = tools.parser.parse(["The man had never wanted to leave his house."])
     assert parsed.verb_phrase_words == (7, 4)
@@ -177,7 +177,7 @@ def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: 
 )  # fmt: skip
 def test_what_cannot_be_measured_is_missing_with_its_reason(
     tools: Tools, text: str | None, reason: str
-) -> None:
+):
     (result,) = scored(tools, text)
     missing = dict(result.missing)
     if reason == "no_words":
@@ -192,7 +192,7 @@ def test_what_cannot_be_measured_is_missing_with_its_reason(
     "text",
     ["You!", "Xyzzy qwrt.", "word " * 10_000, "7 8 9", "Bonjour, mon ami.", "\ud800 ok \x00"],
 )  # fmt: skip
-def test_degenerate_continuations_are_defined(tools: Tools, text: str) -> None:
+def test_degenerate_continuations_are_defined(tools: Tools, text: str):
     (result,) = scored(tools, text)
     for metric, value in result.values.items():
         if value is None:
@@ -203,20 +203,20 @@ def test_degenerate_continuations_are_defined(tools: Tools, text: str) -> None:
     assert result.values["sentence_length"] == len(text.replace("!", "").split()) or len(text) < 60
 
 
-def test_nothing_in_common_is_zero_and_nothing_to_compare_is_missing(tools: Tools) -> None:
+def test_nothing_in_common_is_zero_and_nothing_to_compare_is_missing(tools: Tools):
     (result,) = scored(tools, "Bees hummed.")
     assert result.values["jaccard_similarity"] == 0
     (result,) = scored(tools, SENTENCE, context=())
     assert {result.missing[m.id] for m in METRICS if m.needs_context} == {"no_context"}
 
 
-def test_what_a_text_scores_does_not_depend_on_its_company(tools: Tools) -> None:
+def test_what_a_text_scores_does_not_depend_on_its_company(tools: Tools):
     alone = scored(tools, SENTENCE)[0]
     beside = scored(tools, "Other words.", SENTENCE, "The queen lost the king a ring.")[1]
     assert alone.values == pytest.approx(beside.values, abs=1e-6)
 
 
-def test_measurements_carry_values_reasons_and_signature(tools: Tools) -> None:
+def test_measurements_carry_values_reasons_and_signature(tools: Tools):
     (result,) = scored(tools, "You!")
     found = {m.item: m for m in measurements("p1", "fabula", result, str(tools.signature))}
     assert found["verb_phrase_length"].missing_reason == "no_verb_phrase"
@@ -225,14 +225,14 @@ def test_measurements_carry_values_reasons_and_signature(tools: Tools) -> None:
 
 
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))
-def test_jaccard_is_between_0_and_1_and_the_same_both_ways(a: set[int], b: set[int]) -> None:
+def test_jaccard_is_between_0_and_1_and_the_same_both_ways(a: set[int], b: set[int]):
     value = jaccard(a, b)
     assert value == jaccard(b, a)
     assert (value is None) == (not a and not b)
     assert value is None or 0 <= value <= 1
 
 
-def test_ratios_by_hand() -> None:
+def test_ratios_by_hand():
     assert type_token_ratio("abac") == 3 / 4
     assert type_token_ratio([]) is None
     assert trigrams(list("abcd")) == [("a", "b", "c"), ("b", "c", "d")]
@@ -241,7 +241,7 @@ def test_ratios_by_hand() -> None:
     assert mattr(list("ab"), window=3) is None
 
 
-def test_mtld_by_hand() -> None:
+def test_mtld_by_hand():
     # forth: a b a falls to 2/3 < 0.72, one run; c d stays at 1, no part of one: 5 words / 1
     # back: d c a b a ends at 4/5, a part (1 - 0.8) / (1 - 0.72) of a run: 5 / 0.714... = 7
     assert mtld(list("abacd")) == pytest.approx((5 + 7) / 2)
@@ -251,7 +251,7 @@ def test_mtld_by_hand() -> None:
     assert mtld([f"w{min(k, 17)}" for k in range(25)]) == pytest.approx((25 + 25 / 4) / 2)
 
 
-def test_mattr_equals_the_peers(tools: Tools, examples) -> None:
+def test_mattr_equals_the_peers(tools: Tools, examples):
     """lexicalrichness 0.5.1 says 0.7733333333333339 of the same 529 words, window 50."""
     paragraphs = (examples / "the-count.txt").read_text(encoding="utf-8").split("\n\n")
     words = [word for part in tools.parser.parse(paragraphs) for word in part.words]
@@ -259,7 +259,7 @@ def test_mattr_equals_the_peers(tools: Tools, examples) -> None:
     assert mattr(words) == pytest.approx(0.7733333333333339)
 
 
-def test_an_unknown_checker_is_refused() -> None:
+def test_an_unknown_checker_is_refused():
     with pytest.raises(InputError, match="unknown grammar checker"):
         open_checker("grammarly")
     assert open_checker("none") is None

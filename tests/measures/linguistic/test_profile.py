@@ -36,7 +36,7 @@ def profile(opened: tuple[TextTools, Any], text: str) -> Profile:
     return profile_text(*opened, Document("t", text))
 
 
-def test_profile_by_hand(opened: tuple[TextTools, Any]) -> None:
+def test_profile_by_hand(opened: tuple[TextTools, Any]):
     values = profile(opened, TEXT).values
     # The old man sat by the sea (7). I am tired he said (5). He sat by the sea again (6).
     # We sat by the sea said his wife and she laughed (11).
@@ -54,7 +54,7 @@ def test_profile_by_hand(opened: tuple[TextTools, Any]) -> None:
     assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
 
 
-def test_headings_are_neither_sentences_nor_words(opened: tuple[TextTools, Any]) -> None:
+def test_headings_are_neither_sentences_nor_words(opened: tuple[TextTools, Any]):
     parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
     titles = ("Home", "Away")
     book = "\n\n".join(
@@ -68,20 +68,18 @@ def test_headings_are_neither_sentences_nor_words(opened: tuple[TextTools, Any])
     assert [book[one.start : one.end] for one in found.errors] == ["recieve"]
 
 
-def test_repeated_phrases_are_the_longest_and_counted(opened: tuple[TextTools, Any]) -> None:
+def test_repeated_phrases_are_the_longest_and_counted(opened: tuple[TextTools, Any]):
     found = profile(opened, TEXT).repeated
     assert [(r.phrase, r.count) for r in found] == [("sat by the sea", 3)]
 
 
-def test_a_sentence_that_comes_again_is_one_repetition(opened: tuple[TextTools, Any]) -> None:
+def test_a_sentence_that_comes_again_is_one_repetition(opened: tuple[TextTools, Any]):
     line = "The old grey king of the far cold northern sea sat all day by his window and wept. "
     found = profile(opened, line + "A bird flew by. " + line).repeated
     assert len(found) == 1
 
 
-def test_a_quote_that_is_never_closed_ends_with_its_paragraph(
-    opened: tuple[TextTools, Any],
-) -> None:
+def test_a_quote_that_is_never_closed_ends_with_its_paragraph(opened: tuple[TextTools, Any]):
     text = '"Never closed, he said.\n\nThe rain fell on the house.'
     assert [s.n_quoted for s in profile(opened, text).sentences] == [4, 0]
 
@@ -97,9 +95,7 @@ def test_a_quote_that_is_never_closed_ends_with_its_paragraph(
         ("—Come in.\n\nShe sat by the window.\n\n—I will, you know.", 6 / 11),
     ],
 )
-def test_dialogue_is_what_people_say(
-    opened: tuple[TextTools, Any], text: str, expected: float
-) -> None:
+def test_dialogue_is_what_people_say(opened: tuple[TextTools, Any], text: str, expected: float):
     """Counted by hand; a paragraph a line counts alike."""
     found = profile(opened, text)
     assert found.values["dialogue_share"] == pytest.approx(expected)
@@ -118,7 +114,7 @@ def test_dialogue_is_what_people_say(
 )
 def test_a_text_that_cannot_be_measured_has_reasons(
     opened: tuple[TextTools, Any], text: str, reason: str
-) -> None:
+):
     found = profile(opened, text)
     assert set(found.missing.values()) == {reason}
     assert all(value in (None, 0) for value in found.values.values())
@@ -136,7 +132,7 @@ def test_a_text_that_cannot_be_measured_has_reasons(
 )
 def test_every_number_is_finite_or_missing_with_its_reason(
     opened: tuple[TextTools, Any], text: str
-) -> None:
+):
     found = profile(opened, text)
     for metric in PROFILE_METRICS:
         value = found.values[metric.id]
@@ -147,7 +143,7 @@ def test_every_number_is_finite_or_missing_with_its_reason(
     assert [m.item for m in found.measurements()] == [m.id for m in PROFILE_METRICS]
 
 
-def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], examples: Path) -> None:
+def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], examples: Path):
     texts = [
         Document(path.name, path.read_text(encoding="utf-8"))
         for path in sorted((examples / "library").iterdir())
@@ -157,7 +153,7 @@ def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], exampl
     assert [p.document.id for p in one] == [text.id for text in texts]
 
 
-def test_phrases_occur_again_as_often_as_by_counting_all() -> None:
+def test_phrases_occur_again_as_often_as_by_counting_all():
     rng = random.Random(1)
     for _ in range(200):
         sentences = [

@@ -66,9 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Story], Path]:
     return known, out
 
 
-def test_two_processes_give_the_bytes_of_one(
-    whole: tuple[list[Story], Path], tmp_path: Path
-) -> None:
+def test_two_processes_give_the_bytes_of_one(whole: tuple[list[Story], Path], tmp_path: Path):
     known, out = whole
     score_rows(known, continuations(known), CHOICE, tmp_path / "two.jsonl", n_jobs=2)
     assert (tmp_path / "two.jsonl").read_bytes() == out.read_bytes()
@@ -77,7 +75,7 @@ def test_two_processes_give_the_bytes_of_one(
 @pytest.mark.parametrize("cut", [0.2, 0.5, 0.97])
 def test_a_run_that_was_cut_short_goes_on_to_the_same_bytes(
     whole: tuple[list[Story], Path], tmp_path: Path, cut: float
-) -> None:
+):
     known, out = whole
     data = out.read_bytes()
     path = tmp_path / "scores.jsonl"
@@ -88,9 +86,7 @@ def test_a_run_that_was_cut_short_goes_on_to_the_same_bytes(
     assert sum(advanced) == len(rows) == 210
 
 
-def test_rows_of_other_texts_are_not_taken_over(
-    whole: tuple[list[Story], Path], tmp_path: Path
-) -> None:
+def test_rows_of_other_texts_are_not_taken_over(whole: tuple[list[Story], Path], tmp_path: Path):
     known, out = whole
     path = tmp_path / "scores.jsonl"
     path.write_bytes(out.read_bytes())
@@ -100,7 +96,7 @@ def test_rows_of_other_texts_are_not_taken_over(
     assert path.read_bytes() == out.read_bytes()
 
 
-def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Path]) -> None:
+def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Path]):
     rows = [json.loads(line) for line in whole[1].read_text().splitlines()]
     table = compare_systems(rows, ["one", "two", "gold"], n_permutations=999)
     cell = table.cells["grammaticality", "one"]
@@ -125,7 +121,7 @@ def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Pa
 
 def test_the_order_of_systems_changes_no_byte_and_no_p_value(
     whole: tuple[list[Story], Path], tmp_path: Path
-) -> None:
+):
     known, out = whole
     score_rows(known, continuations(known)[::-1], CHOICE, tmp_path / "scores.jsonl")
     assert (tmp_path / "scores.jsonl").read_bytes() == out.read_bytes()
@@ -141,7 +137,7 @@ def test_the_order_of_systems_changes_no_byte_and_no_p_value(
             assert same.difference.value == pytest.approx(-test.difference.value)
 
 
-def test_a_restart_clears_only_scores(tmp_path: Path) -> None:
+def test_a_restart_clears_only_scores(tmp_path: Path):
     path = tmp_path / "paid.jsonl"
     path.write_text('{"id": "p0", "system": "dear", "text": "It cost a lot."}\n')
     before = path.read_bytes()
@@ -150,7 +146,7 @@ def test_a_restart_clears_only_scores(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_ratios_count_the_words_of_the_whole_output(whole: tuple[list[Story], Path]) -> None:
+def test_ratios_count_the_words_of_the_whole_output(whole: tuple[list[Story], Path]):
     base = {"missing": {}, "values": {m.id: 1.0 for m in METRICS if not m.is_of_all}}
 
     def row(name: str, words: str, ends: list[int]) -> dict[str, Any]:
@@ -181,7 +177,7 @@ def test_ratios_count_the_words_of_the_whole_output(whole: tuple[list[Story], Pa
         ('{"id": "a", "context": ["x"], "gold": 7}', "gold is not a string"),
     ],
 )  # fmt: skip
-def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str) -> None:
+def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str):
     path = tmp_path / "passages.jsonl"
     path.write_text(row + "\n")
     with pytest.raises(InputError, match=complaint) as caught:
@@ -189,7 +185,7 @@ def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str)
     assert f"{path}, line 1" in str(caught.value)
 
 
-def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path) -> None:
+def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path):
     path = tmp_path / "passages.jsonl"
     fields = [{"book": "b", "chapter": 2}, {"book": "b", "chapter": 2}, {"book": "c"}, {}]
     path.write_text(
@@ -221,21 +217,19 @@ def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path) -> None
         ([], "contains no continuations"),
     ],
 )
-def test_continuations_that_are_none_say_so(
-    tmp_path: Path, rows: list[str], complaint: str
-) -> None:
+def test_continuations_that_are_none_say_so(tmp_path: Path, rows: list[str], complaint: str):
     path = tmp_path / "systems.jsonl"
     path.write_text("\n".join(rows))
     with pytest.raises(InputError, match=complaint):
         read_continuations([path], stories(2))
 
 
-def test_a_system_named_gold_and_the_books_own_sentences_do_not_mix() -> None:
+def test_a_system_named_gold_and_the_books_own_sentences_do_not_mix():
     with pytest.raises(InputError, match="rename it"):
         gold_continuations(stories(1), [Continuation("p0", "gold", "x")])
 
 
-def test_a_vocabulary_is_words_by_line_or_a_table(tmp_path: Path) -> None:
+def test_a_vocabulary_is_words_by_line_or_a_table(tmp_path: Path):
     path = tmp_path / "v"
     path.write_text("<unknown>\t9\t<unknown>\nThe\t3\tThe\nking\n\n")
     assert read_vocabulary(path) == {"the", "king"}
@@ -272,7 +266,7 @@ OF_STYLE = ("pos_similarity", "pos_trigram_similarity")
 
 
 @pytest.mark.slow
-def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: Path) -> None:
+def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: Path):
     known, others = real_stories(shared_data, stride=4, run=25, runs_apart=12)
     texts = [
         Continuation(story.id, "random", text) for story, text in zip(known, others, strict=True)
@@ -286,7 +280,7 @@ def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: P
 
 
 @pytest.mark.slow
-def test_gold_beats_random_sentences_in_style_too(shared_data: Path) -> None:
+def test_gold_beats_random_sentences_in_style_too(shared_data: Path):
     known, others = real_stories(shared_data, stride=1, n_most=6000)
     sentences = list(dict.fromkeys(s for story in known for s in (*story.context, story.gold)))
     # Parts of speech are all that is needed of the parser, and take a third of its time.

@@ -20,6 +20,7 @@ from fabula.models.local import LocalModel, embedded_model
 from fabula.models.model_spec import open_model
 from fabula.models.probabilities import option_masses
 from fabula.rubrics.load import load_rubric
+from fabula.store import read_rows, write_rows
 from fabula.types import Document, Signature
 
 YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)
@@ -79,9 +80,9 @@ def test_answers_of_another_runtime_are_told_in_the_signature(small_model: Path,
     session = Session([story], [str(small_model)], plan, tmp_path / "run")
     run_session(session)
     answers = tmp_path / "run" / "answers.jsonl"
-    first, second = [json.loads(line) for line in answers.read_text().splitlines()]
+    first, second = read_rows(answers)
     first["runtime"] = "xllamacpp-2020.1"
-    answers.write_text("".join(json.dumps(row) + "\n" for row in (first, second)))
+    write_rows(answers, [first, second])
     found, _ = run_session(session)
     assert {f"|run:xllamacpp-2020.1+{second['runtime']}|" in one.signature for one in found} == {
         True

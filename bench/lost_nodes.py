@@ -26,6 +26,7 @@ from typing import Any
 
 import corpora
 from cluster import content
+from fabula.store import dump_json, read_rows
 from fabula.text import read_documents
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -57,7 +58,7 @@ def main() -> None:
         once = folder / "once.jsonl"
         once.write_bytes(b"".join(line(row) for row in rows))
         fabula(*job(folder / "here.jsonl", str(once), folder), "--jobs", "1")
-        expected = (folder / "here.jsonl").read_bytes().splitlines()
+        expected = list(read_rows(folder / "here.jsonl"))
         there = folder / "there.jsonl"
         with ray_nodes(1, given.nodes) as nodes, ThreadPoolExecutor(1) as one:
             feeding = one.submit(fed, rows, there, nodes.address, seconds / 2, folder)
@@ -153,17 +154,16 @@ def losing(nodes: Any, every: float, working: Future[Any]) -> int:
     return n
 
 
-def compared(out: Path, expected: list[bytes], n_fed: int) -> int:
+def compared(out: Path, expected: list[dict[str, Any]], n_fed: int) -> int:
     """How many rows are those of one process, but for the id; the first other one is printed."""
     n_same = 0
-    found = out.read_bytes().splitlines()
+    found = list(read_rows(out))
     for k, data in enumerate(found):
-        first = k % len(expected)
-        row = expected[first].replace(b'"%d"' % first, b'"%d"' % k, 1)
-        if row == data:
+        row = expected[k % len(expected)] | {"id": str(k)}
+        if dump_json(row) == dump_json(data):
             n_same += 1
         elif n_same == k:
-            print(f"row {k}:\n  {data.decode()[:400]}\n  {row.decode()[:400]}")
+            print(f"row {k}:\n  {dump_json(data)[:400]}\n  {dump_json(row)[:400]}")
     if len(found) != n_fed:
         print(f"{len(found):,} rows of {n_fed:,} texts")
     return n_same

@@ -1,6 +1,5 @@
 """Reference groups: a value's place among others, and what makes two ways to measure alike."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from fabula.measures.groups import (
     write_groups,
 )
 from fabula.measures.linguistic.profile import PROFILE_METRICS
+from fabula.store import read_rows, write_rows
 from fabula.types import Measurement
 
 SIGNATURE = "profile|pipe:en_core_web_md-3.7.1|spacy:3.8.18|v:0.1.0"
@@ -78,9 +78,8 @@ def test_a_file_that_holds_no_groups_is_named_with_its_line(
 ):
     (group,) = measure_group("mine", "people", "t", [one("mtld", 1.0)])
     write_groups(tmp_path / "g.jsonl", [group])
-    row = json.loads((tmp_path / "g.jsonl").read_text()) | wrong
-    (tmp_path / "g.jsonl").write_text("\n".join([(tmp_path / "g.jsonl").read_text().strip(),
-                                                 json.dumps(row)]))  # fmt: skip
+    (row,) = read_rows(tmp_path / "g.jsonl")
+    write_rows(tmp_path / "g.jsonl", [row, row | wrong])
     with pytest.raises(InputError, match=r"g\.jsonl, line 2: not the numbers of a group"):
         read_groups(tmp_path / "g.jsonl")
 

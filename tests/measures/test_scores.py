@@ -12,6 +12,7 @@ from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
+from fabula.store import read_rows, write_rows
 from fabula.types import Document
 
 TEXTS = [
@@ -128,9 +129,9 @@ def test_a_row_says_how_much_of_the_text_stands_in_the_reference(tmp_path: Path)
 def test_rows_without_a_sketch_are_scored_again(measure: OriginalityMeasure, tmp_path: Path):
     path = tmp_path / "s.jsonl"
     whole = run(measure, path, TEXTS)
-    rows = [json.loads(line) for line in whole.splitlines()]
+    rows = list(read_rows(path))
     del rows[0]["sketch"]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     with pytest.raises(InputError, match="written by another version"):
         run(measure, path, TEXTS)
     assert run(measure, path, TEXTS, restart=True) == whole

@@ -12,6 +12,7 @@ from tests.serving import completion, prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
+from fabula.store import read_rows
 from fabula.tasks.feedback.points import SAME, Remark, group_remarks, read_answer
 from fabula.text.quotations import QuotableText
 
@@ -158,7 +159,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path):
         done = run("feedback", "for", draft, "--model", model, "--out", out, "--html", page)
         assert done.exit_code == 0, done.output
         again = run("feedback", "for", draft, "--model", model, "--parallel", 1, "--json")
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        rows = list(read_rows(out))
         assert json.loads(again.stdout)["points"] == rows, "however many calls at a time"
         second = tmp_path / "second.txt"
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))

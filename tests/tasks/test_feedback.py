@@ -18,6 +18,7 @@ from tests.serving import prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.models.encoder import Encoder
+from fabula.store import read_rows
 from fabula.tasks.feedback.answers import DIMENSIONS, Trigrams, bertscore, read_answers
 from fabula.tasks.feedback.feedback_prompts import (
     PERFECT,
@@ -459,6 +460,6 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
     assert out.read_bytes() == before
     twice = run("feedback", "score", out, out)
     assert "occurs twice" in str(twice.exception)
-    rows = [json.loads(line) for line in before.splitlines()]
+    rows = list(read_rows(out))
     broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
     assert "b.jsonl, line 2: no story" in str(run("feedback", "score", broken).exception)

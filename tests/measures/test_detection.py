@@ -30,7 +30,7 @@ from fabula.presentation.detection_tables import (
     verdict_table,
 )
 from fabula.presentation.sheet import render
-from fabula.stats.resample import auroc_interval
+from fabula.stats.intervals import auroc_interval
 from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|ref:r@1"

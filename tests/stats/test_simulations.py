@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand draws have the ends of four thousand to within the noise of these trials."""
-    monkeypatch.setattr("fabula.stats.resample.N_DRAWS", 1000)
+    monkeypatch.setattr("fabula.stats.intervals.N_DRAWS", 1000)
     monkeypatch.setitem(permutation_f.__kwdefaults__, "n_permutations", 99)
 
 

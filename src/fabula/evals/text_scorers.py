@@ -43,7 +43,7 @@ _MAX_CHARS = 200
 def figures() -> Metric:
     """The mean of each figure, its 95 % interval over samples, and how many scores lack it.
 
-    Epochs of one sample are not independent: they are resampled together.
+    Epochs of one sample are not independent: they are one unit.
     """
 
     def compute(scores: list[SampleScore]) -> Value:

@@ -91,7 +91,7 @@ def measure_held_out(
     from fabula.reference import Reference
     from fabula.reference.reference_spec import is_elsewhere
     from fabula.reference.storage import HELD_OUT, open_home
-    from fabula.stats.resample import MIN_UNITS
+    from fabula.stats.intervals import MIN_UNITS
 
     if is_elsewhere(corpus):
         raise InputError(

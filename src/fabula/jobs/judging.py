@@ -208,7 +208,7 @@ class StoriesSettings(LabelledSettings):
                 raise SettingsError(name, "is only for `pairwise`")
         if self.rank_by and not self.by:
             raise SettingsError(
-                "rank_by", "needs `by`: the bootstrap resamples groups, such as texts on one prompt"
+                "rank_by", "needs `by`: intervals of groups are over its values, such as prompts"
             )
         for name, is_set in (
             ("n_retest", self.n_retest > 0),

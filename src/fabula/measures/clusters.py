@@ -1,7 +1,7 @@
 """Clusters: the one definition of which texts are independent.
 
 Texts to one prompt, or by one author, are correlated, so a *cluster* of them counts as one wherever
-something is counted, resampled or guaranteed. A text's cluster is given by a field (its prompt), or
+something is counted, estimated or guaranteed. A text's cluster is given by a field (its prompt), or
 is the text alone; and clusters are joined if their texts are copies of each other, since collectors
 seldom know everything that texts share:
 

@@ -23,8 +23,8 @@ from fabula.errors import InputError
 from fabula.measures.kind import Kind
 from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
+from fabula.stats.intervals import MIN_UNITS, auroc_interval
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
-from fabula.stats.resample import MIN_UNITS, auroc_interval
 from fabula.types import Estimate
 
 INSTRUMENTS: Mapping[str, str] = {
@@ -48,7 +48,7 @@ class Labelled:
 
     scores: float64 (n,), oriented so that human texts should be higher. is_human: bool (n,).
     clusters: int64 (n,), texts of one cluster (a prompt, an author) count as one independent unit:
-    they are resampled and held out together, and guarantees are per cluster.
+    they are held out together, and intervals and guarantees are over clusters.
     """
 
     scores: NDArray[np.float64]

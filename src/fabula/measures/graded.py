@@ -2,7 +2,7 @@
 
 Kappa has quadratic weights for numbers and ordered choices, none for other choices; alpha uses the
 distance of the scale's level. Kappas are over all pairs of two raters of a document, so documents
-may have different numbers of raters; intervals resample documents. A judge is compared with people
+may have different numbers of raters; intervals are over documents. A judge is compared with people
 on the same documents: as one more person, with each of them.
 """
 
@@ -127,7 +127,7 @@ def graded_pairs(
 ) -> list[JudgesOnItem]:
     """Each two judges on each item that is neither yes-no nor prose and that both answered.
 
-    `judges` by name. Documents are resampled for both at once.
+    `judges` by name. The interval of a difference is over documents, of both at once.
     """
     pairs = []
     for item in graded_items(rubric):

@@ -1,7 +1,7 @@
 """Agreement of raters on a rubric: among people, and between a judge and people.
 
 The truth for a judge is the majority of the experts (Chakrabarty et al. 2024, section 6). Intervals
-resample stories, since all ratings of a story are correlated. Stories may have different numbers of
+are over stories, since all ratings of a story are correlated. Stories may have different numbers of
 experts: agreement is averaged over the pairs available for each subject.
 """
 

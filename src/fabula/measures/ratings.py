@@ -182,7 +182,7 @@ def rater_agreement(
     seed: int = 0,
     signature: str = "",
 ) -> RaterAgreement:
-    """Values by document of one rater and of others; intervals resample stories.
+    """Values by document of one rater and of others; intervals are over stories.
 
     `span` is the largest distance of two values.
     """

@@ -40,7 +40,7 @@ from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.replicate.creativity_index_texts import CLUSTER, Texts, cluster_set, field_of, made_of
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
-from fabula.stats.resample import mean_interval
+from fabula.stats.intervals import mean_interval
 from fabula.store import read_rows, write_rows
 from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.resample import MIN_UNITS, NONE, jackknife_interval
+from fabula.stats.intervals import MIN_UNITS, NONE, jackknife_interval
 from fabula.types import Estimate
 
 Floats = NDArray[np.float64]

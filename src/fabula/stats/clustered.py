@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.stats.compare import Difference, gap_estimate, percent_interval
+from fabula.stats.intervals import MIN_UNITS
 from fabula.stats.permutation import N_PERMUTATIONS
-from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
 Clustered = Mapping[str, Sequence[float]]

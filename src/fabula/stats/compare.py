@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import influence_interval, mean_interval, ratio_interval
+from fabula.stats.intervals import influence_interval, mean_interval, ratio_interval
 from fabula.types import Estimate
 
 

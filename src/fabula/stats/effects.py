@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import MIN_UNITS, Floats, influence_interval
+from fabula.stats.intervals import MIN_UNITS, Floats, influence_interval
 from fabula.types import Estimate
 
 _N_GROUPS = 50

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
+from fabula.stats.intervals import MIN_UNITS
 from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
-from fabula.stats.resample import MIN_UNITS
 
 Floats = NDArray[np.float64]
 

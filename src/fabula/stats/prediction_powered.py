@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import influence_interval
+from fabula.stats.intervals import influence_interval
 
 _N_DRAWS = 20_000
 

@@ -28,7 +28,7 @@ from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit, knows_place
 from fabula.stats.compare import holm
 from fabula.stats.effects import number_clusters
-from fabula.stats.resample import MIN_UNITS
+from fabula.stats.intervals import MIN_UNITS
 from fabula.types import Estimate
 
 METHOD = "bradley-terry-1"

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resample import (
+from fabula.stats.intervals import (
     NONE,
     agreement_interval,
     by_unit,

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from fabula.measures.diversity.equal_samples import Pool
 from fabula.packages import scipy
 from fabula.stats.compare import holm
+from fabula.stats.intervals import MIN_UNITS
 from fabula.stats.prediction_powered import clopper_pearson_high
-from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
 _SLACK = 1e-9

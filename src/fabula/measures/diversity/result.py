@@ -9,7 +9,7 @@ from typing import Any
 from fabula.measures.diversity.common_phrases import SharedPhrase
 from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.text_pairs import SimilarPair
-from fabula.stats.resample import MIN_UNITS
+from fabula.stats.intervals import MIN_UNITS
 from fabula.types import Estimate
 
 
@@ -26,7 +26,7 @@ class GroupDiversity:
     n: int
     """Texts compared at a time, equally many in every group."""
     n_units: int
-    """Number of texts or prompts that intervals resample."""
+    """Number of texts or prompts that intervals are over."""
     estimates: Mapping[str, Estimate]
     phrases: Sequence[SharedPhrase] = ()
     templates: Sequence[SharedPhrase] = ()

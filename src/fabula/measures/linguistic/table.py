@@ -50,8 +50,8 @@ class SystemTable:
     """Texts that each system produced."""
     n_passages: int
     n_clusters: int
-    """Chapters of these passages, or the passages where chapters are unknown: the units that are
-    resampled, and permuted in a test."""
+    """Chapters of these passages, or the passages where chapters are unknown: the units of
+    intervals and tests."""
     unit: str
     """The kind of unit: `chapters` or `passages`."""
     metrics: tuple[Metric, ...]

@@ -12,7 +12,7 @@ For any subset of the answers that could be parsed (a model, a prompt, a kind of
 - *F1*: the harmonic mean of recall and precision, which is a ratio of counts too.
 
 Each is a ratio of pooled counts, with an interval over stories: all answers about one, in whatever
-form, are resampled together.
+form, are one unit.
 """
 
 from __future__ import annotations

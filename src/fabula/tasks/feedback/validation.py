@@ -44,7 +44,7 @@ def validate(
 ) -> dict[str, Estimate]:
     """Pearson correlation of a measure with people's means, by item, over pieces with both.
 
-    `stories` gives the story that each piece is about; intervals resample these.
+    `stories` gives the story that each piece is about; intervals are over these.
     """
     found = {}
     for item, (name, _) in VALIDATED.items():

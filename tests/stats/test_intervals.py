@@ -24,15 +24,15 @@ from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
 from fabula.stats.compare import compare_means, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_difference, ratio_estimate
-from fabula.stats.permutation import compare_pairs
-from fabula.stats.reliability import cohen_estimate, pooled_estimate
-from fabula.stats.resample import (
+from fabula.stats.intervals import (
     MIN_UNITS,
     auroc_interval,
     mean_interval,
     ratio_interval,
     share_interval,
 )
+from fabula.stats.permutation import compare_pairs
+from fabula.stats.reliability import cohen_estimate, pooled_estimate
 from fabula.store import dump_json
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.feedback_scores import score_answers
@@ -153,7 +153,7 @@ def test_no_module_makes_intervals_of_its_own():
     """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
     `groups` describes a distribution."""
     allowed = {
-        "stats/resample.py", "stats/prediction_powered.py", "measures/groups.py",
+        "stats/intervals.py", "stats/prediction_powered.py", "measures/groups.py",
         "stats/planning.py",  # widths of simulated studies
         "stats/reliability.py",  # a grid of values
     }  # fmt: skip

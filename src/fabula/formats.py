@@ -10,6 +10,7 @@ Rubrics and study files are written by people; unknown fields in them are errors
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,27 @@ class Format:
 
 CHECKSUM = "fabula_checksum"
 """The last field of a row that holds results: CRC-32 of the line before it."""
+
+CHANGED = (
+    f"{{where}}: was changed after Fabula wrote it, as its `{CHECKSUM}` shows; restore it or make "
+    "it again, or remove that field to use the row as it is"
+)
+
+
+def was_changed(row: dict[str, Any], line: bytes) -> bool:
+    """Remove a row's checksum; whether it shows that the line was changed since it was written."""
+    said = row.pop(CHECKSUM, None)
+    if said is None:
+        return False
+    begin, _, end = line.rpartition(b',"%b":' % CHECKSUM.encode())
+    return said != f"{zlib.crc32(begin):08x}" or end.strip() != b'"%b"}' % said.encode()
+
+
+def check_unchanged(row: dict[str, Any], line: bytes, where: object) -> None:
+    """Raise `InputError` if a row was changed since it was written; remove its checksum."""
+    if was_changed(row, line):
+        raise InputError(CHANGED.format(where=where))
+
 
 _TRAIN = "train again with `fabula continuation train`"
 

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
-from fabula.formats import CHECKSUM, ROWS
+from fabula.formats import CHECKSUM, ROWS, check_unchanged
 from fabula.types import Measurement, Span
 
 _note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
@@ -185,20 +185,6 @@ def sealed(row: Mapping[str, Any]) -> bytes:
     return b'%b,"%b":"%08x"}\n' % (begin, CHECKSUM.encode(), zlib.crc32(begin))
 
 
-def _check(row: dict[str, Any], line: bytes, where: str) -> None:
-    """Raise `InputError` if a row has another format or was changed; remove its checksum."""
-    ROWS.check(row, where)
-    said = row.pop(CHECKSUM, None)
-    if said is None:
-        return
-    begin, _, end = line.rpartition(b',"%b":' % CHECKSUM.encode())
-    if said != f"{zlib.crc32(begin):08x}" or end.strip() != b'"%b"}' % said.encode():
-        raise InputError(
-            f"{where}: was changed after Fabula wrote it, as its `{CHECKSUM}` shows; restore it or "
-            f"make it again, or remove that field to use the row as it is"
-        )
-
-
 class RowWriter:
     """Appends JSON rows to a file, each handed to the system before the next one starts.
 
@@ -235,7 +221,9 @@ class RowWriter:
                 )
             if self._restart:
                 row.pop(CHECKSUM, None)
-            _check(row, line, f"{self.path}, line {len(kept) + 1}")
+            where = f"{self.path}, line {len(kept) + 1}"
+            ROWS.check(row, where)
+            check_unchanged(row, line, where)
             kept.append(row)
             end += len(line)
         self._end = end
@@ -297,8 +285,11 @@ def _parse_row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file written by `RowWriter`. Raises `InputError` with the line number."""
+def read_rows(path: Path, *, is_edited: bool = False) -> Iterator[dict[str, Any]]:
+    """The rows of a file written by `RowWriter`. Raises `InputError` with the line number.
+
+    `is_edited`: they are texts, which people may have changed.
+    """
     try:
         file = path.open("rb")
     except OSError as error:
@@ -316,7 +307,11 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise InputError(
                     f"{path}, line {number}: not a JSON object; is this the right file?"
                 )
-            _check(row, line, f"{path}, line {number}")
+            where = f"{path}, line {number}"
+            ROWS.check(row, where)
+            if is_edited:
+                row.pop(CHECKSUM, None)
+            check_unchanged(row, line, where)
             yield row
 
 

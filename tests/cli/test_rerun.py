@@ -15,6 +15,7 @@ from fabula.errors import InputError
 from fabula.formats import CHECKSUM
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
+from fabula.store import read_rows, write_rows
 from fabula.types import PARTS
 
 TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
@@ -328,6 +329,10 @@ def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: 
     scored.write_text(lines[0], encoding="utf-8")
     assert run(*again).exit_code == 0
     assert scored.read_text(encoding="utf-8") == "".join(lines)
+    # A result of before there were checksums holds the same rows.
+    bare = scored.with_name("bare.jsonl")
+    write_rows(bare, read_rows(scored))
+    assert compare_results(bare, scored) == ["s.jsonl: the same rows, in different bytes"]
     scored.write_text("".join(changed).replace(CHECKSUM, "as_it_is"), encoding="utf-8")
     assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0
 

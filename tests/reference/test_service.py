@@ -177,6 +177,8 @@ def test_a_text_longer_than_a_request_is_missing_and_not_cut(tmp_path: Path):
         found = served.match_texts([located(" ".join(words))] * 4 + [located("w1 w2 new")])
         assert all(isinstance(one, LookupFailed) for one in found[:4])
         assert "41 words; the limit per request is 30" in str(found[0])
+        grams = [[f"w{k}", f"w{k + 1}"] for k in range(30)]
+        assert [one.count for one in served.attribute_many(grams, 1)] == [1] * 30
         # It is no fault of the server's, so the others are asked.
         assert np.array_equal(found[4], [2, 1, 0])  # type: ignore[arg-type]
         served.close()

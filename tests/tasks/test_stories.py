@@ -150,7 +150,11 @@ def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path):
     assert (first["plot"], first["n_words"], first["verified"]) == ("Somebody counts.", 3, False)
     assert (second["plot"], second["missing_reason"]) == (None, "blocked")
     assert "1 plots: withheld by the provider" in result.output
-    assert [plot.id for plot in read_plots(out)[0]] == ["a"]
+    assert read_plots(out)[1] == 1
+    # As a person who has verified it changes the file.
+    out.write_text(out.read_text().replace('"verified":false', '"verified":true'))
+    plots, n_unverified = read_plots(out, verified_only=True)
+    assert ([plot.id for plot in plots], n_unverified) == (["a"], 0)
 
 
 def test_openings_are_asked_in_each_format(tmp_path: Path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabula.formats import CHECKSUM
 from fabula.settings import Settings, setting
 
 _N_SHOWN = 5
@@ -122,9 +123,13 @@ def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
 
 def _rows(data: bytes) -> list[Any] | None:
     try:
-        return [json.loads(line) for line in data.splitlines()]
+        rows = [json.loads(line) for line in data.splitlines()]
     except (ValueError, RecursionError):
         return None
+    return [
+        {name: row[name] for name in row if name != CHECKSUM} if isinstance(row, dict) else row
+        for row in rows
+    ]
 
 
 def _first_difference(a: Any, b: Any, name: str = "") -> tuple[str, str, str]:

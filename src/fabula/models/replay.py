@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import DAMAGE, CallFailed, ModelError
-from fabula.formats import ROWS
+from fabula.formats import ROWS, check_unchanged
 from fabula.models.base import Answer, Effort, Form, Model, Prompt, Sampling, Usage
 from fabula.resume import KeptRows, RowKind
 from fabula.text.refusals import is_refusal
@@ -71,6 +71,7 @@ class ReplayedModel:
                 f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
             ) from error
         ROWS.check(row, where)
+        check_unchanged(row, line.encode(errors="replace"), where)
         if key[1] is None and key in self._rows:
             raise ModelError(f"{where}: a second answer to the same prompt; give each its seed")
         return row, key

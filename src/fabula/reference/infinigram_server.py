@@ -81,7 +81,10 @@ class InfiniGramServer:
     @staticmethod
     def _text_in(reply: Reply) -> str:
         """The text of a document. Raises `ValueError`, `KeyError`, `TypeError` if it is none."""
-        parts = [part for part, *_ in reply["spans"]]
+        spans = reply["spans"]
+        if not isinstance(spans, list) or not all(isinstance(span, list) for span in spans):
+            raise TypeError
+        parts = [part for part, *_ in spans]
         joined = ""
         for part in parts:
             # Each was decoded separately, and some tokenizers drop a space at the beginning.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class ShardWords:
 class WalkTerms:
     """What decides how far an alignment goes, as in the kernels; bits in 1 / `PARTS`."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
     content_cost: int
     function_cost: int
     """The costs of skipping a content word, and any other."""

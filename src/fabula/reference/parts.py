@@ -160,7 +160,8 @@ class LocalPart:
         return list(map(ShardWords, words, counts))
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        found = map(walk_shard, self.shards, walks, self.excluded(exclude))
+        shards = zip(self.shards, walks, self.excluded(exclude), strict=True)
+        found = [walk_shard(shard, walk, out) for shard, walk, out in shards]
         return [replace(one, numbers=one.numbers + first)
                 for one, first in zip(found, self.first_numbers, strict=False)]  # fmt: skip
 

@@ -71,28 +71,26 @@ class Cells:
         return curvature
 
 
-def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.0) -> Floats:
+def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     """Strengths, and the place effect if the cells have one: float64, shape (b, size).
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
-    first was preferred; b sets of answers are fitted at once. `precision` is that of a normal prior
-    around 0; 0 is maximum likelihood. NaN if there is no finite maximum: Newton's steps would then
-    continue by about 1 indefinitely.
+    first was preferred; b sets of answers are fitted at once. NaN if there is no finite maximum:
+    Newton's steps would then continue by about 1 indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     left = np.arange(len(shown))
-    ridge = precision * np.eye(len(cells.centre))
     for _ in range(_MAX_STEPS):
         n, y, here = shown[left], preferred[left], theta[left]
         p = scipy("special").expit((cells.rows @ here.T).T)
-        score = (cells.rows.T @ (y - n * p).T).T - precision * here
-        step = _solve(cells.curvature(n * p * (1 - p)) + ridge, score)
+        score = (cells.rows.T @ (y - n * p).T).T
+        step = _solve(cells.curvature(n * p * (1 - p)), score)
         # The longest step guaranteed to increase the likelihood: the curvature changes by at most
         # e^|change of the log-odds| (Sun and Tran-Dinh 2019, section 4). Near the maximum it is
         # Newton's.
         reach = np.abs((cells.rows @ step.T).T).max(axis=1, initial=0.0, keepdims=True)
         safe = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
-        step *= np.where(_gain(cells, n, y, here, step, precision) >= 0, 1.0, safe)
+        step *= np.where(_gain(cells, n, y, here, step) >= 0, 1.0, safe)
         theta[left] += step
         left = left[np.abs(step).max(axis=1) > _TOLERANCE]
         if not len(left):
@@ -116,16 +114,13 @@ def _solve(curvature: Floats, score: Floats) -> Floats:
     return step
 
 
-def _gain(
-    cells: Cells, n: Floats, y: Floats, theta: Floats, step: Floats, precision: float
-) -> Floats:
+def _gain(cells: Cells, n: Floats, y: Floats, theta: Floats, step: Floats) -> Floats:
     """The gain in log-likelihood from a step, plus rounding: float64, shape (b, 1)."""
     before, after = (cells.rows @ theta.T).T, (cells.rows @ (theta + step).T).T
     log_expit = scipy("special").log_expit
     gain = y * (log_expit(after) - log_expit(before))
     gain += (n - y) * (log_expit(-after) - log_expit(-before))
-    prior = precision / 2 * (theta**2 - (theta + step) ** 2).sum(axis=1, keepdims=True)
-    total: Floats = gain.sum(axis=1, keepdims=True) + prior + _SLACK
+    total: Floats = gain.sum(axis=1, keepdims=True) + _SLACK
     return total
 
 

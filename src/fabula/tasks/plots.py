@@ -24,7 +24,7 @@ def read_plots(
     """
     plots: list[Plot] = []
     n_unverified = 0
-    for number, row in enumerate(read_rows(path), 1):
+    for number, row in enumerate(read_rows(path, is_edited=True), 1):
         where = f"{path}, line {number}"
         if "id" not in row or "plot" not in row:
             raise InputError(f"{where}: needs an id and a plot")
@@ -51,7 +51,7 @@ def check_output(out: Path, inputs: Sequence[Path]) -> None:
         raise InputError(f"{out}: is an input of this command; choose another `out`")
     if not out.exists():
         return
-    for row in read_rows(out):
+    for row in read_rows(out, is_edited=True):
         if not {"plot", "prompt_id", "author", "text"} <= row.keys():
             raise InputError(f"{out}: contains no stories of this command; choose another `out`")
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
-from fabula.formats import CHECKSUM
+from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
 from fabula.text.cbt import cbt_documents
 from fabula.text.odt import parse_odt
@@ -72,6 +72,8 @@ class Row(NamedTuple):
     number: int
     where: str
     values: dict[str, Any]
+    is_changed: bool = False
+    """Whether it was changed since Fabula wrote it."""
 
 
 def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
@@ -92,8 +94,7 @@ def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
         if not isinstance(row, dict):
             kind = _KINDS.get(type(row), "a string")
             raise InputError(f"{where}: {kind}, not a JSON object; fix the line")
-        row.pop(CHECKSUM, None)  # what is read as a text, people may edit
-        yield Row(number, where, row)
+        yield Row(number, where, row, was_changed(row, line))
 
 
 def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
@@ -168,7 +169,8 @@ TABLES = tuple(_ROWS)
 
 def _read_texts(kind: str, stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
     """One document per row of a table."""
-    for number, where, row in _ROWS[kind](stream, name):
+    # What is read as a text, people may have edited.
+    for number, where, row, _ in _ROWS[kind](stream, name):
         yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
 
 
@@ -177,7 +179,9 @@ def read_rows(kind: str, stream: IO[bytes], name: str) -> Iterator[Document]:
 
     Its id gives the place of the row.
     """
-    for _, where, row in _ROWS[kind](stream, name):
+    for _, where, row, is_changed in _ROWS[kind](stream, name):
+        if is_changed:
+            raise InputError(CHANGED.format(where=where))
         yield Document(where, "", meta=row)
 
 

@@ -58,7 +58,7 @@ _Block = list[tuple[Story, list[Continuation]]]
 def read_contexts(path: Path) -> list[Story]:
     """Read the passages of `fabula continuation passages`. Raises `InputError` with the line."""
     stories: dict[str, Story] = {}
-    for number, row in enumerate(read_rows(path), 1):
+    for number, row in enumerate(read_rows(path, is_edited=True), 1):
         where = f"{path}, line {number}"
         name, context, gold = row.get("id"), row.get("context"), row.get("gold")
         if not isinstance(name, str) or not _is_lines(context):
@@ -98,7 +98,7 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
     seen: dict[tuple[str, str], str] = {}
     found: list[Continuation] = []
     for path in paths:
-        for number, row in enumerate(read_rows(path), 1):
+        for number, row in enumerate(read_rows(path, is_edited=True), 1):
             where = f"{path}, line {number}"
             name, system, text = row.get("id"), row.get("system"), row.get("text")
             if not isinstance(name, str) or not isinstance(system, str) or "text" not in row:

@@ -134,7 +134,8 @@ def create_app(served: Served, gate: Gate, limits: Limits, check_every_s: float 
 
     @router.get("/v1/about")
     async def about() -> messages.About:
-        state, told = served.now, served.now.reference.about
+        state = served.now
+        told = state.reference.about
         same = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
         return messages.About(
             service="fabula-reference",
@@ -219,11 +220,13 @@ def _add_posts(router: APIRouter, answers: Answering, limits: Limits) -> ThreadP
         here = f"#/paths/~1v1~1{name}/post/requestBody/content/application~1json/schema"
         schema = asked.json_schema(ref_template=here + "/$defs/{model}")
         content = {"application/json": {"schema": schema}}
+        told = inspect.getdoc(getattr(Answering, name)) or ""
         router.post(
             f"/v1/{name}",
             response_model=kind_of_answer,
             operation_id=f"post_v1_{name}",
-            description=inspect.getdoc(getattr(Answering, name)),
+            summary=told.partition("\n")[0],
+            description=told,
             openapi_extra={"requestBody": {"content": content, "required": True}},
         )(endpoint)
 

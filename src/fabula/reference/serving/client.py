@@ -166,10 +166,10 @@ class ServedPart:
         exclude: Sequence[int] = (),
     ) -> list[Found]:
         limit = min(limit, self.n_documents)
-        n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit)))
         how: dict[str, Any] = {"limit": limit, "max_places": max_places, "exclude": exclude}
-
         wanted = [_sendable(gram) for gram in grams]
+        most_words = self._told.limits.max_words // max(map(len, wanted), default=1)
+        n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit), most_words))
         parts = [wanted[at : at + n_most] for at in range(0, len(wanted), n_most)]
         return [
             Found(one.count, one.n_places, one.n_documents,

@@ -55,7 +55,7 @@ def read_corrupted(path: Path) -> list[dict[str, Any]]:
     """Rows of `feedback corrupt`. Raises `InputError` with the line."""
     rows = []
     seen: set[str] = set()
-    for number, row in enumerate(read_rows(path), 1):
+    for number, row in enumerate(read_rows(path, is_edited=True), 1):
         for name in ("id", "story_id", "method", "text", "original"):
             if not isinstance(row.get(name), str):
                 raise InputError(

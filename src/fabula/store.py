@@ -193,7 +193,7 @@ class RowWriter:
     """
 
     def __init__(self, path: Path, *, restart: bool = False) -> None:
-        """For a `restart`, which will drop the rows, they may have been changed."""
+        """With `restart`, existing rows may have been changed: the caller will drop them."""
         self.path, self._restart = path, restart
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a file that rows could be kept in; name another")

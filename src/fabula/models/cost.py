@@ -151,7 +151,7 @@ def most_likely_tokens(text: str) -> int:
 
 
 class SharedBudget:
-    """The limit on what all models of a run spend together, in dollars; None is no limit.
+    """The limit on what all models of a run spend together, in dollars; None for no limit.
 
     With a `ledger` a run includes all its resumes.
     """

@@ -75,8 +75,8 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     """Strengths, and the place effect if the cells have one: float64, shape (b, size).
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
-    first was preferred; b sets of answers are fitted at once. NaN if there is no finite maximum:
-    Newton's steps would then continue by about 1 indefinitely.
+    first was preferred; all b sets of answers are fitted at once. The strengths of a set are NaN if
+    there is no finite maximum: Newton's steps would then continue by about 1 indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     left = np.arange(len(shown))

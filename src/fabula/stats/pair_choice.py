@@ -35,8 +35,8 @@ def least_pairs(pairs: Sequence[Pair]) -> int:
 def drawn_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -> list[Pair]:
     """`n_pairs` of the pairs: random cycles through each part, then others at random.
 
-    First those that connect everything, so that each thing is compared about equally often. Of one
-    draw, a smaller number has the first of a larger one.
+    The first pairs connect everything, and each thing is compared about equally often. A smaller
+    `n_pairs` gives the first pairs of a larger one.
 
     pairs: all pairs that may be asked; any two things of a part are a pair.
     """

@@ -233,7 +233,7 @@ class ServedPart:
             answer = self._server.ask(body, read, self._stop, path=f"v1/{name}")
         except (Refused, LookupFailed) as error:
             told = _refusal(self._server.url, error) if isinstance(error, Refused) else error
-            # A text that is too long is no fault of the server's.
+            # If a text is too long, the server is not at fault.
             is_away = isinstance(told, LookupFailed) and getattr(error, "status", 0) != 413
             self._n_failed += is_away
             if is_away and self._n_failed >= _N_FAILED_IN_A_ROW:

@@ -159,7 +159,7 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 
 def settings_targets() -> dict[str, Target]:
     """Files that users write by hand."""
-    from fabula.cli.config import _read as _read_config
+    from fabula.jobs.config import _read as _read_config
     from fabula.measures.labels import read_labels
     from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric
@@ -209,13 +209,13 @@ def result_targets() -> dict[str, Target]:
     """Files that Fabula writes."""
     from fabula.judging.trust import _read
     from fabula.measures.detector_verdicts import read_detectors
-    from fabula.measures.group_comparison import compare_scores
+    from fabula.measures.group_comparison import compare_rows
     from fabula.measures.groups import read_groups
     from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.measures.phrase_list import read_phrases
     from fabula.provenance import read_record
     from fabula.reference.layout import Manifest
-    from fabula.store import read_measurements
+    from fabula.store import located_rows, read_measurements
 
     def target(read: Callable[[Path], object], name: str) -> Target:
         return Target(on_file(read, name), ((GOLDEN / "files" / name).read_bytes(),))
@@ -228,7 +228,7 @@ def result_targets() -> dict[str, Target]:
         "passages": target(read_contexts, "passages.jsonl"),
         "trust": target(lambda path: _read(path), "trust.jsonl"),
         "scores": Target(
-            on_file(lambda path: compare_scores([path], by="author", cluster=None), "s.jsonl"),
+            on_file(lambda path: compare_rows(located_rows(path), by="author"), "s.jsonl"),
             (scores,),
         ),
         "detectors": target(read_detectors, "detectors.json"),

@@ -44,7 +44,7 @@ detect calibrate verbatim.jsonl --label author=ann --out detector.json
 profile stories.jsonl --json
 diversity stories.jsonl --by author --prompt prompt --pairs 5 --json
 diversity stories.jsonl --by author --with templates --with embeddings --json
-groups phrases ann.jsonl ben.jsonl --out phrases.jsonl
+phrases ann.jsonl ben.jsonl --out phrases.jsonl
 lines the-count.txt --json
 book the-count.txt --json
 continuation passages library --out passages.jsonl

@@ -55,7 +55,7 @@ def main() -> None:
     run("judge", texts, *asked, "--out", runs[0])
     run("judge", texts, *asked, "--paraphrases", given.paraphrases, "--out", runs[1])
     run("judge", texts, *asked, "--labels", labels, "--shots", "1", "--out", runs[2])
-    run("judge", "compare", *runs, "--labels", labels, "--stories", texts)
+    run("judge", "agreement", *runs, "--labels", labels, "--stories", texts)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.jobs.judging", "fabula.jobs.reported",
+    "fabula.cli.main", "fabula.api.face", "fabula.jobs.judging", "fabula.jobs.reported",
     "fabula.judging.session", "fabula.judging.summary", "fabula.measures.detector_verdicts",
     "fabula.measures.diversity.measure", "fabula.models.surprisal",
     "fabula.presentation.judging_page", "fabula.presentation.originality_page",
@@ -194,17 +194,17 @@ def _import_all() -> None:
         except ImportError as error:
             if (error.name or "").startswith("fabula"):
                 raise  # what others make may be missing; of our own, the name is wrong
-    import click
     import tqdm
 
-    from fabula.cli.main import cli
+    from fabula.cli.job_commands import command_of
     from fabula.errors import FabulaError
+    from fabula.jobs.registry import jobs
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.presentation.page_file import page_templates
     from fabula.types import Document
 
-    for name in cli.commands:
-        cli.get_command(click.Context(cli), name)
+    for job in jobs().values():
+        command_of(job)
     with contextlib.suppress(FabulaError):
         # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
         list(profile_texts([Document("a", "The lamp went round.")]))
@@ -232,9 +232,9 @@ def use_kernels() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]
-        reference = fabula.build(texts, Path(folder, "r"), n_jobs=1)
+        reference = fabula.reference_build(texts, Path(folder, "r"), jobs=1)
         for match in "verbatim", "near":
-            fabula.originality(texts, reference, match=match, n_jobs=1)
+            fabula.originality(texts, reference, match=match, jobs=1)
         vectors = Path(folder, "vectors.txt")
         vectors.write_text("lamp 1 0\nships 0 1\n")
         with contextlib.closing(Reference.open(Path(folder, "r"))) as opened:

@@ -49,7 +49,7 @@ def commands(command: click.Command = cli) -> Iterator[click.Command]:
 def n_options() -> int:
     shared = {option.opts[-1] for option in common_options()}
     return sum(
-        isinstance(param, click.Option) and param.opts[-1] not in shared
+        isinstance(param, click.Option) and not param.hidden and param.opts[-1] not in shared
         for command in commands()
         for param in command.params
     )

@@ -64,8 +64,11 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path
     run(*plan, tmp_path / "there", "--engine", "ray", "--address", nodes.address)
     assert len(list((tmp_path / "here" / "shards").iterdir())) > 6
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
-    run("reference", "add", tmp_path / "here", texts, "--restart", "--jobs", "1")
-    run("reference", "add", tmp_path / "there", texts, "--restart", "--engine", "ray",
+    run(
+        "reference", "build", "--add", "--out", tmp_path / "here", texts, "--restart", "--jobs", "1"
+    )
+    run("reference", "build", "--add", "--out", tmp_path / "there", texts, "--restart",
+        "--engine", "ray",
         "--address", nodes.address)  # fmt: skip
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
 

@@ -96,7 +96,7 @@ def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(adverbs: Adverbs, t
 
 
 def test_texts_are_placed_among_groups_that_were_measured_by_it(adverbs: Adverbs, texts: list[str]):
-    run("groups", "measure", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
+    run("reference", "group", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
         "--without", "profile")  # fmt: skip
     group = json.loads(Path("g.jsonl").read_text())
     assert group["signature"] == "adverbs|ending:ly"
@@ -110,7 +110,7 @@ def test_texts_are_placed_among_groups_that_were_measured_by_it(adverbs: Adverbs
 def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
     rows = [json.loads(line) for line in Path(texts[0]).read_text().splitlines()]
     rows.append({"id": "other", "text": "Sadly he went slowly.", "author": "Bob"})
-    report = fb.report(rows, without=("profile", "verdicts", "feedback"), n_jobs=1)
+    report = fb.report(rows, without=("profile", "verdicts", "feedback"), jobs=1)
     compared = fb.compare(report, by="author").to_json()
     ann, bob = [one for one in compared["groups"] if one["number"] == "share"]
     assert (ann["mean"]["value"], ann["n_missing"], bob["mean"]["value"]) == (0.125, 1, 0.5)

@@ -56,16 +56,16 @@ attempt("scores", lambda: command("originality", rows, "-r", reference, "--out",
 attempt("parquet", lambda: command("originality", f"{folder}/rows.parquet", "-r", reference))
 attempt("compare", lambda: command("compare", scores, "--by", "label"))
 attempt("diversity", lambda: command("diversity", rows, "--by", "label"))
-attempt("phrases", lambda: command("groups", "phrases", rows, "--by", "label"))
+attempt("phrases", lambda: command("phrases", rows, "--by", "label"))
 
 import pandas, polars
 
 texts = [{"id": "a", "text": "A clock is a promise made by a spring, to nobody."}]
-opened = fb.open_reference(reference)
+opened = fb.Reference.open(reference)
 frames = {"list": texts, "pandas": pandas.DataFrame(texts), "polars": polars.DataFrame(texts)}
 for name, given in frames.items():
     found = fb.originality(given, opened)
-    wide = found.wide()
+    wide = found.frame()
     library = type(wide).__module__.partition(".")[0]
     said[name] = [library, len(wide), float(wide["uniqueness_5"][0])]
 measured = [
@@ -76,7 +76,7 @@ said["to_pandas"] = fb.to_pandas(measured)["value"].isna().tolist()
 said["to_polars"] = fb.to_polars(measured)["value"].is_null().to_list()
 attempt("to_arrow", lambda: fb.to_arrow(measured))
 sys.modules.update(dict.fromkeys(("pandas", "polars")))
-said["rows"] = fb.originality(texts, opened).wide()
+said["rows"] = fb.originality(texts, opened).frame()
 print(json.dumps(said))
 """
 

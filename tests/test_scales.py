@@ -163,7 +163,8 @@ def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more
         done = CliRunner().invoke(
             cli,
             ["judge", str(stories), "--rubric", str(tmp_path / "paced.toml"), "--model",
-             f"{server.url}/v1#m", "--style", "verdict-first", "--yes", "--parallel", "1",
+             f"{server.url}/v1#m", "--style", "verdict-first", "--yes", "--set",
+             "models.parallel=1",
              "--out", str(tmp_path / "run"), *more],
         )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -229,10 +230,10 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     ]  # fmt: skip
     experts = tmp_path / "experts.jsonl"
     experts.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = ["agreement", str(tmp_path / "run"), "--experts", str(experts)]
+    command = ["judge", "agreement", str(tmp_path / "run"), "--labels", str(experts)]
     done = CliRunner().invoke(cli, [*command, "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)["agreement"]
     assert ("judges" in found) == has_test
     among = found["graded"]["people"]["pace"]
     assert among["similarity"] == pytest.approx(np.mean([0.9, 1, 0.7]))

@@ -17,7 +17,9 @@ WHOLE_NAMES = {"n", "count", "file_size", "st_size", "nbytes"}
 COUNTERS = {"counts", "missing"}
 
 ALLOWED: dict[str, set[str]] = {
-    "api/results.py": {"sum(value.values())"},
+    "jobs/agreement.py": {"sum(value.values())"},
+    "jobs/drawing.py": {"sum(there.values())"},
+    "judging/judges.py": {"sum(each, Usage())"},
     "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/continuation_metrics.py": {
@@ -68,7 +70,8 @@ ALLOWED: dict[str, set[str]] = {
         "sum((together[min(k, m), max(k, m)] for m in members))",
     },
     "jobs/study_people.py": {
-        "sum((remove_participant(connection, id_, 'command line') for id_ in sorted(ids)))"
+        "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
+        "sum((forget(connection, id_, 'command line') for id_ in ids))",
     },
     "studies/exporting.py": {
         "sum((b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS))"

@@ -91,10 +91,7 @@ REFERENCE = Format(
 )
 DETECTORS = Format("detectors", 2, "calibrate again with `fabula detect calibrate --out`")
 PHRASES = Format(
-    "phrases of a group",
-    1,
-    "write it again with `fabula groups phrases --out`",
-    field="fabula_phrases",
+    "phrases of a group", 1, "write it again with `fabula phrases --out`", field="fabula_phrases"
 )
 TRAINING = Format("a training corpus", 2, _TRAIN)
 CASES = Format("an index of cases", 1, _TRAIN, error=CorpusError)

@@ -1,7 +1,7 @@
 """Instruments as plug-ins: define one class, and its metrics appear wherever texts are measured.
 
 A registered instrument appears on the pages of the report and the desk, in the JSON, LaTeX and CSV
-of `fabula report`, among the metrics that groups are compared by and that `fabula groups measure`
+of `fabula report`, among the metrics that groups are compared by and that `fabula reference group`
 stores, in the methods text for a paper, and as a scorer of Inspect AI. Register it by `register`,
 or by an entry point of the group `fabula.instruments` in any installed package:
 

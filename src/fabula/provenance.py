@@ -39,10 +39,15 @@ _PACKAGES = (
 """Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """A password in a URL."""
-IN_PLACE = ("reference add", "reference remove")
-"""Commands that modify an existing result."""
 _LEFT_OUT = (".lock", "run.json")
 """Files of a result folder without numbers, which are ignored."""
+
+
+def is_in_place(command: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a command with these settings changes an existing result."""
+    return command == "reference remove" or (
+        command == "reference build" and bool(settings.get("add"))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +260,7 @@ def steps_of(record: Record, result: Path) -> list[Record]:
         is_whole = is_whole and all(one["outputs"] and one["settings"] for one in older)
     except (KeyError, TypeError, ValueError):
         is_whole = False
-    if not is_whole or older[0]["command"] in IN_PLACE:
+    if not is_whole or is_in_place(older[0]["command"], older[0]["settings"]):
         raise InputError(
             f"{result}: `fabula {record['command']}` changed it in place, and no record says how "
             f"it was made before; nothing to rerun"

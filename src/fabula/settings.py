@@ -20,7 +20,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fabula.errors import InputError
 
@@ -88,12 +89,17 @@ class Field:
     """Name of the option, if it is not the field's name (without `n_`)."""
     default_text: str = ""
     """What a default of None means, for help texts."""
+    shared: str = ""
+    """The set of settings, alike in many jobs, that it belongs to: models, reading, running."""
+    tuned: bool = False
+    """Whether it only tunes a set: no option of its own, but `--set models.timeout=30`."""
     env: str = ""
     """The environment variable that sets it if no option does."""
 
     def option_of(self, name: str) -> str:
         """Its long option without the dashes; `name` is the field's name."""
-        return self.option or name.removeprefix("n_").replace("_", "-")
+        option = self.option or name.removeprefix("n_").replace("_", "-")
+        return f"{self.shared}.{option}" if self.tuned else option
 
 
 def setting(default: Any = MISSING, *, help: str, **known: Any) -> Any:  # noqa: A002 (click's word)
@@ -126,7 +132,12 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields_of(type(self)):
             if len(one.path) == 1:
-                _check(one, getattr(self, one.path[0]))
+                value = getattr(self, one.path[0])
+                make = getattr(plain_type(one.type), "of", None)
+                if make is not None and value is not None:
+                    # The class is frozen once it is made.
+                    object.__setattr__(self, one.path[0], make(value))
+                _check(one, value)
         self.check_together()
 
     def check_together(self) -> None:
@@ -166,9 +177,36 @@ def build(kind: type[S], values: Mapping[tuple[str, ...], Any], path: tuple[str,
     return kind(**given)
 
 
+def changed(settings: Settings) -> list[str]:
+    """The names of the settings that are not at their defaults."""
+    found = []
+    for one in fields_of(type(settings)):
+        value: Any = settings
+        for name in one.path:
+            value = getattr(value, name)
+        if value != one.default:
+            found.append(one.path[-1])
+    return found
+
+
 def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(kind)
     return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+_NAMED = re.compile(r"`(\w+)(?:=True)?`")
+
+
+def in_names(sentence: str, names: Mapping[str, str]) -> str:
+    """A sentence in which settings, named as `n_jobs`, have the names of a door: `--jobs`."""
+    return _NAMED.sub(lambda found: names.get(found[1], found[0]), sentence)
+
+
+def plain_type(hint: Any) -> Any:
+    """A type without `| None`."""
+    if get_origin(hint) in (Union, UnionType):
+        return next(one for one in get_args(hint) if one is not type(None))
+    return hint
 
 
 def _is_part(hint: Any) -> bool:

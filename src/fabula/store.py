@@ -315,6 +315,12 @@ def read_rows(path: Path, *, is_edited: bool = False) -> Iterator[dict[str, Any]
             yield row
 
 
+def located_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """Like `read_rows`, each row with its place."""
+    for number, row in enumerate(read_rows(path), 1):
+        yield row, f"{path}, line {number}"
+
+
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, are_results: bool = False) -> None:
     """Atomically replace a file by these rows, in the format of `read_rows`.
 

@@ -19,46 +19,54 @@ from click.testing import CliRunner
 from tests.forking import fabula_command
 
 import fabula as fb
-from fabula.api.coercion import documents_of
+from fabula.api.face import function_of, name_of
+from fabula.api.stub import stub
 from fabula.cli.main import cli
+from fabula.jobs.given import documents_of
+from fabula.jobs.registry import Job, jobs
 from fabula.judging.trust import Trust, TrustBook
 from fabula.provenance import read_record, recording
+from fabula.settings import fields_of
 from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
 
-PUBLIC = [
-    "Agreement", "Books", "BusyError", "CallFailed", "Comparison", "CorpusError", "Corrected",
-    "Detector",
-    "Diversity", "Document", "Estimate", "FabulaError", "FoundFaults", "FunctionModel",
-    "InputError", "Item", "JudgeComparison", "KeyPhrases", "LookupFailed", "Measurement",
-    "MixError", "ModelError", "Plan", "Profiles", "Reference", "Report", "Rubric", "Scale",
-    "Scores", "SettingsError", "Signature",
-    "Span", "Verdicts", "WorkersEnded", "__version__", "agreement", "book", "build", "compare",
-    "compare_judges", "correct", "detect", "diversity", "find_faults", "judge", "key_phrases",
-    "load_rubric", "open_reference", "originality", "plan", "profile", "read", "report",
-    "to_arrow", "to_pandas", "to_polars",
+NAMES = [
+    "BusyError", "CallFailed", "CorpusError", "Document", "Estimate", "FabulaError",
+    "FunctionModel", "InputError", "Item", "LookupFailed", "Measurement", "MixError", "ModelError",
+    "Reference", "Result", "Rubric", "Scale", "Settings", "SettingsError", "Signature", "Span",
+    "WorkersEnded", "__version__", "load_rubric", "read", "register", "setting", "to_arrow",
+    "to_pandas", "to_polars",
 ]  # fmt: skip
 
 
-def test_the_public_names_are_these_and_each_can_be_had():
+def test_every_job_is_a_function_and_so_is_nothing_else_that_is_not_named_here():
     """A change of this list is a change of the interface: the changelog names it."""
-    assert sorted(fb.__all__) == PUBLIC
-    for name in PUBLIC:
+    functions = [job.python for job in jobs().values()]
+    assert sorted(dir(fb)) == sorted([*NAMES, *functions])
+    for name in dir(fb):
         assert getattr(fb, name) is not None
+        assert name == "__version__" or inspect.getdoc(getattr(fb, name)), name
     with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
-        fb.nosuch  # noqa: B018
+        fb.nosuch  # noqa: B018  # type: ignore[attr-defined]
 
 
-def test_every_public_function_and_class_says_what_it_does():
-    for name in PUBLIC:
-        found = getattr(fb, name)
-        if inspect.isclass(found) or inspect.isfunction(found):
-            assert inspect.getdoc(found), name
-    for name in ("agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
-                 "find_faults", "judge", "key_phrases", "originality", "plan", "profile",
-                 "read", "report", "open_reference"):  # fmt: skip
-        assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
+@pytest.mark.parametrize("job", jobs().values(), ids=lambda job: job.name)
+def test_a_function_names_each_argument_once_and_says_what_it_is(job: Job):
+    shape = job.load()
+    function = function_of(job)
+    inputs = [one.name for one in shape.inputs]
+    options = [name_of(one) for kind in shape.settings.values() for one in fields_of(kind)]
+    assert len({*inputs, *options}) == len([*inputs, *options])
+    doc = inspect.getdoc(function)
+    assert doc is not None
+    assert "Raises" in doc
+    assert all(f"    {name}: " in doc for name in inspect.signature(function).parameters)
+
+
+def test_the_stub_of_the_functions_is_the_one_that_the_jobs_give():
+    made = stub()
+    assert made == (ROOT / "src" / "fabula" / "__init__.pyi").read_text(encoding="utf-8")
 
 
 def test_importing_fabula_imports_nothing_else():
@@ -130,25 +138,23 @@ def test_a_mistake_gets_a_sentence(texts: Any, said: str):
 
 
 @pytest.fixture(scope="module")
-def books(tmp_path_factory: pytest.TempPathFactory) -> fb.Reference:
-    return fb.build(BOOKS, tmp_path_factory.mktemp("api") / "books.ref", n_jobs=1)
+def books(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return fb.reference_build(BOOKS, tmp_path_factory.mktemp("api") / "books.ref", jobs=1)
 
 
-def test_originality_equals_the_commands_and_joins_the_callers_frame(
-    books: fb.Reference, tmp_path: Path
-):
+def test_originality_equals_the_commands_and_joins_the_callers_frame(books: Any, tmp_path: Path):
     frame = pd.DataFrame(DRAFTS)
-    scores = fb.originality(frame, books, levels="3-5", n_jobs=1)
+    scores = fb.originality(frame, books, levels="3-5", jobs=1)
     frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)
     done = subprocess.run(
         [fabula_command(), "originality", "drafts.jsonl", "--levels", "3-5",
-         "--reference", books.paths[0], "--out", "scores.jsonl"],
+         "--reference", books.place, "--out", "scores.jsonl"],
         check=False, cwd=tmp_path, capture_output=True,
     )  # fmt: skip
     assert done.returncode == 1, "the third has no words, and so no score"
     scores.save(tmp_path / "mine.jsonl")
     assert (tmp_path / "mine.jsonl").read_bytes() == (tmp_path / "scores.jsonl").read_bytes()
-    joined = frame.merge(scores.wide(), on="id")
+    joined = frame.merge(scores.frame(), on="id")
     assert list(joined["label"]) == ["x", "y", "y"]
     assert joined["creativity_index"].notna().tolist() == [True, True, False]
     assert joined["missing_reason"][2] == "no_words"
@@ -156,15 +162,17 @@ def test_originality_equals_the_commands_and_joins_the_callers_frame(
 
 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
-def test_a_result_is_a_frame_of_the_kind_that_came_in(books: fb.Reference, made: Any):
+def test_a_result_is_a_frame_of_the_kind_that_came_in(books: Any, made: Any):
     given = made(DRAFTS)
-    assert type(fb.originality(given, books, n_jobs=1).wide()) is type(given)
+    assert type(fb.originality(given, books, jobs=1).frame()) is type(given)
 
 
-def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference):
-    with pytest.raises(fb.SettingsError, match="`exclud` is not a setting here; did you mean"):
+def test_an_unknown_setting_is_named_with_the_closest_one(books: Any):
+    with pytest.raises(
+        fb.SettingsError, match="`exclud` is not an argument of originality; did you mean"
+    ):
         fb.originality(DRAFTS, books, exclud="auto")
-    with pytest.raises(fb.SettingsError, match="`references` is not a setting"):
+    with pytest.raises(fb.SettingsError, match="`references` is not an argument"):
         fb.originality(DRAFTS, books, references=("x",))
     with pytest.raises(fb.SettingsError, match="`threshold` is only for `match` near"):
         fb.originality(DRAFTS, books, threshold=0.5)
@@ -181,8 +189,8 @@ async def awaited(prompt: str) -> str:
 @pytest.mark.parametrize("model", [answer, awaited, fb.FunctionModel(answer, "mine")])
 def test_a_function_is_a_judge(model: Any):
     drafts = DRAFTS[:2]
-    verdicts = fb.judge(drafts, "ttcw", model=model, style="verdict-first")
-    wide = verdicts.wide()
+    verdicts = fb.judge(drafts, rubric="ttcw", model=model, style="verdict-first")
+    wide = verdicts.frame()
     items = [item.id for item in fb.load_rubric("ttcw").items]
     assert (wide[items].iloc[0] == 1).all()
     assert (wide[items].iloc[1] == 0).all()
@@ -192,15 +200,15 @@ def test_a_function_is_a_judge(model: Any):
         for item in items
         for rater in ("e1", "e2")
     ]
-    found = fb.agreement(verdicts, pd.DataFrame(experts))
-    assert found.judges[0].overall.kappa.value == 1
-    assert found.judges[0].overall.kappa.low is None, "two stories are too few for an interval"
-    corrected = fb.correct(verdicts, pd.DataFrame(experts))
+    found = fb.judge_agreement(verdicts, labels=pd.DataFrame(experts))
+    assert found.to_json()["judges"][0]["kappa"] == 1
+    assert found.to_json()["judges"][0]["low"] is None, "two stories: too few for an interval"
+    corrected = fb.judge_correct(verdicts, labels=pd.DataFrame(experts))
     assert corrected.to_json()["overall"]["corrected"] == 0.5
-    row = corrected.wide().set_index("name").loc["all"]
+    row = corrected.frame().set_index("name").loc["all"]
     assert (row["raw"], row["n_labelled"]) == (0.5, 2)
     with pytest.raises(fb.SettingsError, match="labels"):
-        fb.correct(verdicts)
+        fb.judge_correct(verdicts)
 
 
 def yes_to(share: float, seed: int) -> fb.FunctionModel:
@@ -233,17 +241,18 @@ def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path):
     ]
     labels = labels_of_tales()
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
-    found = fb.compare_judges(runs, labels)
+    found = fb.judge_agreement(runs, labels=labels)
     folders = [tmp_path / f"m{k}" for k in range(3)]
     said = subprocess.run(
-        [fabula_command(), "judge", "compare", *map(str, folders),
+        [fabula_command(), "judge", "agreement", *map(str, folders),
          "--labels", "labels.csv", "--json"],
         check=True, cwd=tmp_path, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    printed = json.loads(said)
-    of_folders = fb.compare_judges(folders, tmp_path / "labels.csv")
-    assert json.loads(json.dumps(of_folders.to_json())) == printed
-    wide = found.wide()
+    everything = json.loads(said)
+    printed = everything["judges"]
+    of_folders = fb.judge_agreement(folders, labels=tmp_path / "labels.csv")
+    assert json.loads(json.dumps(of_folders.to_json())) == everything
+    wide = found.frame()
     assert wide["rater"].tolist() == [entry["rater"] for entry in printed]
     assert wide["kappa"].tolist() == [entry["kappa"] for entry in printed]
     assert wide["low"].tolist() == [entry["low"] for entry in printed]
@@ -252,29 +261,32 @@ def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path):
     assert wide["corrected"].tolist()[:3] == of_judges
     assert wide["retest"].isna().all(), "nothing was asked twice: missing, not 0"
     assert wide["n_calls"].tolist()[:3] == [12 * 14] * 3
-    assert found.save_tables(tmp_path / "t.csv")
+    found.save(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").exists()
     assert f"<td>{wide['rater'][0]}</td>" in found._repr_html_()
-    alone = fb.compare_judges(folders[0])
-    assert pd.isna(alone.wide()["kappa"][0])
-    assert alone.to_json()[0]["why_missing"]["kappa"] == "no labels were given"
+    alone = fb.judge_agreement(folders[0])
+    assert pd.isna(alone.frame()["kappa"][0])
+    assert alone.to_json()["judges"][0]["why_missing"]["kappa"] == "no labels were given"
 
 
 def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path):
-    with pytest.raises(fb.InputError, match="no verdicts"):
-        fb.compare_judges([])
+    with pytest.raises(fb.InputError, match="`labels` are needed without runs"):
+        fb.judge_agreement([])
     verdicts = fb.judge(TALES[:1], model=answer, style="verdict-first")
     with pytest.raises(fb.InputError, match="row 1: ttcw has no item 'pace'"):
-        fb.compare_judges(verdicts, [{"document": "t0", "item": "pace", "rater": "a", "value": 1}])
-    twice = fb.compare_judges([verdicts, verdicts]).wide()["rater"]
+        fb.judge_agreement(
+            verdicts, labels=[{"document": "t0", "item": "pace", "rater": "a", "value": 1}]
+        )
+    twice = fb.judge_agreement([verdicts, verdicts]).frame()["rater"]
     assert [name.rpartition(" (")[2] for name in twice] == ["run 1)", "run 2)"]
     other = tmp_path / "one.toml"
     other.write_text(
         'id = "one"\nversion = "1"\ntitle = "One"\n[[items]]\nid = "a"\nindex = 1\ntitle = "A"\n'
         'question = "Is it good?"\n'
     )
-    one = fb.judge(TALES[:1], other, model=answer, style="verdict-first")
+    one = fb.judge(TALES[:1], rubric=other, model=answer, style="verdict-first")
     with pytest.raises(fb.MixError, match="run 2: judged on different items"):
-        fb.compare_judges([verdicts, one])
+        fb.judge_agreement([verdicts, one])
 
 
 def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path):
@@ -287,7 +299,7 @@ def test_a_study_is_planned_as_the_command_plans_it(tmp_path: Path):
         check=True, cwd=tmp_path, capture_output=True, text=True,
     ).stdout  # fmt: skip
     assert json.loads(json.dumps(plan.to_json())) == json.loads(said)
-    wide = plan.wide()
+    wide = plan.frame()
     assert wide["n_raters"].tolist() == [1, 1, 2, 2, 3, 3]
     assert wide["n_readings"][5] == 240
     assert pd.isna(wide["kappa_width"][0]), "one rater has nobody to agree with"
@@ -307,7 +319,7 @@ def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_pat
             raise TimeoutError("no answer in 30 s")
         return answer(prompt)
 
-    def run() -> fb.Verdicts:
+    def run() -> Any:
         return fb.judge(DRAFTS[:1], model=sometimes, out=tmp_path / "run", style="verdict-first")
 
     missing = [one for one in run().measurements() if one.value is None]
@@ -329,58 +341,61 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path):
     rng = random.Random(7)
     words = [f"{a}{b}{c}o" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst"]
     sentences = [" ".join(rng.choices(words, k=40)) for _ in range(60)]
-    books = fb.build(sentences[:30], tmp_path / "words.ref", n_jobs=1)
+    books = fb.reference_build(sentences[:30], tmp_path / "words.ref", jobs=1)
     texts = [
         {"id": f"{who}{k}", "label": who, "text": sentence}
         for who, part in (("old", sentences[:30]), ("new", sentences[30:]))
         for k, sentence in enumerate(part)
     ]
-    scores = fb.originality(texts, books, levels="3-5", n_jobs=1)
+    scores = fb.originality(texts, books, levels="3-5", jobs=1)
     found = fb.compare(scores, by="label", baseline="old")
-    means = dict(zip(found.wide()["name"], found.wide()["creativity_index"], strict=True))
+    means = dict(zip(found.frame()["name"], found.frame()["creativity_index"], strict=True))
     assert means["new"] > means["old"]
     assert "<td>new</td>" in found._repr_html_()
-    assert "superiority" in found.save_tables(tmp_path / "c.csv")[1].read_text()
-    found.plot(tmp_path / "c.svg")
+    found.save(tmp_path / "c.csv")
+    assert "superiority" in "".join(one.read_text() for one in tmp_path.glob("c.*csv"))
+    found.save(tmp_path / "c.svg")
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
     with pytest.raises(fb.InputError, match="row 1: no field 'nosuch' to group by"):
         fb.compare(scores, by="nosuch")
-    detector = fb.detect.calibrate(scores, label="label", positive="new", cluster="id")
+    detector = fb.detect_calibrate(scores, label="label=new", cluster="id")
     assert detector.calibrations[0].outcome == "separates"
-    assert set(detector.apply(scores, fpr=0.1)["id"]) == {row["id"] for row in texts}
+    assert set(fb.detect_apply(detector, scores, fpr=0.1).frame()["id"]) == {
+        row["id"] for row in texts
+    }
 
 
-def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: Path):
-    report = fb.report(pl.DataFrame(DRAFTS[:2]), books, without=("profile",), n_jobs=1)
+def test_a_report_of_a_frame_is_saved_as_a_page(books: Any, tmp_path: Path):
+    report = fb.report(pl.DataFrame(DRAFTS[:2]), reference=books, without="profile", jobs=1)
     report.save(tmp_path / "report.html")
     assert "<!doctype html>" in (tmp_path / "report.html").read_text()[:100].lower()
     assert {entry["part"] for entry in report.left_out} == {
         "profile", "verdicts", "feedback",
     }  # fmt: skip
-    assert report.wide()["id"].to_list() == ["a", "b"]
+    assert report.frame()["id"].to_list() == ["a", "b"]
 
 
-def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path: Path):
+def test_verdicts_that_are_there_stand_on_the_page(books: Any, tmp_path: Path):
     drafts = DRAFTS[:2]
-    verdicts = fb.judge(drafts, "ttcw", model=answer, style="verdict-first")
+    verdicts = fb.judge(drafts, rubric="ttcw", model=answer, style="verdict-first")
     without = ("profile", "originality")
-    report = fb.report(drafts, judge=verdicts, without=without, n_jobs=1)
+    report = fb.report(drafts, judge=verdicts, without=without, jobs=1)
     report.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "never checked against experts" in page
     assert "The boats lie down." in page
     assert "verdicts" not in {entry["part"] for entry in report.left_out}
-    assert list(report.wide().filter(like="score ").iloc[:, 0]) == [14, 0]
+    assert list(report.frame().filter(like="score ").iloc[:, 0]) == [14, 0]
     labels = [{"document": one["id"], "item": 1, "rater": "Ann", "value": "No"} for one in drafts]
-    labelled = fb.report(drafts, judge=verdicts, labels=labels, without=without, n_jobs=1)
+    labelled = fb.report(drafts, judge=verdicts, labels=labels, without=without, jobs=1)
     (corrected,) = labelled.to_json()["corrected"]
-    assert corrected == fb.correct(verdicts, labels).to_json()
-    with pytest.raises(fb.InputError, match="add `judge` or `model`"):
-        fb.report(drafts, labels=labels, without=without, n_jobs=1)
+    assert corrected == fb.judge_correct(verdicts, labels=labels).to_json()
+    with pytest.raises(fb.InputError, match="`labels` correct what `model` say"):
+        fb.report(drafts, labels=labels, without=without, jobs=1)
     with pytest.raises(fb.InputError, match="no verdict on any of these texts"):
-        fb.report(DRAFTS[2:], judge=verdicts, without=without, n_jobs=1)
+        fb.report(DRAFTS[2:], judge=verdicts, without=without, jobs=1)
     with pytest.raises(fb.InputError, match="already contains verdicts"):
-        fb.report(drafts, judge=verdicts, model="local", without=without, n_jobs=1)
+        fb.report(drafts, judge=verdicts, model="local", without=without, jobs=1)
 
 
 @pytest.mark.parametrize(("low", "is_shown"), [(0.1, True), (-0.1, False), (None, False)])
@@ -388,7 +403,7 @@ def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float | None, is_shown: bool
 ):
     monkeypatch.setenv("FABULA_HOME", str(tmp_path))
-    verdicts = fb.judge(DRAFTS[:2], "ttcw", model=answer, style="verdict-first")
+    verdicts = fb.judge(DRAFTS[:2], rubric="ttcw", model=answer, style="verdict-first")
     parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
     trust = Trust(
         model=parts["model"], rubric=parts["rubric"], style=parts["style"], prompt=parts["prompt"],
@@ -423,23 +438,26 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
     ]
     (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = CliRunner().invoke(
-        cli, ["groups", "phrases", str(tmp_path / "all.jsonl"), "--by", "label", "--json"]
+        cli, ["phrases", str(tmp_path / "all.jsonl"), "--by", "label", "--json"]
     )
     frame = pd.DataFrame(rows)
-    found = fb.key_phrases(frame, by="label")
+    found = fb.phrases(frame, by="label")
     assert found.to_json() == json.loads(done.stdout)
-    of_two = fb.key_phrases(
-        frame[frame.label == "machine"], frame[frame.label == "human"], names=("machine", "human")
+    of_two = fb.phrases(
+        frame[frame.label == "machine"],
+        frame[frame.label == "human"],
+        of="machine",
+        against="human",
     )
     assert of_two.to_json() == found.to_json()
-    first = found.wide().iloc[0]
+    first = found.frame().iloc[0]
     assert (first.phrase, first.over, first.texts_a, first.texts_b) == (
         "once upon a time", "machine", 16, 0,
     )  # fmt: skip
     assert "once upon a time" in str(found)
     found.save(tmp_path / "list.jsonl")
-    with pytest.raises(fb.InputError, match="two groups of texts, `a` and `b`, or one and a field"):
-        fb.key_phrases(frame)
+    with pytest.raises(fb.InputError, match="A and B be given without it"):
+        fb.phrases(frame)
     draft = fb.report(
         {"d": "It was once upon a time."}, phrases=(tmp_path / "list.jsonl",),
         without=("profile", "lines"),
@@ -447,22 +465,22 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
     assert "once upon a time" in str(draft)
 
 
-def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_path: Path):
+def test_what_python_writes_has_a_record_of_its_call(books: Any, tmp_path: Path):
     texts = {"a": "the lamp went out and the sea came in", "b": "nobody in the harbour woke at all"}
-    scores = fb.originality(texts, books, levels="3-4", out=tmp_path / "scores.jsonl", n_jobs=1)
+    scores = fb.originality(texts, books, levels="3-4", out=tmp_path / "scores.jsonl", jobs=1)
     record = read_record(tmp_path / "scores.jsonl")
     assert record["command"] == "fabula.originality"
     assert record["settings"]["levels"] == "3-4"
-    assert set(record["inputs"]) == {str(books.paths[0]), "texts in memory 1"}
+    assert set(record["inputs"]) == {str(books.place), "texts in memory 1"}
     assert all(len(digest) == 64 for digest in record["inputs"].values())
-    assert read_record(Path(books.paths[0]))["command"] == "fabula.build"
+    assert read_record(Path(books.place))["command"] == "fabula.reference_build"
     scores.save(tmp_path / "page.html")
-    (table,) = scores.save_tables(tmp_path / "table.csv")
-    for path, method in (tmp_path / "page.html", "save"), (table, "save_tables"):
+    scores.save(tmp_path / "table.csv")
+    for path in (tmp_path / "page.html", tmp_path / "table.csv"):
         saved = read_record(path)
-        assert saved["settings"] == {**record["settings"], "saved_by": method}
+        assert saved["settings"] == {**record["settings"], "saved": True}
         assert (saved["inputs"], saved["seconds"]) == (record["inputs"], record["seconds"])
-    other = fb.originality({**texts, "b": "quite another text"}, books, levels="3-4", n_jobs=1)
+    other = fb.originality({**texts, "b": "quite another text"}, books, levels="3-4", jobs=1)
     other.save(tmp_path / "other.jsonl")
     inputs = read_record(tmp_path / "other.jsonl")["inputs"]
     assert inputs["texts in memory 1"] != record["inputs"]["texts in memory 1"]

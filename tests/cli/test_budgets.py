@@ -21,9 +21,10 @@ TALE = "She went to sea and came back older. "
 # What a model knows of words, read from a file on this machine: never asked, and free.
 LOCAL_ONLY = {
     ("detect score", "--model"),
-    ("groups measure", "--fluency-model"),
+    ("reference group", "--fluency-model"),
     ("report", "--fluency-model"),
     ("replicate creativity-index", "--model"),
+    ("setup", "--model"),
 }
 
 
@@ -72,11 +73,6 @@ def doubtful(folder: Path) -> list[str]:
     return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
 
 
-def draft(folder: Path) -> Path:
-    (folder / "draft.txt").write_text(TALE * 6)
-    return folder / "draft.txt"
-
-
 def bare_rubric(folder: Path) -> Path:
     """A rubric whose only item says nothing of what it means."""
     path = folder / "bare.toml"
@@ -107,13 +103,11 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
         stories(f), "--methods", "backtranslate", "--rounds", 2, "--out", f / "o.jsonl"],
     ("feedback elicit", "--model"): lambda f: [corrupted(f), "--out", f / "o.jsonl"],
     ("feedback find", "--model"): lambda f: [feedback(f), "--out", f / "o"],
-    ("feedback for", "--model"): lambda f: [draft(f)],
-    ("feedback label", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("feedback rate", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("judge calibrate", "--model"): lambda f: ["--out", f / "o"],
     ("judge stories", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("originality", "--exclude-model"): doubtful,
-    ("reference write", "--model"): lambda f: ["--beginnings", stories(f), "--out", f / "o"],
+    ("reference build", "--written-by"): lambda f: [stories(f), "--out", f / "o"],
     ("report", "--model"): lambda f: [
         stories(f, 1), "--without", "profile", "--out", f / "o.html"],
     ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
@@ -122,7 +116,7 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
         stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
     ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],
     ("stories write", "--model"): lambda f: [plots(f), "--out", f / "o.jsonl"],
-    ("themes", "--model"): lambda f: [rationales(f), "--name-with-model"],
+    ("judge themes", "--model"): lambda f: [rationales(f), "--name-with-model"],
 }  # fmt: skip
 NEEDS_DATA = {("judge calibrate", "--model")}
 
@@ -155,6 +149,7 @@ def test_every_option_that_names_a_model_is_known_here_and_has_a_limit():
     assert set(model_options()) == set(CASES) | LOCAL_ONLY
     for path, _ in CASES:
         said = run(*path.split(), "--help").output
+        said += run(*path.split(), "--help", "models").output
         assert all(option in said for option in ("--max-cost", "--price", "--yes")), path
 
 
@@ -255,7 +250,8 @@ def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
         return "\n".join(points)
 
     with serving(editor) as served:
-        done = run("feedback", "for", tmp_path / "d.txt", "--model", f"{served.url}/v1#m",
+        done = run("report", tmp_path / "d.txt", "--only", "feedback", "--model",
+                   f"{served.url}/v1#m",
                    "--samples", 3, "--points", 2, "--price", "1/1", "--yes")  # fmt: skip
     announced = re.search(r"at most ([\d,]+) calls", done.output)
     assert announced is not None, done.output

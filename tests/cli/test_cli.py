@@ -1,22 +1,19 @@
 """The commands as a user runs them: what they print, where they stop, with which exit code."""
 
 import gzip
-import importlib
 import json
 import os
-import pkgutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 
-from fabula.cli.main import _COMMANDS
+from fabula.jobs.registry import jobs
 from fabula.store import read_rows
 
 HEAVY = [
@@ -67,29 +64,15 @@ def test_help_needs_no_heavy_import(arguments: list[str]):
     assert "Usage: " in done.stdout
 
 
-def test_the_table_of_commands_has_each_with_its_own_short_help():
-    folder = importlib.import_module("fabula.cli.commands").__path__
-    modules = {
-        one.name: importlib.import_module(f"fabula.cli.commands.{one.name}")
-        for one in pkgutil.iter_modules(folder)
-    }
-    own = {
-        name: getattr(module, name).short_help
-        for name, module in modules.items()
-        if isinstance(getattr(module, name, None), click.Command)
-    }
-    assert own == _COMMANDS
-
-
 def test_help_and_completion_import_no_command():
     code = (
         "import sys\nfrom fabula.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        "assert not [one for one in sys.modules if one.startswith('fabula.cli.commands')]\n"
+        "assert 'fabula.jobs.reported' not in sys.modules\n"
         "assert not {'asyncio', 'importlib.metadata', 'sqlite3', 'ssl'} & set(sys.modules)\n"
     )
     completing = {"_FABULA_COMPLETE": "bash_complete", "COMP_WORDS": "fabula re", "COMP_CWORD": "1"}
-    for more, shown in ((["--help"], _COMMANDS["report"]), ([], "plain,report")):
+    for more, shown in ((["--help"], jobs()["report"].short), ([], "plain,report")):
         done = subprocess.run(
             [sys.executable, "-c", f"import sys\nsys.argv = {['fabula', *more]!r}\n{code}"],
             env=os.environ | (completing if not more else {}),
@@ -143,8 +126,8 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path):
     library = sorted((examples / "library").iterdir())
     fabula("reference", "build", library[0], "--out", corpus)
     before = json.loads(fabula("reference", "info", corpus, "--json").stdout)
-    fabula("reference", "add", corpus, *library[1:])
-    assert "2 shards intact" in fabula("reference", "verify", corpus).stdout
+    fabula("reference", "build", "--add", "--out", corpus, *library[1:])
+    assert "2 shards intact" in fabula("reference", "info", "--check", corpus).stdout
     ids = fabula("reference", "info", corpus, "--ids").stdout.splitlines()
     assert ids == [str(file) for file in library]
     (tmp_path / "ids.txt").write_text("\n".join(ids[1:]))
@@ -182,7 +165,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(corpus: Path, story: Path, tm
     for name, sentence in [
         ("empty.txt", "is empty"),
         ("binary.txt", "NUL bytes"),
-        ("field.jsonl", "--text-field"),
+        ("field.jsonl", "--text"),
         ("nothing.txt", "no such file"),
     ]:
         done = fabula("originality", tmp_path / name, "--reference", corpus, code=REFUSED)
@@ -265,7 +248,7 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
         assert n_kept > 0
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert "150 documents" in fabula(*build).stdout
-        fabula("reference", "verify", disk / "r")
+        fabula("reference", "info", "--check", disk / "r")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

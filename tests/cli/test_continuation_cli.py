@@ -82,7 +82,7 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
 
     with serving(answer) as served:
         fabula("continuation", "generate", "--model", f"{served.url}/v1#served", "--contexts",
-               made / "passages.jsonl", "--parallel", "1", "--out",
+               made / "passages.jsonl", "--set", "models.parallel=1", "--out",
                tmp_path / "m.jsonl")  # fmt: skip
     written = rows(tmp_path / "m.jsonl")
     assert len(written) == len(served.requests) == len(rows(made / "passages.jsonl"))

@@ -78,13 +78,13 @@ def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_pa
 
 def test_python_gives_what_the_command_prints(stories: Path):
     printed = json.loads(run(stories, "--by", "model", "--json"))
-    result = fb.diversity(str(stories), by="model", n_permutations=99)
+    result = fb.diversity(str(stories), by="model", permutations=99)
     assert json.loads(json.dumps(result.to_json())) == printed
-    frame = result.wide()
+    frame = result.frame()
     assert len(frame) == 2 * 13
     assert "compression ratio" in str(result)
-    with pytest.raises(fb.SettingsError, match="did you mean `n_pairs`"):
-        fb.diversity(str(stories), n_pair=3)
+    with pytest.raises(fb.SettingsError, match="did you mean `pairs`"):
+        fb.diversity(str(stories), pair=3)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,6 @@ def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path):
 
 
 def test_more_texts_than_a_group_has_are_not_drawn(stories: Path):
-    done = CliRunner().invoke(cli, ["diversity", str(stories), "--by", "model", "--texts", "13"])
+    done = CliRunner().invoke(cli, ["diversity", str(stories), "--by", "model", "--each", "13"])
     assert done.exit_code != 0
-    assert "--texts 13: plain has only 12 texts of" in done.stderr + str(done.exception)
+    assert "--each 13: plain has only 12 texts of" in done.stderr + str(done.exception)

@@ -10,7 +10,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fabula.cli.config import Config, read_config
 from fabula.cli.derived import Command
 from fabula.cli.main import main
 from fabula.errors import (
@@ -23,6 +22,7 @@ from fabula.errors import (
     MixError,
     ModelError,
 )
+from fabula.jobs.config import Config, read_config
 from fabula.jobs.models import NoModelSettings
 
 
@@ -163,7 +163,7 @@ def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: 
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        assert process.stderr.readline() == "profiling\n"
+        assert process.stderr.readline() == "profile\n"
         process.send_signal(number)
         said = process.stderr.read()
     assert process.returncode == 130, said

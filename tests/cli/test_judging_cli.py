@@ -21,14 +21,14 @@ def fabula(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
 
 
 def test_rubrics_are_listed_shown_and_checked(tmp_path: Path):
-    assert "ttcw" in fabula("rubric", "list")
+    assert "ttcw" in fabula("rubric", "show")
     shown = fabula("rubric", "show", "ttcw")
     assert all(item.title in shown for item in load_rubric("ttcw").items)
     own = tmp_path / "own.toml"
     own.write_text(fabula("rubric", "show", "ttcw", "--toml"))
-    assert load_rubric("ttcw").key in fabula("rubric", "check", str(own))
+    assert load_rubric("ttcw").key in fabula("rubric", "show", "--check", str(own))
     own.write_text(own.read_text().replace("question =", "qestion =", 1))
-    said = fabula("rubric", "check", str(own), code=REFUSED)
+    said = fabula("rubric", "show", "--check", str(own), code=REFUSED)
     assert "item narrative_ending, qestion: unknown field; did you mean question?" in said
     assert "item narrative_ending, question: is missing" in said
 
@@ -36,7 +36,7 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path):
 def test_published_wording_is_imported_and_never_overwrites(shared_data: Path, tmp_path: Path):
     source = str(shared_data / "ttcw" / "ttcw_all_tests.json")
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
-    assert "valid" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
+    assert "valid" in fabula("rubric", "show", "--check", "ttcw-published.toml", cwd=tmp_path)
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
     (tmp_path / "ttcw-published.toml").write_text("mine")
     said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=REFUSED)
@@ -69,9 +69,13 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path):
     assert (tmp_path / "page.html").exists()
     experts = str(shared_data / "ttcw" / "ttcw_annotations.json")
     for by in ("item", "dimension", "author"):
-        table = fabula("agreement", "judged", "--experts", experts, "--by", by, cwd=tmp_path)
+        table = fabula(
+            "judge", "agreement", "judged", "--labels", experts, "--by", by, cwd=tmp_path
+        )
         assert "with the experts' majority" in table
-    found = json.loads(fabula("agreement", "judged", "--experts", experts, "--json", cwd=tmp_path))
+    found = json.loads(
+        fabula("judge", "agreement", "judged", "--labels", experts, "--json", cwd=tmp_path)
+    )["agreement"]
     assert found["judges"][0]["n_stories"] == 4
     assert found["experts_pearson"]["value"] == pytest.approx(0.69, abs=5e-3)
 
@@ -86,7 +90,7 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(tmp
 
     with serving(answer) as server:
         words = ["judge", "a.txt", "--model", f"{server.url}/v1#m", "--style", "verdict-first",
-                 "--max-retries", "0", "--parallel", "1"]  # fmt: skip
+                 "--set", "models.max-retries=0", "--set", "models.parallel=1"]  # fmt: skip
         said = fabula(*words, code=1, cwd=tmp_path)
         assert "1 of 14 answers are missing, since calls failed" in said
         assert "melted" in said
@@ -112,10 +116,10 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(tmp
         (("judge", "a.txt", "--pairwise"), "at least two stories"),
         (("judge", "a.txt", "--model", "replay:none.jsonl"), "none.jsonl"),
         (("judge", "calibrate", "."), "creativity_eval"),
-        (("agreement", ".", "--experts", "a.txt"), "is not a run"),
-        (("themes", "a.txt"), "a.txt"),
+        (("judge", "agreement", ".", "--labels", "a.txt"), "is not a run"),
+        (("judge", "themes", "a.txt"), "a.txt"),
         (("replicate", "ttcw", "."), "creativity_eval"),
-        (("rubric", "check", "a.txt"), "not TOML"),
+        (("rubric", "show", "--check", "a.txt"), "not TOML"),
         (("stories", "write", "a.txt", "--out", "o.jsonl"), "line 1"),
     ],
 )  # fmt: skip

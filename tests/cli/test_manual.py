@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.main import cli
 from fabula.cli.manual import command_reference
 
@@ -17,6 +18,7 @@ def test_the_written_reference_is_that_of_these_commands():
 def test_every_command_and_option_is_in_it():
     text = command_reference()
     n = 0
+    shared = text.partition("## Shared options")[2]
 
     def look(command: click.Command, path: str) -> None:
         nonlocal n
@@ -29,9 +31,14 @@ def test_every_command_and_option_is_in_it():
             return
         n += 1
         section = text.split(f" {path}\n", 1)[1].partition("\n## ")[0].partition("\n### ")[0]
+        assert isinstance(command, Command)
+        apart = [option for options in command.shared().values() for option in options]
         for option in command.params:
-            if isinstance(option, click.Option) and not option.hidden:
-                assert option.opts[0] in section, f"{path} {option.opts[0]}"
+            if isinstance(option, click.Option):
+                where = shared if option in apart else section
+                assert option.opts[0].replace("--models.", "--set models.") in where.replace(
+                    "--set near.", "--near."
+                ).replace("--set index.", "--index."), f"{path} {option.opts[0]}"
 
     look(cli, "fabula")
     assert n >= 35

@@ -16,7 +16,7 @@ from fabula.settings import SettingsError
 
 HELD = "Upon the grey morning the keeper climbed slowly towards his lantern and counted seven gulls"
 REWORDED = "On that gray morning the keeper walked slowly to his lamp and counted seven birds"
-LOOSE = ["--bits", "5", "--meaning", "0"]
+LOOSE = ["--set", "near.bits=5", "--set", "near.meaning=0"]
 """No word of so small a corpus tells many bits."""
 PAIRS = [("grey", "gray"), ("climbed", "walked"), ("lantern", "lamp"), ("gulls", "birds")]
 
@@ -55,13 +55,13 @@ def test_near_matches_over_http_are_those_of_the_disk(
 ):
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
-    options = [text, "--match", "near", "--vectors", vectors, *LOOSE]
+    options = [text, "--match", "near", "--set", f"near.vectors={vectors}", *LOOSE]
     fabula("originality", *options, "--reference", corpus, "--out", tmp_path / "disk.jsonl")
     with serving_reference(corpus) as served:
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
         there = [*options, "--reference", served.url]
         fabula("originality", *there, "--out", tmp_path / "http.jsonl")
-        paper = ["--preset", "paper", "--vectors", vectors, "--match", "near"]
+        paper = ["--preset", "paper", "--set", f"near.vectors={vectors}", "--match", "near"]
         refused = fabula("originality", text, "--reference", served.url, *paper, code=REFUSED)
         assert "this needs a corpus on this machine's disk" in refused.stderr
     (row,) = rows_of(tmp_path / "disk.jsonl")
@@ -81,7 +81,7 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
 ):
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
-    near = ["--match", "near", "--vectors", vectors, "--spread", "3"]
+    near = ["--match", "near", "--set", f"near.vectors={vectors}", "--spread", "3"]
     options = [text, "--reference", corpus]
     for name, more in (("near", [*near, *LOOSE]), ("plain", []),
                        ("paper", [*near, "--preset", "paper"])):  # fmt: skip
@@ -108,10 +108,13 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--threshold", "0.9"], "--threshold is only for --match near"),
-        (["--bits", "9"], "--bits is only for --match near"),
-        (["--match", "near", "--vectors", "none.vec"], "no such file"),
-        (["--match", "near", "--preset", "paper", "--bits", "9"], "--bits is part of what"),
+        (["--set", "near.threshold=0.9"], "near.threshold is only for --match near"),
+        (["--set", "near.bits=9"], "near.bits is only for --match near"),
+        (["--match", "near", "--set", "near.vectors=none.vec"], "no such file"),
+        (
+            ["--match", "near", "--preset", "paper", "--set", "near.bits=9"],
+            "near.bits is part of what",
+        ),
         (["--exclude-model", "local"], "--exclude auto"),
         (["--exclude-same", "prompt_id"], "cannot exclude by "),
     ],
@@ -199,8 +202,8 @@ def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path):
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("The rain had not stopped.\nShe opened the letter.\nNobody came.\n")
     with serving(lambda body, n: f"And so the long story number {n % 2} went on and on.") as served:
-        command = ["reference", "write", "--beginnings", prompts, "--out", tmp_path / "w",
-                   "--sample", "2", "--model", f"{served.url}#writer"]  # fmt: skip
+        command = ["reference", "build", prompts, "--out", tmp_path / "w",
+                   "--sample", "2", "--written-by", f"{served.url}#writer"]  # fmt: skip
         done = fabula(*command)
         assert "2 texts" in done.stdout
         n_asked = len(served.requests)

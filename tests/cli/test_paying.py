@@ -32,13 +32,17 @@ def openings(folder: Path) -> list[str]:
 
 
 def reference(folder: Path) -> list[str]:
-    return ["reference", "write", "--beginnings", str(folder / "in.jsonl"), "--out",
+    return ["reference", "build", str(folder / "in.jsonl"), "--out",
             str(folder / "out.ref")]  # fmt: skip
 
 
 def continuations(folder: Path) -> list[str]:
     return ["continuation", "generate", "--contexts", str(folder / "passages.jsonl"), "--out",
             str(folder / "out.jsonl")]  # fmt: skip
+
+
+def named(command: Any) -> str:
+    return "--written-by" if command is reference else "--model"
 
 
 @pytest.fixture
@@ -57,8 +61,9 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
         return "She went to sea and came back older."
 
     with serving(steady) as served:
-        given = [*command(folder), "--model", f"{served.url}/v1#m", "--max-retries", "0",
-                 "--no-structured", "--parallel", "1"]  # fmt: skip
+        model = "--written-by" if command is reference else "--model"
+        given = [*command(folder), model, f"{served.url}/v1#m", "--set", "models.max-retries=0",
+                 "--set", "models.structured=false", "--set", "models.parallel=1"]  # fmt: skip
         said = fabula(*given, "--price", "1/10", code=REFUSED)
         assert "cannot confirm the cost: not a terminal (use --yes)" in said
         assert served.requests == []
@@ -91,8 +96,9 @@ def test_a_model_that_changes_its_name_is_told_of(folder: Path):
         return 200, completion("She went to sea.") | {"model": "old" if n < 3 else "new"}
 
     with serving(changing) as served:
-        fabula(*openings(folder), "--model", f"{served.url}/v1#m", "--no-structured",
-               "--parallel", "1", "--price", "0/0", "--yes",
+        fabula(*openings(folder), "--model", f"{served.url}/v1#m", "--set",
+               "models.structured=false",
+               "--set", "models.parallel=1", "--price", "0/0", "--yes",
                "--log", str(folder / "log"))  # fmt: skip
     said = (folder / "log").read_text()
     assert "answered as old and as new: it is not one model throughout" in said

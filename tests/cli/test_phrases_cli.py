@@ -1,4 +1,4 @@
-"""`fabula groups phrases` and `fabula report --phrases` as a user types them."""
+"""`fabula phrases` and `fabula report --phrases` as a user types them."""
 
 import csv
 import json
@@ -39,14 +39,14 @@ def run(*words: object, code: int = 0) -> Result:
 
 
 def test_two_files_or_a_field_give_the_same(folder: Path):
-    two = json.loads(run("groups", "phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
-    by = json.loads(run("groups", "phrases", "all.jsonl", "--by", "label", "--json").stdout)
+    two = json.loads(run("phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
+    by = json.loads(run("phrases", "all.jsonl", "--by", "label", "--json").stdout)
     assert two == by
     assert {one["over"] for one in two["phrases"]} == {"machine"}
     assert "once upon a time there" in {one["phrase"] for one in two["phrases"]}
     assert all(one["p_holm"] <= 0.05 for one in two["phrases"])
     turned = json.loads(
-        run("groups", "phrases", "all.jsonl", "--by", "label", "--of", "human", "--json").stdout
+        run("phrases", "all.jsonl", "--by", "label", "--of", "human", "--json").stdout
     )
     assert turned["a"]["name"] == "human"
     assert turned["phrases"][0]["log_odds"] == pytest.approx(-two["phrases"][0]["log_odds"])
@@ -55,7 +55,7 @@ def test_two_files_or_a_field_give_the_same(folder: Path):
 def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path):
     (folder / "old.txt").write_text("once upon a midnight dreary " * 5)
     run("reference", "build", "old.txt", "--out", "old.ref")
-    command = ["groups", "phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
+    command = ["phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
     found = json.loads(run(*command, "--json").stdout)
     phrases = {one["phrase"]: one for one in found["phrases"]}
     assert {"once", "upon", "once upon"}.isdisjoint(phrases)
@@ -68,7 +68,7 @@ def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder:
 
 
 def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
-    shown = run("groups", "phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
+    shown = run("phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
     assert "no phrase that human uses more often passes the test" in shown
     assert "A is machine, 16 texts; B is human, 16 texts; 30 words of each" in " ".join(
         shown.split()
@@ -80,13 +80,12 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["all.jsonl"], 2, "name two files or folders"),
+        (["all.jsonl"], 2, "must name a field of A, or A and B"),
         (["all.jsonl", "all.jsonl"], 2, "was given for both groups"),
         (["all.jsonl", "--by", "model"], 3, "no text has the field 'model'"),
         (["all.jsonl", "--by", "theme"], 3, "name one with --of"),
         (["all.jsonl", "--by", "label", "--of", "people"], 3, "--of people: no such group"),
         (["human.jsonl", "--by", "label"], 3, "all texts have the same label"),
-        (["all.jsonl", "human.jsonl", "--of", "human"], 2, "--of is a group"),
         (
             ["all.jsonl", "--by", "label", "--background", "infinigram:v4_rpj_llama_s4"],
             3,
@@ -98,13 +97,13 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
     ],
 )
 def test_what_cannot_be_compared_is_refused(folder: Path, words: list[str], code: int, said: str):
-    done = CliRunner().invoke(cli, ["groups", "phrases", *words])
+    done = CliRunner().invoke(cli, ["phrases", *words])
     assert done.exit_code == code or done.exception is not None
     assert said in f"{done.output} {done.exception}"
 
 
 def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder: Path):
-    run("groups", "phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
+    run("phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
     (folder / "draft.txt").write_text("Once upon a time there was <b>no</b> lamp.\n\nNobody.")
     (folder / "own.json").write_text('["nobody"]')
     given = ["report", "draft.txt", "--phrases", "list.jsonl", "--phrases", "own.json", *WITHOUT]

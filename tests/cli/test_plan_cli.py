@@ -101,8 +101,8 @@ def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path):
 def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data: Path):
     labels = shared_data / "ttcw" / "ttcw_annotations.json"
     (size,) = found(labels, "--stories", 48, "--raters", 3)["sizes"]
-    done = CliRunner().invoke(cli, ["agreement", "--experts", str(labels), "--json"])
-    overall = json.loads(done.stdout)["experts"][-1]["kappa"]
+    done = CliRunner().invoke(cli, ["judge", "agreement", "--labels", str(labels), "--json"])
+    overall = json.loads(done.stdout)["agreement"]["experts"][-1]["kappa"]
     assert size["kappa_width"] == pytest.approx(overall["high"] - overall["low"], rel=0.1)
 
 

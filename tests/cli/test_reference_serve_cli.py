@@ -82,7 +82,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
 
     def score(reference: str, texts: str, to: Path) -> tuple[int, str]:
         done = run_fabula("originality", texts, "--reference", reference, *HOW, "--out", str(to),
-                          "--max-retries", "1")  # fmt: skip
+                          "--set", "index.max-retries=1")  # fmt: skip
         return done.returncode, done.stderr
 
     with serving_process(corpus, "--port", "0") as at:

@@ -1,4 +1,4 @@
-"""`fabula report` and `fabula groups` as a user types them."""
+"""`fabula report` and `fabula reference group` as a user types them."""
 
 import json
 import sqlite3
@@ -11,7 +11,8 @@ from tests.cli.test_judging_cli import fabula
 from tests.exit_codes import REFUSED
 
 from fabula.cached_results import CachedResults
-from fabula.cli.commands.report import report
+from fabula.cli.job_commands import command_of
+from fabula.jobs.registry import jobs
 from fabula.types import PARTS
 
 STORY = (
@@ -22,7 +23,9 @@ STORY = (
 
 def test_the_command_knows_every_part_that_a_review_has():
     """It names them itself, so that its help needs none of the instruments."""
-    options = [one for one in report.params if one.name in ("without", "with_")]
+    options = [
+        one for one in command_of(jobs()["report"]).params if one.name in ("without", "with_")
+    ]
     said = " ".join(one.help or "" for one in options if isinstance(one, click.Option))
     assert all(part in said for part in PARTS)
 
@@ -42,7 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path):
     given = ["report", "draft.txt", "--reference", "books.ref",
-             "--model", "http://127.0.0.1:9/v1#m", "--max-retries", "0", "--no-structured",
+             "--model", "http://127.0.0.1:9/v1#m", "--set", "models.max-retries=0", "--set",
+             "models.structured=false",
              "--yes", "--out", "page.html"]  # fmt: skip
     said = fabula(*given, code=1, cwd=folder)
     assert "written" not in said, "what is written is told on standard output"
@@ -52,7 +56,7 @@ def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path)
 
 
 def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path):
-    fabula("groups", "measure", "many.jsonl", "--name", "mine", "--kind", "people",
+    fabula("reference", "group", "many.jsonl", "--name", "mine", "--kind", "people",
            "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
     assert "lamp" not in (folder / "mine.jsonl").read_text(), "numbers only, no text"
     found = fabula("report", "draft.txt", "--reference", "books.ref",

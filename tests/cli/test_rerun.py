@@ -184,7 +184,7 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     root = scored.parents[1]
     (root / "more.txt").write_text(" ".join(WORDS[::-1]), encoding="utf-8")
     for words in (
-        ["reference", "add", "books.ref", "more.txt", "-j", "1"],
+        ["reference", "build", "--add", "--out", "books.ref", "more.txt", "-j", "1"],
         ["reference", "remove", "books.ref", "books/a.txt"],
     ):
         done = run(*words)
@@ -192,10 +192,10 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     corpus = root / "books.ref"
     record = read_record(corpus)
     before = [one["command"] for one in record["before"]["records"]]
-    assert (record["command"], before) == ("reference remove", ["reference build", "reference add"])
+    assert (record["command"], before) == ("reference remove", ["reference build"] * 2)
     added = record["before"]["records"][1]
     assert set(added["inputs"]) == {"more.txt"}
-    assert record["before"]["sha256"] == added["outputs"]["directory"]["sha256"]
+    assert record["before"]["sha256"] == added["outputs"]["out"]["sha256"]
     code, said = rerun(corpus)
     assert (code, said["numbers"], said["causes"]) == (0, [], [])
     # What was added is looked at too, though the last command did not read it.
@@ -203,7 +203,8 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     code, said = rerun(corpus)
     assert (code, said["causes"]) == (1, ["the input more.txt has changed"])
     record_path(corpus).unlink()
-    assert run("reference", "add", "books.ref", "more.txt", "-j", "1").exit_code == 0
+    add = ("reference", "build", "--add", "--out", "books.ref", "more.txt", "-j", "1")
+    assert run(*add).exit_code == 0
     done = run("rerun", str(corpus))
     assert isinstance(done.exception, InputError)
     assert "no record says how it was made before" in str(done.exception)
@@ -237,8 +238,8 @@ def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Pat
 
 
 def test_the_answers_of_a_strangers_record_are_no_place_of_the_users():
-    write = cli.get_command(None, "reference").get_command(None, "write")
-    assert set(written_by(write, {"beginnings": "b", "answers": "a", "out": "o"})) == {
+    build = cli.get_command(None, "reference").get_command(None, "build")
+    assert set(written_by(build, {"sources": ["b"], "answers": "a", "out": "o"})) == {
         "answers",
         "out",
     }
@@ -253,7 +254,7 @@ def test_a_strangers_record_removes_no_document(scored: Path):
     assert {path.name: path.read_bytes() for path in corpus.rglob("*.json")} == before
 
 
-@pytest.mark.parametrize("command", ["study remove", "setup", "judge calibrate", "rerun", "desk"])
+@pytest.mark.parametrize("command", ["study people", "setup", "judge calibrate", "rerun", "desk"])
 def test_a_strangers_record_starts_only_what_makes_a_result(scored: Path, command: str):
     forged(scored, command=command)
     assert "does more than make a result" in str(run("rerun", str(scored), "--yes").exception)

@@ -91,17 +91,17 @@ def test_a_dry_run_says_what_from_where_how_large_and_under_which_licence(
 def test_nothing_is_fetched_without_consent(bare: Host, tmp_path: Path):
     done = setup("local", "--mirror", bare.address)
     assert isinstance(done.exception, SystemExit)
-    assert "cannot ask before fetching: not a terminal (use --yes)" in done.stderr
+    assert "cannot ask: not a terminal (use --yes)" in done.stderr
     assert bare.asked == []
     assert not (tmp_path / "models").exists()
 
 
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(SettingsError, match="`source` index does not use"):
-        SetupSettings("index", "http://a")
+        SetupSettings(source="index", mirror="http://a")
     with pytest.raises(SettingsError, match="must begin with http"):
         SetupSettings(mirror="ftp://a")
-    assert setup().exit_code == click.UsageError.exit_code
+    assert setup("spacy").exit_code == click.UsageError.exit_code
 
 
 def test_the_embedded_model_is_fetched_checked_and_used(gguf: bytes, bare: Host):

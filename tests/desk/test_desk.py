@@ -19,10 +19,11 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.serving import prompt_of, serving
 
-from fabula.cli.commands.desk import _door, _key
-from fabula.desk import Desk, create_app, desk_name
+from fabula.desk.app import create_app, desk_name
 from fabula.desk.differences import changed_words
 from fabula.desk.draft_settings import Asked, chosen_model, where_to
+from fabula.desk.start import _door, _key
+from fabula.desk.work import Desk
 from fabula.errors import InputError
 from fabula.models.keys import check_key
 from fabula.reference import Reference

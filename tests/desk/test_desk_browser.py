@@ -19,7 +19,8 @@ from tests.study_browsing import (
     until,
 )
 
-from fabula.desk import Desk, create_app
+from fabula.desk.app import create_app
+from fabula.desk.work import Desk
 from fabula.reference import Reference
 from fabula.types import Document
 

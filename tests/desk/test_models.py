@@ -13,8 +13,9 @@ from tests.cli.test_setup_cli import bare
 from tests.desk.test_desk import KEY, STORY, csrf
 from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
 
-from fabula.desk import Desk, create_app
+from fabula.desk.app import create_app
 from fabula.desk.draft_settings import Asked
+from fabula.desk.work import Desk
 from fabula.jobs.setup import SetupSettings
 from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.models.fetching import KNOWN, Download

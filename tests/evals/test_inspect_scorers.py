@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def books(folder: Path) -> fb.Reference:
-    return fb.build(BOOKS, folder / "books.ref", n_jobs=1)
+    return fb.Reference.open(fb.reference_build(BOOKS, folder / "books.ref", jobs=1).place)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_log_is_scored_for_originality_as_the_texts_themselves(
     assert done.returncode == 0, done.stderr
     assert "creativity_index" in done.stdout
     scores, metrics = read(read_eval_log(str(folder / "scored.eval")))
-    expected = fb.originality(TEXTS, books, levels="3-5", n_jobs=1).wide().set_index("id")
+    expected = fb.originality(TEXTS, books, levels="3-5", jobs=1).frame().set_index("id")
     for id_ in ("tide", "tin"):
         found = scores[id_].as_dict()
         assert found["creativity_index"] == expected.loc[id_, "creativity_index"]
@@ -111,7 +111,7 @@ def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
     log: EvalLog, folder: Path
 ):
     library = [{"id": "b", "text": BOOKS[0], "school": "north"}]
-    fb.build(library, folder / "school.ref", n_jobs=1, restart=True)
+    fb.reference_build(library, folder / "school.ref", jobs=1, restart=True)
     path = str(folder / "school.ref")
     with_all, _ = scored(log, originality(path, levels=3))
     without, _ = scored(log, originality([path], levels="3", exclude_same="school"))
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: P
 
 def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: Path):
     scores, metrics = scored(log, profile(grammar="none"))
-    (expected,) = fb.profile({"tide": TIDE}, grammar="none", n_jobs=1).profiles
+    (expected,) = fb.profile({"tide": TIDE}, grammar="none", jobs=1).profiles
     found = scores["tide"].as_dict()
     for name, value in expected.values.items():
         assert found[name] == value or (value is None and math.isnan(float(found[name] or 0)))

@@ -201,7 +201,7 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     yes = {call_seed(0, item, 2), call_seed(0, twist, 1)}
     with serving(answer) as server:
         words = ("fabula/rubric", "-T", "stories=stories.jsonl", "-T", "name=mixed.toml",
-                 "-T", "style=verdict-first", "-T", "n_samples=3")  # fmt: skip
+                 "-T", "style=verdict-first", "-T", "samples=3")  # fmt: skip
         log = run_eval(tmp_path, server.url, *words)
         bodies = list(server.requests)
         cooler = run_eval(tmp_path, server.url, *words, "--temperature", "0.5")
@@ -214,7 +214,7 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     expected = {
         one.item: one
         for one in fb.judge(
-            [rows[0]], tmp_path / "mixed.toml", style="verdict-first", n_samples=3,
+            [rows[0]], rubric=tmp_path / "mixed.toml", style="verdict-first", samples=3,
             model=lambda prompt: "3. So." if "How good" in prompt else "Yes. So.",
         ).measurements()
     }  # fmt: skip
@@ -268,7 +268,7 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
         fb.read([{"id": f"{g}_{a}", "text": f"Tale {g}_{a}."} for g in range(4) for a in AUTHORS]),
         model=judged, style="verdict-first", items=only,
     )  # fmt: skip
-    overall = fb.agreement(verdicts, experts).judges[0].overall
+    overall = fb.judge_agreement(verdicts, labels=experts).to_json()["judges"][0]
     parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
     known = Trust(
         "openai-api/served/m", load_rubric("ttcw").key, "verdict-first", parts["prompt"], "all",
@@ -286,9 +286,9 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
                for s in log["samples"]}  # fmt: skip
     assert targets == {subject: "Yes" if yes else "No" for subject, yes in majority.items()}
     metrics = metrics_of(log)
-    assert metrics["kappa"] == pytest.approx(overall.kappa.value)
+    assert metrics["kappa"] == pytest.approx(overall["kappa"])
     # Too few answers would differ by chance for an interval, there and here.
-    assert overall.kappa.low is None
+    assert overall["low"] is None
     assert "kappa low" not in metrics
     assert metrics["kappa of one person"] <= 1
     assert (metrics["refusal"], metrics["answered"]) == (2, 22)
@@ -317,8 +317,8 @@ def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
             tmp_path, server.url, "fabula/rubric", "-T", "stories=stories.jsonl", "-T",
             "name=mixed.toml", "-T", "style=verdict-first", "-T", "labels=labels.csv",
         )  # fmt: skip
-    verdicts = fb.judge(rows, tmp_path / "mixed.toml", model=judged, style="verdict-first")
-    graded = fb.agreement(verdicts, tmp_path / "labels.csv").found.graded.judges
+    verdicts = fb.judge(rows, rubric=tmp_path / "mixed.toml", model=judged, style="verdict-first")
+    graded = fb.judge_agreement(verdicts, labels=tmp_path / "labels.csv").people.graded.judges
     (expected,) = (by_item["grade"] for by_item in graded.values())
     metrics = metrics_of(log)
     assert metrics["kappa: grade"] == pytest.approx(expected.kappa.value)
@@ -352,13 +352,13 @@ def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path):
     labels = [{"document": f"s{k}", "item": "ending", "rater": "a", "value": "Yes",
                "reason": f"It holds in {k}."} for k in range(6)]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
-    options = {"style": "verdict-first", "items": "ending,twist", "n_shots": 2}
+    options = {"style": "verdict-first", "items": "ending,twist", "shots": 2}
     name = str(tmp_path / "mixed.toml")
 
     task = rubric_task(str(stories), name, labels=str(tmp_path / "labels.csv"), **options)
     asked: list[str] = []
     verdicts = fb.judge(
-        stories, name, model=lambda prompt: asked.append(prompt) or "Yes. So.",
+        stories, rubric=name, model=lambda prompt: asked.append(prompt) or "Yes. So.",
         labels=tmp_path / "labels.csv", **options,
     )  # fmt: skip
     prompts = [str(sample.input) for sample in task.dataset]
@@ -372,7 +372,7 @@ def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path):
     expected = prompt_of_signature(verdicts.measurements()[0].signature)
     sample = task.dataset[0]
     # A log that is read again holds no stories of the examples, and need not be told of them.
-    for settings in (options, {**options, "n_shots": 0}):
+    for settings in (options, {**options, "shots": 0}):
         state = TaskState(
             ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
             output=ModelOutput.from_content("m", "Yes. So."), metadata=sample.metadata,

@@ -40,7 +40,7 @@ JOBS = {
     "reference build": Job(
         "reference build books --out out.ref --shard-tokens 400 --jobs 1", "out.ref"),
     "reference add": Job(
-        "reference add out.ref more.jsonl --jobs 1", "out.ref",
+        "reference build more.jsonl --add --out out.ref --jobs 1", "out.ref",
         before=("reference build books --out out.ref --jobs 1",)),
     "reference remove": Job(
         "reference remove out.ref t2", "out.ref",
@@ -65,7 +65,7 @@ JOBS = {
         "judge texts.jsonl --model {model} --yes --style verdict-first --out out", "out",
         left_out=_ANSWERS),
     "groups": Job(
-        "groups measure texts.jsonl --name ours --kind people --out out.jsonl", "out.jsonl"),
+        "reference group texts.jsonl --name ours --kind people --out out.jsonl", "out.jsonl"),
     "report": Job(
         "report texts.jsonl --reference books.ref --out out.html --jobs 1",
         "out.html", before=("reference build books --out books.ref --jobs 1",)),

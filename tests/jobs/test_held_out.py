@@ -11,7 +11,7 @@ from tests.reference_serving import TOKEN, serving_reference
 from fabula.cli.main import cli
 from fabula.errors import CorpusError, InputError
 from fabula.jobs import held_out
-from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measure_held_out
+from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measure
 from fabula.measures.groups import read_groups
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
@@ -36,7 +36,7 @@ def corpus(tmp_path: Path) -> str:
 
 
 def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, corpus: str):
-    found = measure_held_out(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
+    found = measure(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
     everything = documents(40)
     values = []
     for k, one in enumerate(everything):
@@ -53,7 +53,7 @@ def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, cor
 
 
 def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str):
-    found = measure_held_out(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
+    found = measure(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
     with_plain = OriginalityMeasure(Reference.open(corpus))
     assert found.group.signature == str(with_plain.signature)
     files = groups_of([corpus])
@@ -86,17 +86,17 @@ def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str):
     file = Path(corpus) / "held_out.jsonl"
     contents = []
     for seed in (0, 0, 1):
-        measure_held_out(corpus, HeldOutSettings(n_documents=20, n_words=60, seed=seed, n_jobs=1))
+        measure(corpus, HeldOutSettings(n_documents=20, n_words=60, seed=seed, n_jobs=1))
         contents.append(file.read_bytes())
     assert contents[0] == contents[1] != contents[2]
     assert len(read_groups(file)) == 1
-    measure_held_out(corpus, HeldOutSettings(n_documents=20, levels="5-7", n_jobs=1))
+    measure(corpus, HeldOutSettings(n_documents=20, levels="5-7", n_jobs=1))
     assert len(read_groups(file)) == 2
 
 
 def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch):
     settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
-    wanted = measure_held_out(corpus, settings).group
+    wanted = measure(corpus, settings).group
     scores = Path(corpus) / held_out._ROWS_FILE
     assert not scores.exists()
     measured = []
@@ -110,9 +110,9 @@ def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(OriginalityMeasure, "_one", one)
     with pytest.raises(KeyboardInterrupt):
-        measure_held_out(corpus, settings)
+        measure(corpus, settings)
     assert len(scores.read_text().splitlines()) == 7
-    assert measure_held_out(corpus, settings).group == wanted
+    assert measure(corpus, settings).group == wanted
     assert len(measured) == 8 + 13
 
 
@@ -122,8 +122,8 @@ def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
     settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
     with pytest.raises(CorpusError, match="is built and changed in a folder"):
-        measure_held_out(f"file://{corpus}", settings)
-    here = measure_held_out(corpus, settings)
+        measure(f"file://{corpus}", settings)
+    here = measure(corpus, settings)
     index = here.group.items["creativity_index"]
     assert held_out_of(groups_of([f"file://{corpus}"]), here.group.signature) == index
 
@@ -131,7 +131,7 @@ def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
 def test_what_is_served_or_looked_up_is_measured_where_it_lies():
     for spec in ("http://127.0.0.1:1", "infinigram:v4_rpj_llama_s4"):
         with pytest.raises(InputError, match="run `reference measure` on the machine"):
-            measure_held_out(spec, HeldOutSettings(n_jobs=1))
+            measure(spec, HeldOutSettings(n_jobs=1))
     assert groups_of([spec]) == ()
 
 
@@ -145,7 +145,7 @@ def test_whoever_is_served_a_corpus_is_told_its_numbers(
     with serving_reference(Path(corpus)) as service:
         command = ["originality", str(text), "--reference", service.url]
         assert "above" not in CliRunner().invoke(cli, command).output, "nobody measured yet"
-        here = measure_held_out(corpus, HeldOutSettings(n_documents=30, n_jobs=1)).group
+        here = measure(corpus, HeldOutSettings(n_documents=30, n_jobs=1)).group
         (copied,) = groups_of([service.url])
         assert read_groups(copied) == [here]
         assert copied.is_relative_to(tmp_path / "client")
@@ -159,18 +159,18 @@ def test_whoever_is_served_a_corpus_is_told_its_numbers(
 def test_too_few_documents_make_no_distribution(tmp_path: Path):
     Reference.build(documents(9), tmp_path / "few", settings=TextSettings())
     with pytest.raises(InputError, match="has only 9 documents with words to hold out"):
-        measure_held_out(str(tmp_path / "few"), HeldOutSettings(n_jobs=1))
+        measure(str(tmp_path / "few"), HeldOutSettings(n_jobs=1))
     short = [Document(f"s{k}", f"only {k} words here now") for k in range(30)]
     Reference.build(short, tmp_path / "short", settings=TextSettings())
     with pytest.raises(InputError, match="fewer than 10 of 30 passages have a Creativity Index"):
-        measure_held_out(str(tmp_path / "short"), HeldOutSettings(n_jobs=1))
+        measure(str(tmp_path / "short"), HeldOutSettings(n_jobs=1))
     assert not (tmp_path / "short" / "held_out.jsonl").exists()
 
 
 def test_what_was_measured_before_the_corpus_changed_is_not_used(tmp_path: Path, corpus: str):
     from fabula.reference.build import add_documents
 
-    signature = measure_held_out(corpus, HeldOutSettings(n_jobs=1)).group.signature
+    signature = measure(corpus, HeldOutSettings(n_jobs=1)).group.signature
     add_documents(
         [Document("new", "one more document of other words than these")], corpus, n_jobs=1
     )

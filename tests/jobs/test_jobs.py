@@ -10,21 +10,21 @@ from tests.serving import serving
 
 from fabula.cli.main import cli
 from fabula.errors import CallFailed
-from fabula.jobs.advice import AdviceSettings
 from fabula.jobs.continuation import GenerateSettings
 from fabula.jobs.detection import DetectorSettings
-from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings, score_feedback
+from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings, score
+from fabula.jobs.given import Rows
+from fabula.jobs.job import WholeStream
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.references import (
-    AddSettings,
     BuildSettings,
-    WriteSettings,
-    add_to_corpus,
-    build_corpus,
+    BuiltCorpus,
+    SampleSettings,
+    WriterSettings,
+    build,
     n_bytes_of,
-    write_corpus,
 )
-from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.jobs.stories import OpeningSettings, openings
 from fabula.reference.layout import Manifest
 from fabula.settings import SettingsError
 from fabula.types import Document
@@ -48,15 +48,23 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+def built(
+    texts: list[Document], settings: BuildSettings, writers: WriterSettings | None = None
+) -> BuiltCorpus:
+    own = writers or WriterSettings()
+    return build(WholeStream(lambda: iter(texts)), settings, SampleSettings(), own)
+
+
 def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: Path):
     for name, texts in (("first", TEXTS[:3]), ("more", TEXTS[3:])):
         rows = [json.dumps({"id": one.id, "text": one.text}) + "\n" for one in texts]
         (tmp_path / f"{name}.jsonl").write_text("".join(rows))
     run("reference", "build", tmp_path / "first.jsonl", "--out", tmp_path / "a", "--case", "keep")
-    run("reference", "add", tmp_path / "a", tmp_path / "more.jsonl")
+    run("reference", "build", "--add", "--out", tmp_path / "a", tmp_path / "more.jsonl")
 
-    build_corpus(TEXTS[:3], BuildSettings(out=f"{tmp_path}/b", case="keep"))
-    corpus = add_to_corpus(TEXTS[3:], tmp_path / "b", AddSettings())
+    for texts, more in ((TEXTS[:3], {"case": "keep"}), (TEXTS[3:], {"add": True})):
+        settings = BuildSettings(out=tmp_path / "b", **more)
+        corpus = built(texts, settings)
 
     assert files_of(tmp_path / "b") == files_of(tmp_path / "a")
     assert corpus.to_json()["n_documents"] == 4
@@ -88,11 +96,10 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int):
         ),
         (lambda: DetectorSettings("a=b", fpr="few"), "`fpr` few: write shares such as"),
         (
-            lambda: write_openings([], OpeningSettings(Path("o"), formats=("odd",))),
+            lambda: openings([], OpeningSettings(Path("o"), formats=("odd",))),
             "`formats` odd: must be one of plain",
         ),
         (lambda: GenerateSettings(Path("c"), Path("o")), "`folder` DIR, `models` MODEL, or both"),
-        (lambda: AdviceSettings(models=ModelSettings(("a", "b"))), "one editor at a time"),
     ],
 )
 def test_a_wrong_setting_is_refused_whoever_gives_it(make: Any, said: str):
@@ -105,12 +112,12 @@ def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path):
     with serving(lambda _body, _n: "And nobody came until the spring.") as served:
         models = ModelSettings((f"{served.url}#m",), max_retries=0)
         settings = OpeningSettings(tmp_path / "o.jsonl", formats=("plain", "bold"), models=models)
-        written = write_openings(TEXTS[:2], settings)
-        again = write_openings(TEXTS[:2], settings)
+        written = openings(TEXTS[:2], settings)
+        again = openings(TEXTS[:2], settings)
         assert len(served.requests) == 4
-    assert written.rows == again.rows
+    assert written.rows() == again.rows()
     assert written.to_json() == {
-        "out": str(tmp_path / "o.jsonl"), "n": 4, "n_asked": 4, "missing": {}
+        "out": str(tmp_path / "o.jsonl"), "n": 4, "n_asked": 4, "missing": {}, "n_framed": 0
     }  # fmt: skip
 
 
@@ -119,10 +126,9 @@ def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path):
         return (500, {}) if n % 2 else "And nobody came until the spring."
 
     with serving(one_fails) as served:
-        models = ModelSettings((f"{served.url}#m",), max_retries=0, n_parallel=1)
-        settings = WriteSettings(out=tmp_path / "w", models=models)
+        writers = WriterSettings((f"{served.url}#m",), max_retries=0, n_parallel=1)
         with pytest.raises(CallFailed, match="calls failed; the texts so far are kept in"):
-            write_corpus(TEXTS[:2], settings)
+            built(TEXTS[:2], BuildSettings(out=tmp_path / "w"), writers)
     assert not (tmp_path / "w").exists()
     assert (tmp_path / "w.jsonl").read_text().count("until the spring") == 1
 
@@ -136,7 +142,7 @@ def test_feedback_is_scored_as_the_command_scores_it(tmp_path: Path):
     ]  # fmt: skip
     path = tmp_path / "f.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    scored = score_feedback(rows, ScoreSettings(out=tmp_path / "s.json"))
+    scored = score([Rows.of(rows)], ScoreSettings(out=tmp_path / "s.json"))
     printed = json.loads(run("feedback", "score", path, "--json"))
     assert json.loads((tmp_path / "s.json").read_text()) == printed
     assert [subset.n for subset in scored.subsets] == [one["n"] for one in printed["subsets"]]

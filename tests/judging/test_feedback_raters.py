@@ -175,7 +175,8 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path):
 
     plot = tmp_path / "labels.svg"
     with serving(answer) as served:
-        done = run("feedback", "label", path, "--model", f"{served.url}#m", "--out", tmp_path / "l",
+        done = run("feedback", "rate", "--rubric", "feedback_category", path, "--model",
+                   f"{served.url}#m", "--out", tmp_path / "l",
                    "--style", "verdict-first", "--labels", gold, "--plot", plot)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "67% of 3" in done.output
@@ -253,11 +254,25 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
         means = people_means([people], RUBRIC, [str(answer["id"])])
         assert means["correctness"] == {answer["id"]: 1.0}
     gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
-    done = run("feedback", "label", path, "--labels", gold, "--out", tmp_path / "l")
+    done = run(
+        "feedback",
+        "rate",
+        "--rubric",
+        "feedback_category",
+        path,
+        "--labels",
+        gold,
+        "--out",
+        tmp_path / "l",
+    )
     assert "none of its ids" in str(done.exception)
-    for command, rubric in (("label", "feedback"), ("rate", "feedback_category")):
-        done = run("feedback", command, path, "--rubric", rubric, "--out", tmp_path / "l")
-        assert "its items are not those of" in str(done.exception)
+    for more, said in (
+        (("--rubric", "ttcw"), "its items are not those of feedback ("),
+        (("--labels", gold), "--labels is only for the categories"),
+        (("--rubric", "feedback_category", "--people", people), "--people cannot be used with"),
+    ):
+        done = run("feedback", "rate", path, *more, "--out", tmp_path / "l")
+        assert said in f"{done.exception} {done.output}"
 
 
 def test_no_text_ends_its_own_fence():

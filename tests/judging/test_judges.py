@@ -1,4 +1,4 @@
-"""Judges beside each other: figures, pairs and panels, and `fabula judge compare`."""
+"""Judges beside each other: figures, pairs and panels, and `fabula judge agreement`."""
 
 import csv
 import json
@@ -194,7 +194,7 @@ def write_labels(path: Path, says: Says, n: int = 20) -> Path:
 
 
 def compare(*words: object, code: int = 0) -> str:
-    done = CliRunner().invoke(cli, ["judge", "compare", *map(str, words)])
+    done = CliRunner().invoke(cli, ["judge", "agreement", *map(str, words)])
     if code == 0 and done.exception:
         raise done.exception
     assert code == 0 or done.exception is not None
@@ -209,7 +209,7 @@ def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path):
                     {"n_input": 100, "n_output": 7}}) + "\n" for item in ITEMS
     ))  # fmt: skip
     labels = write_labels(tmp_path / "labels.csv", TRUTH)
-    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
     assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"]
     for one in entries:
@@ -230,12 +230,12 @@ def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
     runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
             for k in range(2)]  # fmt: skip
     labels = write_labels(tmp_path / "labels.csv", TRUTH, n=12)
-    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     for run, entry in zip(runs, entries, strict=True):
         rubric, measurements = read_run(run)
         alone = correct_measurements(
             measurements, read_labels(labels, rubric), rubric, CorrectSettings()
-        ).content()["overall"]
+        ).to_json()["overall"]
         assert entry["corrected"] == pytest.approx(alone)
         assert (alone["n_labelled"], alone["n"]) == (12, 20)
         assert alone["low"] < alone["corrected"] < alone["high"]
@@ -257,7 +257,7 @@ def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
     assert rows[0]["kappa"] == ""
     assert rows[0]["share_yes"] == "1.0"
     assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
-    (entry,) = json.loads(compare(run, "--json"))
+    (entry,) = json.loads(compare(run, "--json"))["judges"]
     assert entry["kappa"] is None
     assert entry["why_missing"]["kappa"] == "no labels were given"
     assert "nan" not in shown.lower().replace("finance", "")
@@ -298,7 +298,7 @@ def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path
     }
     ann, ben = people.values()
     among = weighted([(a[d], b[d]) for a, b in ((ann, ben), (ben, ann)) for d in a])
-    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     assert [one["rater"] for one in entries] == ["near", "far"], "no panel has numbers"
     for one in entries:
         style = one["graded"]["style"]
@@ -321,7 +321,7 @@ def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path
     shown = " ".join(compare(*runs, "--labels", labels).split())
     assert "sensitivity" in shown
     assert "there are no answers on yes-no items" in shown
-    (alone,) = json.loads(compare(runs[0], "--json"))
+    (alone,) = json.loads(compare(runs[0], "--json"))["judges"]
     assert alone["graded"] == {}, "without labels or another judge there is nothing to compare"
 
 
@@ -339,7 +339,7 @@ def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path):
     given = [f"{d},style,Ann,{v:g}\n{d},thesis,Ann,{'Yes' if v > 3 else 'No'}"
              for d, v in style_marks(1, 1).items()]  # fmt: skip
     labels.write_text("\n".join(["document,item,rater,value", *given]))
-    (entry,) = json.loads(compare(run, "--labels", labels, "--json"))
+    (entry,) = json.loads(compare(run, "--labels", labels, "--json"))["judges"]
     assert entry["kappa"] is not None
     assert entry["n_answers"] == 48
     assert entry["graded"]["style"]["kappa"] is not None
@@ -355,7 +355,7 @@ def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
     one = Measurement("a : b", TTCW.key, ITEMS[0], "m", "a", None, (), None, "judge|m")
     turned = replace(one, value=None, missing_reason="order", details={"orders": ["A", "A"]})
     rows = [turned, *[replace(one, details={"orders": ["A", "B"]})] * 3]
-    (entry,) = json.loads(compare(write_run(tmp_path / "pairs", rows), "--json"))
+    (entry,) = json.loads(compare(write_run(tmp_path / "pairs", rows), "--json"))["judges"]
     # Of eight answers five were for the story that came first.
     assert (entry["first_place"], entry["turned"]) == (5 / 8, 1 / 4)
     assert "pairwise" in entry["why_missing"]["kappa"]
@@ -371,7 +371,7 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path):
 
 def test_two_runs_of_one_model_are_two_judges(tmp_path: Path):
     runs = [write_run(tmp_path / name, measured("m", noise(k))) for k, name in enumerate("ab")]
-    entries = json.loads(compare(*runs, "--json"))
+    entries = json.loads(compare(*runs, "--json"))["judges"]
     assert [one["rater"] for one in entries] == [f"m ({run})" for run in runs]
 
 
@@ -379,7 +379,7 @@ def test_labels_of_other_documents_leave_kappa_missing(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", TRUTH))
     other = tmp_path / "labels.csv"
     other.write_text(f"document,item,rater,value\nelsewhere,{ITEMS[0]},a,Yes\n")
-    (entry,) = json.loads(compare(run, "--labels", other, "--json"))
+    (entry,) = json.loads(compare(run, "--labels", other, "--json"))["judges"]
     assert entry["kappa"] is None
     assert entry["why_missing"]["kappa"].startswith("no document has both")
 
@@ -409,7 +409,7 @@ def test_the_released_judges_of_ttcw_beside_the_experts(shared_data: Path, tmp_p
     labels = data / "ttcw_annotations.json"
     entries = json.loads(
         compare(*runs, "--labels", labels, "--stories", data / "ttcw_short_stories.json", "--json")
-    )
+    )["judges"]
     by_rater = {one["rater"]: one for one in entries}
     panel = read_experts(labels, TTCW)
     people = people_agreement(panel, {story for story, _ in panel.subjects})["all"].one_with_rest

@@ -129,7 +129,16 @@ def test_samples_of_a_grade_are_a_mean_and_a_range(stories: Path, monkeypatch: p
     with serving(answer) as server:
         out, page = str(stories.with_name("three")), str(stories.with_name("p.html"))
         shown = judge(
-            one, server.url, "--out", out, "--samples", "3", "--parallel", "1", "--html", page
+            one,
+            server.url,
+            "--out",
+            out,
+            "--samples",
+            "3",
+            "--set",
+            "models.parallel=1",
+            "--html",
+            page,
         ).output
     flat = " ".join(shown.split())
     assert "mean 3.33 of 3, from 2 to 5 (1 to 5)" in flat

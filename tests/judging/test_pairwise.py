@@ -9,14 +9,7 @@ import pytest
 from tests.serving import Reply, prompt_of, serving
 
 from fabula.errors import ModelError
-from fabula.jobs.judging import (
-    Judged,
-    Judging,
-    Questions,
-    StoriesSettings,
-    judge_stories,
-    rank_judged,
-)
+from fabula.jobs.judging import Judged, Judging, Questions, StoriesSettings, judge
 from fabula.jobs.models import ModelSettings
 from fabula.judging.pairwise import PairRanking, pairs_of, ranking_row
 from fabula.presentation.judging_tables import ranking_tables
@@ -50,16 +43,16 @@ def settings(url: str, out: Path | None, *, items: str = ITEMS, **more: Any) -> 
     )
 
 
-def only(judged: Judged, chosen: StoriesSettings, **more: Any) -> list[PairRanking]:
-    (found,) = rank_judged(judged, chosen, **more).values()
+def only(judged: Judged, **more: Any) -> list[PairRanking]:
+    (found,) = judged.rankings(**more).values()
     return found
 
 
 def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item():
     with serving(by_worth) as server:
         chosen = settings(server.url, None)
-        judged = judge_stories(STORIES, chosen)
-    found = only(judged, chosen, by_item=True)
+        judged = judge(STORIES, chosen)
+    found = only(judged, by_item=True)
     items = [item.id for item in judged.plan.items]
     assert [(one.of, one.item) for one in found] == [("story", name) for name in ["all", *items]]
     whole = found[0]
@@ -69,7 +62,7 @@ def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item():
     assert {order[0], order[-1]} == {"s0", "s7"}
     row = ranking_row(whole, "m")
     assert [one["name"] for one in row["strengths"]] == order
-    assert row["signature"].startswith(judged.measurements[0].signature)
+    assert row["signature"].startswith(judged.said[0].signature)
     assert "ranking:bradley-terry-1" in row["signature"]
     json.dumps(row, allow_nan=False)
     shown = render(*ranking_tables(whole, "m", None))
@@ -84,8 +77,8 @@ def test_wins_by_chance_are_a_sentence_and_no_order():
 
     with serving(by_chance) as server:
         chosen = settings(server.url, None)
-        judged = judge_stories(STORIES, chosen)
-    (found,) = only(judged, chosen)
+        judged = judge(STORIES, chosen)
+    (found,) = only(judged)
     assert not found.ranking.is_told_from_chance
     shown = render(*ranking_tables(found, "m", None))
     assert "cannot be distinguished from chance" in shown
@@ -101,8 +94,8 @@ def test_groups_are_ranked_over_prompts():
     ]
     with serving(by_worth) as server:
         chosen = settings(server.url, None, by="prompt_id")
-        judged = judge_stories(documents, chosen)
-    stories, groups = only(judged, chosen)
+        judged = judge(documents, chosen)
+    stories, groups = only(judged)
     assert stories.shared["p3-beta"] == "p3"
     assert len({one.part for one in stories.ranking.strengths}) == 12
     assert groups.of == "author"
@@ -133,7 +126,7 @@ def test_a_run_under_a_budget_resumes_with_the_same_pairs_and_pays_nothing_twice
             """The measurements, and how many calls they took."""
             n_before = len(server.requests)
             chosen = settings(server.url, tmp_path / name, items="narrative_ending", max_pairs=n)
-            return judge_stories(MORE, chosen).measurements, len(server.requests) - n_before
+            return judge(MORE, chosen).said, len(server.requests) - n_before
 
         whole, n_whole = run("whole", 46)
         left[0] = 81
@@ -153,7 +146,7 @@ def test_a_run_under_a_budget_resumes_with_the_same_pairs_and_pays_nothing_twice
 
 def test_a_budget_that_cannot_connect_the_stories_is_refused():
     with pytest.raises(SettingsError, match="at least 7"):
-        judge_stories(STORIES, settings("http://127.0.0.1:1", None, max_pairs=6))
+        judge(STORIES, settings("http://127.0.0.1:1", None, max_pairs=6))
     with pytest.raises(SettingsError, match="pairwise"):
         StoriesSettings(max_pairs=3)
     with pytest.raises(SettingsError, match="`by`"):

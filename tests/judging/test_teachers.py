@@ -82,7 +82,7 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path):
     marks = Marks()
     (essays / "marks.csv").write_text(marks.csv(N))
     (essays / "some.csv").write_text(marks.csv(12))
-    assert "valid" in run("rubric", "check", "essay.toml")
+    assert "valid" in run("rubric", "show", "--check", "essay.toml")
     with serving(marks.reply) as server:
         asked = ("--rubric", "essay.toml", "--model", f"{server.url}/v1#m", "--yes")
         page = "--json", "--html", "calibrated.html"
@@ -97,7 +97,8 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path):
                     "--html", "page.html")  # fmt: skip
         assert len(server.requests) == 2 * n_calls
     # Of each judge's figures in calibrate and agreement the same.
-    agreed = json.loads(run("agreement", "run", "--experts", "marks.csv", "--json"))
+    found = json.loads(run("judge", "agreement", "run", "--labels", "marks.csv", "--json"))
+    agreed = found["agreement"]
     known = {one["item"]: one for one in trusts}
     assert set(known) == {"thesis", "style", "voice", "all"}
     _check_thesis(marks, known["thesis"], agreed)

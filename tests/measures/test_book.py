@@ -164,16 +164,16 @@ def run(*words: str) -> Any:
 
 
 def test_the_command_and_the_function_say_the_same(file: str, measured: Book):
-    shown = run("book", file, "--csv", "b.csv").stdout
+    shown = run("report", "--only", "book", file, "--csv", "b.csv").stdout
     assert "Chapter 4 is slower than the rest" in shown
     assert "Ruth" in shown
     rows = Path("b.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("id,number,title,words,scenes")
-    (row,) = json.loads(run("book", file, "--json").stdout)
+    (row,) = json.loads(run("report", "--only", "book", file, "--json").stdout)
     assert [one["n_words"] for one in row["chapters"]] == [one.n_words for one in measured.chapters]
-    found = fb.book({"novel": novel().text})
-    assert found.rows[0]["chapters"] == row["chapters"]
-    assert list(found.wide()["number"]) == [1, 2, 3, 4, 5, 6]
+    found = fb.report({"novel": novel().text}, only="book")
+    assert found[0]["chapters"] == row["chapters"]
+    assert list(found.frame()["number"]) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing():

@@ -9,12 +9,19 @@ import pytest
 from scipy.stats import kruskal
 
 from fabula.errors import InputError, MixError
-from fabula.measures.group_comparison import compare_scores
+from fabula.jobs.comparison import ComparisonSettings, compare
+from fabula.jobs.given import Rows
+from fabula.measures.group_comparison import Comparison, compare_rows
 from fabula.presentation.originality_tables import comparison_tables
 from fabula.presentation.sheet import render
+from fabula.store import located_rows
 from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
+
+
+def compare_scores(paths: list[Path], **how: Any) -> Comparison:
+    return compare_rows((one for path in paths for one in located_rows(path)), **how)
 
 
 def row(index: float | None, **fields: Any) -> dict[str, Any]:
@@ -130,7 +137,8 @@ def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path):
 
 def test_files_can_be_groups(tmp_path: Path):
     paths = [write(tmp_path / f"{k}.jsonl", [row(1.0), row(1.5)]) for k in "ab"]
-    assert [g.name for g in compare_scores(paths, by="file").groups] == ["a.jsonl", "b.jsonl"]
+    found: Any = compare([Rows.of(path) for path in paths], ComparisonSettings(by="file"))
+    assert [group.name for group in found.comparison.groups] == ["a.jsonl", "b.jsonl"]
 
 
 @pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto"])

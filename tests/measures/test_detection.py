@@ -18,8 +18,8 @@ from fabula.formats import DETECTORS
 from fabula.measures.detector import Labelled, auroc, calibrate, find_threshold
 from fabula.measures.detector_verdicts import (
     Label,
-    apply_detectors,
-    calibrate_files,
+    apply_to_rows,
+    calibrate_rows,
     calibration_row,
     read_detectors,
     write_detectors,
@@ -31,7 +31,17 @@ from fabula.presentation.detection_tables import (
 )
 from fabula.presentation.sheet import render
 from fabula.stats.intervals import auroc_interval
+from fabula.store import read_rows
 from fabula.text.sketch import sketch_of
+
+
+def calibrate_files(paths: list[Path], label: Label) -> list[Any]:
+    return [one for path in paths for one in calibrate_rows(read_rows(path), label, str(path))]
+
+
+def apply_detectors(detectors: Any, path: Path, target: float) -> Any:
+    return apply_to_rows(detectors, read_rows(path), str(path), target)
+
 
 SIGNATURE = "originality|match:verbatim|ref:r@1"
 

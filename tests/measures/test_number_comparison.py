@@ -123,6 +123,6 @@ def test_verdicts_have_the_fields_of_the_texts_that_are_named():
     texts = [{"id": f"t{k}", "text": "She went to sea. " * k, "label": "ab"[k % 2]}
              for k in range(1, 5)]  # fmt: skip
     verdicts = fb.judge(texts, model=lambda _: "Yes. So.", items="narrative_ending")
-    found = fb.compare(verdicts, by="label", texts=texts).wide()
+    found = fb.compare(verdicts, by="label", texts=texts).frame()
     assert list(found["name"]) == ["a", "b"]
     assert list(found["mean"]) == [1.0, 1.0]

@@ -19,6 +19,7 @@ from fabula.measures.ratings import (
     score_table,
 )
 from fabula.rubrics.load import load_rubric
+from fabula.store import located_rows
 from fabula.types import Measurement
 
 RUBRIC = load_rubric("feedback")
@@ -101,7 +102,7 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
             {"id": "3", "label": "other"}, {"id": "9", "label": "other"}]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     categories = ["none", "style", "clarity", "other"]
-    gold = read_gold(path, categories)
+    gold = read_gold(located_rows(path), categories, "gold")
     found = label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
     assert (found.value, found.n) == (0.5, 2), "no label is neither right nor wrong"
     for wrong, expected in (
@@ -110,7 +111,7 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
     ):
         path.write_text(json.dumps(wrong) + "\n")
         with pytest.raises(InputError, match=expected):
-            read_gold(path, categories)
+            read_gold(located_rows(path), categories, "gold")
 
 
 def test_means_of_groups_have_n_and_intervals_over_stories():

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import ModelError
-from fabula.jobs.available_judges import ModelsSettings, available_models
+from fabula.jobs.setup import SetupSettings, setup
 from fabula.models.available import PROVIDERS, find_models
 
 
@@ -39,8 +39,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_embedded_model_comes_with_its_trust_and_costs_nothing():
-    found = available_models(["local"], ModelsSettings())
-    (local,) = found.judges
+    found = setup(SetupSettings(models=("local",)))
+    (local,) = found.judges or ()
     assert local.cost == 0
     assert local.trust is not None
     assert local.trust.n == 504
@@ -50,10 +50,10 @@ def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPat
     assert [one.kind for one in find_models(())] == ["embedded"]
     monkeypatch.setenv("GEMINI_API_KEY", "k")
     assert [one.name for one in find_models(())] == ["local", "google/..."]
-    (named,) = available_models(["google/gemini-pro"], ModelsSettings()).judges
+    (named,) = setup(SetupSettings(models=("google/gemini-pro",))).judges or ()
     assert (named.trust, named.where) == (None, "named")
     with pytest.raises(ModelError, match="provider/model"):
-        available_models(["gemini"], ModelsSettings())
+        setup(SetupSettings(models=("gemini",)))
 
 
 def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path):
@@ -75,7 +75,7 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
 ):
     monkeypatch.chdir(tmp_path)
     name = "http://127.0.0.1:9/v1#mine"
-    words = ["models", name, "--json"]
+    words = ["setup", "--model", name, "--json"]
 
     def cost(*more: str) -> float | None:
         done = CliRunner().invoke(cli, [*words, *more])
@@ -92,7 +92,7 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
 
 
 def test_json_is_a_list_of_models(tmp_path: Path):
-    done = CliRunner().invoke(cli, ["models", "local", "--json"])
+    done = CliRunner().invoke(cli, ["setup", "--model", "local", "--json"])
     assert done.exit_code == 0, done.output
     (row,) = json.loads(done.stdout)
     assert (row["model"], row["cost"]) == ("local", 0)

@@ -7,17 +7,18 @@ import pytest
 from tests.measures.test_comparison import row, write
 
 from fabula.errors import InputError
-from fabula.measures.group_comparison import Comparison, compare_scores
+from fabula.measures.group_comparison import Comparison, compare_rows
 from fabula.presentation.charts import save_comparison
 from fabula.presentation.originality_tables import comparison_tables, originality_table
 from fabula.presentation.sheet import render
+from fabula.store import located_rows
 
 
 @pytest.fixture
 def comparison(tmp_path: Path) -> Comparison:
     rows = [row(1.0 + k / 10, model=m) for k in range(5) for m in ("A", "B & <C>")]
     rows.append(row(None, model="D $x_1$"))
-    return compare_scores([write(tmp_path / "s.jsonl", rows)], by="model")
+    return compare_rows(located_rows(write(tmp_path / "s.jsonl", rows)), by="model")
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])

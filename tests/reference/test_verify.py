@@ -33,7 +33,7 @@ def test_a_missing_file_is_named(tmp_path: Path):
     (tmp_path / "r" / "shards" / "00000" / "pairs.npy").unlink()
     with pytest.raises(CorpusError, match=r"pairs.npy: missing from shard 00000"):
         verify_reference(tmp_path / "r")
-    with pytest.raises(CorpusError, match="verify"):
+    with pytest.raises(CorpusError, match="--check"):
         Reference.open(tmp_path / "r")
 
 

@@ -10,9 +10,11 @@ from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
 from fabula.jobs.correction import CorrectSettings, correct_measurements
+from fabula.jobs.given import Labels
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
-from fabula.jobs.report import GroupSettings, ReportSettings
+from fabula.jobs.report import GroupSettings, ReportFiles, ReportSettings
+from fabula.jobs.reported import report
 from fabula.jobs.reviewer import Declined, Reviewer, corrected
 from fabula.measures.labels import read_labels
 from fabula.presentation.review_page import write_review_page
@@ -294,7 +296,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
             verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
         )
         found = review_json(known)["corrected"]
-        assert found == [expected.content()]
+        assert found == [expected.to_json()]
         assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
         assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
         assert render(*expected.tables()) in render(*review_tables(known))
@@ -334,8 +336,9 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_
 
 
 def test_labels_without_a_judge_are_refused(tmp_path: Path):
+    settings = ReportSettings(labels=Labels(tmp_path / "labels.csv"))
     with pytest.raises(SettingsError, match="no model was named"):
-        ReportSettings(labels=tmp_path / "labels.csv")
+        report([Document("a", "One two.")], settings, ReportFiles())
 
 
 def test_what_texts_have_in_common_can_be_left_out():

@@ -16,7 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from fabula.measures.categories import label_accuracy
 from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.group_comparison import compare_scores
+from fabula.measures.group_comparison import compare_rows
 from fabula.measures.rater_agreement import panel_agreement, panel_of
 from fabula.measures.ratings import rater_agreement
 from fabula.presentation.originality_tables import comparison_tables
@@ -33,7 +33,7 @@ from fabula.stats.intervals import (
 )
 from fabula.stats.permutation import compare_pairs
 from fabula.stats.reliability import cohen_estimate, pooled_estimate
-from fabula.store import dump_json
+from fabula.store import dump_json, located_rows
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.feedback_scores import score_answers
 from fabula.tasks.feedback.validation import validate
@@ -183,7 +183,7 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path):
             for k in range(n)
         )
     )  # fmt: skip
-    shown = render(*comparison_tables(compare_scores([scores], by="group")))
+    shown = render(*comparison_tables(compare_rows(located_rows(scores), by="group")))
     few = next(line for line in shown.splitlines() if line.startswith("few "))
     assert few.split()[1] == "2"
     assert few.endswith("- (n 2)")

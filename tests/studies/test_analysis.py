@@ -194,10 +194,12 @@ def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path):
     for row in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines()):
         is_time = re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:.*Z", row["details"].get("saved", ""))
         assert bool(is_time) == (row["value"] is not None)
-    agreed = run("agreement", "--experts", tmp_path / "a.jsonl")
+    agreed = run("judge", "agreement", "--labels", tmp_path / "a.jsonl")
     assert agreed.exit_code == 0, agreed.output
     assert "Narrative Ending" in agreed.output or "narrative_ending" in agreed.output
-    assert run("study", "forget", design.path, "p0001", "--yes").output.startswith("45 answers")
+    assert run("study", "people", "--forget", design.path, "p0001", "--yes").output.startswith(
+        "45 answers"
+    )
     assert "2 stories, 56 verdicts" in run("study", "analyse", design.path).output
 
 
@@ -316,7 +318,7 @@ def test_nothing_to_analyse_is_said(tmp_path: Path):
     assert run("study", "invite", design.path, "2").output.count("/i/") == 2
     assert "nobody has handed in" in str(run("study", "analyse", design.path).exception)
     assert "no such participant" in str(
-        run("study", "forget", design.path, "p0009", "--yes").exception
+        run("study", "people", "--forget", design.path, "p0009", "--yes").exception
     )
 
 

@@ -124,7 +124,7 @@ def test_a_preview_shows_the_study_and_keeps_nothing(tmp_path: Path):
     new(tmp_path, story_rows(1, 2))
     before = sorted(tmp_path.iterdir())
     with (
-        running("study", "preview", str(tmp_path / "study.toml")) as (_, url),
+        running("study", "serve", "--preview", str(tmp_path / "study.toml")) as (_, url),
         httpx.Client(follow_redirects=True) as client,
     ):
         page = client.get(url)

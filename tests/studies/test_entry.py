@@ -416,7 +416,7 @@ def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
     mock.add(f"{101:024x}", f"{1:024x}", "RETURNED")
     for k in range(2, 40):
         mock.add(f"{100 + k:024x}", f"{k:024x}")
-    command = ["study", "statuses", str(running.design.path), "--json"]
+    command = ["study", "people", "--statuses", str(running.design.path), "--json"]
     result = CliRunner().invoke(cli, command)
     assert "FABULA_PROLIFIC_TOKEN: is not set" in str(result.exception)
     monkeypatch.setenv("FABULA_PROLIFIC_TOKEN", TOKEN)

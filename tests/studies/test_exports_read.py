@@ -116,8 +116,8 @@ def test_each_form_is_taken_by_agreement_and_the_comparison_of_judges(
         wide = ["--wide"] if form == "xlsx" else []
         run("study", "export", study.file, "--format", form, "--out", out, *wide)
         commands = {
-            "agreement": ("agreement", study.judged, "--experts", out),
-            "compare": ("judge", "compare", study.judged, "--labels", out),
+            "agreement": ("judge", "agreement", study.judged, "--labels", out),
+            "compare": ("judge", "agreement", study.judged, "--labels", out),
             "correct": ("judge", "correct", study.judged, "--labels", out),
         }
         for name, command in commands.items():

@@ -37,7 +37,7 @@ def run(running: Running, command: str, *more: str) -> Result:
     # As somebody types it, with the password that a URL may have.
     url = running.store.engine.url.set(drivername=running.store.engine.dialect.name)
     place = ["--database", url.render_as_string(hide_password=False)]
-    arguments = ["study", command, str(running.design.path), *place, *more]
+    arguments = ["study", *command.split(), str(running.design.path), *place, *more]
     return CliRunner().invoke(cli, arguments)
 
 
@@ -73,19 +73,19 @@ def test_each_invitation_has_a_number_and_a_note_of_its_own(running: Running, tm
         refused = run(running, "invite", *wrong)
         assert refused.exit_code == 2
         assert said in refused.output
-    for command in ("remove", "forget"):
+    for command in ("people --remove", "people --forget"):
         assert "p0099: no such participant" in str(run(running, command, "p0099").exception)
 
 
 def test_a_new_link_ends_the_old_one(running: Running):
     old = run(running, "invite", "1").stdout.split()[1]
-    done = json.loads(run(running, "reissue", "p0001", "--json").stdout)
+    done = json.loads(run(running, "people --reissue", "p0001", "--json").stdout)
     assert done["invitations"][0]["participant"] == "p0001"
     client = TestClient(running.app)
     assert client.get("/i/" + old.rpartition("/")[2]).status_code == 403
     assert client.get("/i/" + done["links"][0].rpartition("/")[2]).status_code == 200
-    assert "no such participant" in str(run(running, "reissue", "p0009").exception)
-    assert "they are called p0001" in str(run(running, "reissue", "Ann").exception)
+    assert "no such participant" in str(run(running, "people --reissue", "p0009").exception)
+    assert "they are called p0001" in str(run(running, "people --reissue", "Ann").exception)
 
 
 def test_the_page_makes_a_link_for_each_note_as_a_table_or_a_file(
@@ -187,13 +187,12 @@ def test_those_whom_the_platform_says_returned_are_removed_by_their_status(runni
                     address="", at_ms=1, status=status,
                 )
             )  # fmt: skip
-    done = run(running, "remove", "--status", "returned", "--yes", "--json")
+    done = run(running, "people --remove", "--status", "returned", "--yes", "--json")
     assert json.loads(done.stdout)["removed"] == ["p0001"]
     assert [state for _, state in people(running)] == ["removed", "invited", "invited"]
-    assert json.loads(run(running, "remove", "p0002", "--yes", "--json").stdout)["removed"] == [
-        "p0002"
-    ]
-    assert run(running, "remove").exit_code == 2
+    done = run(running, "people --remove", "p0002", "--yes", "--json")
+    assert json.loads(done.stdout)["removed"] == ["p0002"]
+    assert run(running, "people --remove").exit_code == 2
 
 
 def test_what_people_write_shows_as_text_to_the_organiser(running: Running, organiser: TestClient):

@@ -156,14 +156,37 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path):
     draft.write_text(DRAFT)
     with serving(editor) as served:
         model = f"{served.url}#m"
-        done = run("feedback", "for", draft, "--model", model, "--out", out, "--html", page)
+        done = run(
+            "report",
+            draft,
+            "--only",
+            "feedback",
+            "--model",
+            model,
+            "--points-file",
+            out,
+            "--out",
+            page,
+        )
         assert done.exit_code == 0, done.output
-        again = run("feedback", "for", draft, "--model", model, "--parallel", 1, "--json")
+        again = run(
+            "report",
+            draft,
+            "--only",
+            "feedback",
+            "--model",
+            model,
+            "--set",
+            "models.parallel=1",
+            "--json",
+        )
         rows = list(read_rows(out))
         assert json.loads(again.stdout)["points"] == rows, "however many calls at a time"
         second = tmp_path / "second.txt"
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
-        later = run("feedback", "for", second, "--model", model, "--since", out, "--json")
+        later = run(
+            "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
+        )
     assert rows[0]["details"]["severities"] == {"3": 2}
     assert "harms the whole draft (2 of 2 say so), made in 2 of 4 readings" in done.output
     assert "2 remarks do not say how much they matter" in done.output
@@ -206,8 +229,8 @@ def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path):
         return editor(body, n)
 
     with serving(answer) as served:
-        command = ["feedback", "for", draft, "--model", f"{served.url}#m"]
-        assert run(*command, "--out", out).exit_code == 0
+        command = ["report", draft, "--only", "feedback", "--model", f"{served.url}#m"]
+        assert run(*command, "--points-file", out).exit_code == 0
         silent.append(True)
         found = run(*command, "--since", out)
     assert "resolved: “put the letter" in found.output
@@ -220,14 +243,23 @@ def test_what_cannot_be_read_is_said(tmp_path: Path):
     draft.write_text(DRAFT)
     out.write_text('{"id": "x"}\n')
     with serving(lambda *_: (400, {"error": {"message": "no"}})) as served:
-        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--max-retries", 0]
+        command = [
+            "report",
+            draft,
+            "--only",
+            "feedback",
+            "--model",
+            f"{served.url}#m",
+            "--set",
+            "models.max-retries=0",
+        ]
         assert isinstance(run(*command).exception, ModelError)
         assert isinstance(run(*command, "--since", out).exception, InputError)
         draft.write_text("...")
         assert isinstance(run(*command).exception, InputError)
     draft.write_text(DRAFT)
     with serving(lambda *_: (200, completion("I like it", "length"))) as served:
-        done = run("feedback", "for", draft, "--model", f"{served.url}#m")
+        done = run("report", draft, "--only", "feedback", "--model", f"{served.url}#m")
     assert done.exit_code == 0
     assert "No points are left" in done.output
     assert "5 of 5 readings make no point about words of the draft" in done.output
@@ -247,14 +279,16 @@ def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     with serving(editor) as served:
-        assert run("feedback", "for", draft, "--model", f"{served.url}#m", "--out", out,
+        assert run("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
+                   "--points-file", out,
                    "--samples", 1).exit_code == 0  # fmt: skip
 
     def answer(body: dict[str, Any], n: int) -> Any:
         return said if "still so" in prompt_of(body) else "The text is perfect as-is."
 
     with serving(answer) as served:
-        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--since", out,
+        done = run("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
+                   "--since", out,
                    "--json", "--samples", 1)  # fmt: skip
     assert {one["fate"] for one in json.loads(done.stdout)["earlier"]} == {fate}
 
@@ -265,7 +299,9 @@ def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path
     answers = [LETTER, GHOST + "Otherwise the text is perfect as-is."]
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else answers[int(body.get("seed") or 0) % 2]) as served:  # fmt: skip
-        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 4)
+        done = run(
+            "report", draft, "--only", "feedback", "--model", f"{served.url}#m", "--samples", 4
+        )
     assert "made in 2 of 4 readings" in done.output
     assert "would not change anything" not in done.output
     assert "2 of 4 readings make no point" in done.output
@@ -283,8 +319,9 @@ def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path):
         return editor(body, n)
 
     with serving(answer) as served:
-        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--out", out,
-                   "--max-retries", 0]  # fmt: skip
+        command = ["report", draft, "--only", "feedback", "--model", f"{served.url}#m",
+                   "--points-file", out,
+                   "--set", "models.max-retries=0"]  # fmt: skip
         first = run(*command)
         n_first = len(served.requests)
         broken.clear()
@@ -339,8 +376,17 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
     doubtful = '- "The door was open": this says nothing; cut it.'
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else doubtful) as served:  # fmt: skip
-        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 2]
-        done = run(*command, "--html", page)
+        command = [
+            "report",
+            draft,
+            "--only",
+            "feedback",
+            "--model",
+            f"{served.url}#m",
+            "--samples",
+            2,
+        ]
+        done = run(*command, "--out", page)
         rows = json.loads(run(*command, "--json").stdout)["points"]
     assert "occurs in 2 places" in done.output
     assert "occurs in 2 places" in page.read_text()
@@ -381,9 +427,16 @@ def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(
 
     with serving(answer) as served:
         model = f"{served.url}#m"
-        assert run("feedback", "for", first, "--model", model, "--out", out).exit_code == 0
+        assert (
+            run(
+                "report", first, "--only", "feedback", "--model", model, "--points-file", out
+            ).exit_code
+            == 0
+        )
         content = json.loads(
-            run("feedback", "for", second, "--model", model, "--since", out, "--json").stdout
+            run(
+                "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
+            ).stdout
         )
     assert {one["quotation"]: one["fate"] for one in content["earlier"]} == {
         "very quickly, truly wildly, madly": "resolved", "The bus came late": "stands",
@@ -408,8 +461,15 @@ def test_a_fault_that_was_reworded_still_stands_at_its_place(tmp_path: Path):
 
     with serving(answer) as served:
         model = f"{served.url}#m"
-        assert run("feedback", "for", first, "--model", model, "--out", out).exit_code == 0
-        done = run("feedback", "for", second, "--model", model, "--since", out, "--json")
+        assert (
+            run(
+                "report", first, "--only", "feedback", "--model", model, "--points-file", out
+            ).exit_code
+            == 0
+        )
+        done = run(
+            "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
+        )
     content = json.loads(done.stdout)
     assert [one["fate"] for one in content["earlier"]] == ["stands"]
     assert content["new"] == []

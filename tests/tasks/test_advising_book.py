@@ -50,8 +50,8 @@ def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
     text = book_of(CHAPTERS)
     book.write_text(text)
     with serving(editor) as served:
-        command = ("feedback", "for", book, "--by-chapter", "--samples", 2, "--yes",
-                   "--model", f"{served.url}/v1#editor", "--out", out)  # fmt: skip
+        command = ("report", book, "--only", "feedback", "--by-chapter", "--samples", 2, "--yes",
+                   "--model", f"{served.url}/v1#editor", "--points-file", out)  # fmt: skip
         done = run(*command)
         assert done.exit_code == 0, done.output
         prompts = [prompt_of(request) for request in served.requests]
@@ -90,7 +90,8 @@ def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Pa
         return "" if CHAPTERS[0] in prompt_of(body) else editor(body, n)
 
     with serving(silent) as served:
-        done = run("feedback", "for", book, "--by-chapter", "--samples", 2, "--yes", "--json",
+        done = run("report", book, "--only", "feedback", "--by-chapter", "--samples", 2, "--yes",
+                   "--json",
                    "--model", f"{served.url}/v1#editor")  # fmt: skip
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
@@ -102,7 +103,14 @@ def test_a_draft_without_chapters_is_refused_by_chapter(tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text(CHAPTERS[0])
     done = run(
-        "feedback", "for", draft, "--by-chapter", "--yes", "--model", "http://127.0.0.1:9/v1#m"
+        "report",
+        draft,
+        "--only",
+        "feedback",
+        "--by-chapter",
+        "--yes",
+        "--model",
+        "http://127.0.0.1:9/v1#m",
     )
     assert done.exit_code != 0
     assert done.exception is not None

@@ -78,10 +78,22 @@ def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_p
             return answers[int(body.get("seed") or 0)]
         return '{"verdict": "Yes", "reason": "so"}'
 
-    command = ["feedback", "for", str(draft), "--samples", "4", "--json", "--parallel", "1"]
+    command = [
+        "report",
+        str(draft),
+        "--only",
+        "feedback",
+        "--samples",
+        "4",
+        "--json",
+        "--set",
+        "models.parallel=1",
+    ]
     with serving(editor) as served:
         model = ["--model", f"{served.url}#m"]
-        held = CliRunner().invoke(cli, [*command, *model, "--structured", "--out", str(out)])
+        held = CliRunner().invoke(
+            cli, [*command, *model, "--set", "models.structured=true", "--out", str(out)]
+        )
         asked = [body for body in served.requests if "response_format" in body]
         free = CliRunner().invoke(cli, [*command, *model])
     assert held.exit_code == free.exit_code == 0, held.output + free.output

@@ -45,7 +45,8 @@ def run(tmp_path: Path, says: Any, *more: str) -> Result:
     (tmp_path / "mine.toml").write_text(DRAFT)
     with serving(says) as server:
         words = ["rubric", "expand", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
-                 "--model", f"{server.url}/v1#m", "--yes", "--max-retries", "0", *more]  # fmt: skip
+                 "--model", f"{server.url}/v1#m", "--yes", "--set", "models.max-retries=0",
+                 *more]  # fmt: skip
         return CliRunner().invoke(cli, list(map(str, words)))
 
 

@@ -194,7 +194,7 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
 
     with serving(answer) as served:
         command = ["feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
-                   "--prompts", "full,spot", "--parallel", "2"]  # fmt: skip
+                   "--prompts", "full,spot", "--set", "models.parallel=2"]  # fmt: skip
         done = run(*command)
         assert done.exit_code == 0, done.output
         assert "22 of 24 answers" not in done.output

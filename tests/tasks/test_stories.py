@@ -11,7 +11,7 @@ from tests.serving import Reply, completion, prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.models import ModelSettings, Spending
-from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.jobs.stories import OpeningSettings, openings
 from fabula.tasks.openings import FORMATS, KINDS, opening_prompt, read_formats
 from fabula.tasks.plots import read_plots
 from fabula.tasks.written import draw_sentences, without_prompt
@@ -182,8 +182,8 @@ def test_openings_are_cut_from_peoples_texts_which_stand_beside_them(tmp_path: P
     with serving(goes_on) as s:
         models = ModelSettings(models=(f"{s.url}/v1#m",), spending=Spending(price="0/0"))
         settings = OpeningSettings(tmp_path / "o.jsonl", n_sentences=2, models=models)
-        write_openings(texts, settings)
-        write_openings(texts, settings)
+        openings(texts, settings)
+        openings(texts, settings)
         assert len(s.requests) == 1
     human, machine = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
     assert machine["prompt"] == human["prompt"] == "Rain fell. She went out."
@@ -243,8 +243,10 @@ def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str)
 
 def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path):
     before = plots.read_bytes()
+    human = tmp_path / "human.jsonl"
+    human.write_text('{"id": "a", "text": "She counted."}\n')
     with pytest.raises(InputError, match="input of this command"):
-        run("stories", "write", str(plots), "--out", str(plots))
+        run("stories", "write", str(plots), "--human", str(human), "--out", str(human))
     foreign = tmp_path / "notes.jsonl"
     foreign.write_text('{"note": 1}\n')
     with pytest.raises(InputError, match="no stories"):

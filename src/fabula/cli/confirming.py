@@ -8,27 +8,28 @@ from typing import TYPE_CHECKING
 import click
 
 from fabula.cli.progress_bar import Bar
-from fabula.jobs.progress import Confirm
+from fabula.jobs.progress import Confirm, Declined
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
 
 
-def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
+def confirm_on(bar: Bar, *, yes: bool) -> Confirm:
     """Return a job's `confirm` that asks at the terminal; `yes` accepts everything."""
 
     def confirm(model: str, estimate: Estimate) -> None:
-        agree_to_cost(model, estimate, yes=yes, bar=bar, say_free=say_free)
+        try:
+            agree_to_cost(model, estimate, yes=yes, bar=bar)
+        except (click.Abort, click.UsageError) as error:
+            # A report goes on without this model; all else ends as click ends it.
+            raise Declined(model) from error
 
     return confirm
 
 
-def agree_to_cost(
-    model: str, estimate: Estimate, *, yes: bool, bar: Bar, say_free: bool = False
-) -> None:
+def agree_to_cost(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
     """Print the plan, and ask for confirmation if it costs money. Raises `click.UsageError`."""
-    is_free = estimate.cost == 0
-    if not estimate.n_calls or (is_free and not say_free):
+    if not estimate.n_calls or estimate.cost == 0:
         return
     at_most = "at most " if estimate.is_most else ""
     cost = "price unknown, set it with --price IN/OUT"
@@ -42,7 +43,7 @@ def agree_to_cost(
             f"{cost}",
             err=True,
         )
-        if yes or is_free or (estimate.cost is None and model.startswith(("http://", "https://"))):
+        if yes or (estimate.cost is None and model.startswith(("http://", "https://"))):
             return
         if not sys.stdin.isatty():
             raise click.UsageError("cannot confirm the cost: not a terminal (use --yes)")

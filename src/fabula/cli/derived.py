@@ -3,39 +3,70 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+import sys
 import traceback
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from fabula.cli.config import agree_to_addresses, read_config
 from fabula.cli.notices import common_options, is_verbose, log_error, logging_to
 from fabula.cli.records import recorded
 from fabula.errors import FabulaError
-from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
+from fabula.jobs.config import NAME, addresses_in, read_config
+from fabula.jobs.progress import Declined
+from fabula.settings import (
+    Between,
+    Described,
+    Field,
+    Settings,
+    SettingsError,
+    build,
+    fields_of,
+    in_names,
+    plain_type,
+)
 
 _SEPARATOR = "__"
 
 
 class Option(click.Option):
-    """An option derived from a setting."""
+    """An option derived from a setting.
 
-    def __init__(self, *args: Any, setting: str, **more: Any) -> None:
+    One that is `tuned` is `--models.timeout`, which users write as `--set models.timeout=30`.
+    """
+
+    def __init__(
+        self, *args: Any, setting: str, shared: str = "", tuned: bool = False, **more: Any
+    ) -> None:
         super().__init__(*args, **more)
-        self.setting = setting
+        self.hidden = tuned
+        self.setting, self.shared, self.tuned = setting, shared, tuned
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        hidden, self.hidden = self.hidden, False
         record = super().get_help_record(ctx)
-        return None if record is None else (record[0], _with_options(record[1], ctx.command))
+        self.hidden = hidden
+        if record is None:
+            return None
+        names = record[0].replace("--", "--set ", 1).replace(" ", "=", 2).replace("=", " ", 1)
+        return (names if self.tuned else record[0], _with_options(record[1], ctx.command))
 
 
+SHARED = {
+    "models": "How models are called, and what they may cost",
+    "near": "What counts as a near match",
+    "index": "How a web-scale index or a served reference is asked",
+    "reading": "How files and tables are read",
+    "running": "On how many processors, or machines",
+    "output": "JSON, tables for papers, and notices",
+}
+"""What the sets of options are about that many commands share."""
+_OF_OUTPUT = ("--json", "--jsonl", "--quiet", "--verbose", "--log")
 _SHORT = {"--out": "-o", "--model": "-m", "--reference": "-r", "--jobs": "-j"}
 """Short forms of the most common options, the same in every command."""
 
@@ -63,12 +94,71 @@ class Command(click.Command):
                 option.opts.insert(0, short)
         self.params += common_options()
 
+    def shared(self) -> dict[str, list[click.Option]]:
+        """Its options that many commands have, by their set."""
+        found: dict[str, list[click.Option]] = {name: [] for name in SHARED}
+        for option in self.params:
+            if isinstance(option, click.Option):
+                is_output = option.opts[-1] in _OF_OUTPUT
+                name = "output" if is_output else getattr(option, "shared", "")
+                found.get(name, []).append(option)
+        return {name: options for name, options in found.items() if options}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's own options, then a line for each shared set."""
+        shared = self.shared()
+        apart = {id(option) for options in shared.values() for option in options}
+        records = [
+            record
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option)
+            and id(option) not in apart
+            and (record := option.get_help_record(ctx)) is not None
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+        with formatter.section("Shared options, shown by --help and their name"):
+            formatter.write_dl([(f"--help {name}", SHARED[name]) for name in shared])
+
+    def help_of(self, ctx: click.Context, name: str) -> str:
+        """The options of a shared set."""
+        formatter = ctx.make_formatter()
+        formatter.write_text(f"{SHARED[name]}.")
+        formatter.write_paragraph()
+        options = self.shared()[name]
+        formatter.write_dl([one for option in options if (one := option.get_help_record(ctx))])
+        if any(getattr(option, "tuned", False) for option in options):
+            formatter.write_paragraph()
+            formatter.write_text(f"What is set by --set can stand in {NAME} too, under [{name}].")
+        return formatter.getvalue().rstrip("\n")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.help = self.translated_help()
+        super().format_help_text(ctx, formatter)
+
+    def translated_help(self) -> str:
+        """Its help, in which settings are options."""
+        return _with_options(self.help or "", self)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for place, word in enumerate(args[:-1]):
+            if word in ("--help", "-h") and args[place + 1] in self.shared():
+                click.echo(self.help_of(ctx, args[place + 1]))
+                ctx.exit()
+        args = _with_sets(args)
         config = read_config()
-        defaults = {
+        # A command that asks a model has a limit on what it costs.
+        is_asking = any(option.opts[-1] == "--max-cost" for option in self.params)
+        usual = ("--reference", "--model") if is_asking else ("--reference",)
+        defaults: dict[str | None, Any] = {
+            option.name: config.sets[option.opts[-1].removeprefix("--")]
+            for option in self.params
+            if getattr(option, "tuned", False) and option.opts[-1].removeprefix("--") in config.sets
+        }
+        defaults |= {
             option.name: getattr(config, option.opts[-1].removeprefix("--"))
             for option in self.params
-            if option.opts[-1] in ("--reference", "--model") and option.multiple
+            if option.opts[-1] in usual and option.multiple
         }
         ctx.default_map = {name: value for name, value in defaults.items() if name and value}
         left = super().parse_args(ctx, args)
@@ -76,11 +166,12 @@ class Command(click.Command):
             taken = [
                 ctx.params[name]
                 for name in ctx.default_map
-                if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+                if isinstance(ctx.params[name], tuple)
+                and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
             ]
-            agree_to_addresses(chain.from_iterable(taken))
+            _agree_to_addresses(chain.from_iterable(taken))
         named = {option.opts[-1]: option.name for option in self.params if option.name}
-        models, price = named.get("--model"), named.get("--price")
+        models, price = named.get("--model", named.get("--written-by")), named.get("--price")
         if price is not None and ctx.params.get(price) is None:
             asked = () if models is None else ctx.params[models]
             asked = asked if isinstance(asked, tuple) else (asked,)
@@ -92,6 +183,8 @@ class Command(click.Command):
             try:
                 with recorded(ctx):
                     return super().invoke(ctx)
+            except Declined as error:
+                raise error.__cause__ or error from None
             except SettingsError as error:
                 raise click.UsageError(in_options(str(error))) from error
             except FabulaError as error:
@@ -103,11 +196,37 @@ class Command(click.Command):
                 raise
 
 
-class Group(click.Group):
-    """A group of such commands."""
+def _with_sets(args: list[str]) -> list[str]:
+    """Words in which `--set models.timeout=30` is `--models.timeout=30`."""
+    words = iter(args)
+    found: list[str] = []
+    for word in words:
+        if word == "--":
+            return [*found, word, *words]
+        is_set = word == "--set" or word.startswith("--set=")
+        given = next(words, "") if word == "--set" else word.removeprefix("--set=")
+        if is_set and "=" not in given:
+            raise click.UsageError("--set must be NAME=VALUE, as in --set models.timeout=30")
+        found.append(f"--{given}" if is_set else word)
+    return found
 
-    command_class = Command
-    group_class = type
+
+def _agree_to_addresses(values: Iterable[str]) -> None:
+    """Ask before texts and keys go to an address that only the current folder's file names.
+
+    Raises `click.UsageError` where nobody can be asked.
+    """
+    named = addresses_in(values)
+    if not named:
+        return
+    from platformdirs import user_config_path
+
+    said = f"{NAME} in this folder names {', '.join(named)}, which texts would be sent to"
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"{said}; give the address as an option, or keep it in {user_config_path('fabula')}"
+        )
+    click.confirm(f"{said}. Go on?", abort=True, err=True)
 
 
 _USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
@@ -116,7 +235,7 @@ _USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
         ("--json", "Print one JSON array of rows to standard output and nothing else."),
         ("--jsonl", "Print one line of JSON per row, as rows are ready, and nothing else."),
     ),
-    ("yes", bool): (("--yes", "Accept the cost without asking for confirmation."),),
+    ("yes", bool): (("--yes", "Agree to the cost, and to what else would be asked."),),
 }
 """The options of a command's parameter, by its name and type."""
 
@@ -135,7 +254,13 @@ def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Cal
     params: list[click.Parameter] = []
     for name, kind in hints.items():
         params += (
-            Option(_names(one), setting=one.path[-1], **_attributes(one))
+            Option(
+                _names(one),
+                setting=one.path[-1],
+                shared=one.field.shared,
+                tuned=one.field.tuned,
+                **_attributes(one),
+            )
             for one in parts.get(name, (kind, []))[1]
         )
         for option, told in _USUAL.get((name, kind), ()):
@@ -155,7 +280,8 @@ def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Cal
 def _names(one: Described) -> list[str]:
     """Return the names of an option, as click declares them."""
     option = one.field.option_of(one.path[-1])
-    can_be_off = _plain(one.type) is bool and one.default is not False
+    is_flag = plain_type(one.type) is bool and not one.field.tuned
+    can_be_off = is_flag and one.default is not False
     return [_SEPARATOR.join(one.path), f"--{option}" + (f"/--no-{option}" if can_be_off else "")]
 
 
@@ -174,36 +300,29 @@ def _attributes(one: Described) -> dict[str, Any]:
         **({} if is_required else {"default": default}),
         "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
-    kind = _plain(one.type)
+    kind = plain_type(one.type)
+    if kind is bool and field.tuned:
+        return found | {"type": bool}
     if kind is bool:
         return found | {"is_flag": True} if default is False else found
     each = get_args(kind)[0] if several else kind
-    if unit := field.unit or {int: "N", Path: "FILE"}.get(each):
+    if unit := field.unit or {int: "N", Path: "FILE"}.get(
+        each, "FILE" if hasattr(each, "of") else ""
+    ):
         found["metavar"] = unit
     return found | {"type": _click_type(field, each)}
-
-
-def _plain(hint: Any) -> Any:
-    """Return a type without `| None`."""
-    if get_origin(hint) in (Union, types.UnionType):
-        (plain,) = (one for one in get_args(hint) if one is not type(None))
-        return plain
-    return hint
 
 
 def _click_type(field: Field, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         return click.Choice([str(choice) for choice in get_args(kind)])
-    if kind is Path:
+    if kind is Path or hasattr(kind, "of"):
         return click.Path(path_type=Path, file_okay=field.unit != "DIR")
     check = field.check
     if isinstance(check, Between) and kind in (int, float):
         numbers = click.IntRange if kind is int else click.FloatRange
         return numbers(check.low, check.high, check.low_open, check.high_open)  # type: ignore[arg-type]
     return kind
-
-
-_NAMED = re.compile(r"`(\w+)(?:=True)?`")
 
 
 def in_options(sentence: str) -> str:
@@ -218,5 +337,7 @@ def _with_options(sentence: str, command: click.Command) -> str:
         if isinstance(param, click.Option):
             long = [*param.secondary_opts, param.opts[-1]]
             options |= {option.lstrip("-").replace("-", "_"): option for option in long}
-            options[getattr(param, "setting", param.name)] = param.opts[-1]
-    return _NAMED.sub(lambda found: options.get(found[1], found[0]), sentence)
+            is_tuned = getattr(param, "tuned", False)
+            name = f"--set {param.opts[-1][2:]}" if is_tuned else param.opts[-1]
+            options[getattr(param, "setting", param.name)] = name
+    return in_names(sentence, options)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from importlib import import_module
-from typing import cast
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,6 +14,7 @@ from fabula import __version__
 from fabula.cli.interrupting import interrupted_by_signals
 from fabula.control_characters import without_controls
 from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
+from fabula.jobs.registry import DEFAULTS, jobs, sections
 
 # 1 means partial success; commands set it themselves.
 USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
@@ -24,59 +24,82 @@ _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (Fa
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_COMMANDS = {
-    "agreement": "Measure how far judges agree with experts.",
-    "book": "Measure a book by chapter: length, pace, people.",
-    "compare": "Compare groups of texts in any numbers.",
-    "continuation": "Generate and score continuations of stories.",
-    "desk": "Open a local page to drop drafts on and read reports.",
-    "detect": "Distinguish human from machine text, with known error rates.",
-    "diversity": "Measure how alike texts are that should differ.",
+
+_GROUPS = {
+    "continuation": "Continue stories by a sentence, and measure how.",
+    "detect": "Distinguish human from machine text, with error rates.",
     "feedback": "Corrupt stories, ask for feedback, and measure it.",
-    "groups": "Measure and show reference groups of texts.",
-    "judge": "Have language models answer a rubric.",
-    "lines": "List places in a draft to look at, line by line.",
-    "models": "List the language models that can judge here.",
-    "originality": "Score texts against a reference corpus.",
-    "plan": "Plan how large a study must be.",
-    "profile": "Measure rhythm, dialogue, word rarity and more.",
+    "judge": "Have models answer a rubric, and see what it is worth.",
     "reference": "Build, search and serve reference corpora.",
     "replicate": "Recompute a paper's tables from its released data.",
-    "report": "Run every instrument and write one page.",
-    "rerun": "Make a result again, and check that it is the same.",
-    "rubric": "Show, check, import and draft rubrics.",
-    "setup": "Fetch the model files that instruments need.",
+    "rubric": "Show rubrics, check, import and draft them.",
     "stories": "Draw the stories of a study, or have models write them.",
     "study": "Run a blinded study with human participants.",
-    "themes": "Group raters' reasons into themes.",
 }
-"""Short helps. Each command is in the module of its name, which is imported when it runs."""
+"""What each group of commands is for."""
 
 
-class _Commands(click.Group):
-    """The commands: `commands` has their names only, so that help and completion import none."""
+class _Jobs(click.Group):
+    """Commands made from the registry of jobs, each when it is asked for.
+
+    `before` is the group's own words: "" for `fabula`, "judge " for `fabula judge`.
+    """
+
+    def __init__(self, *args: Any, before: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.before = before
+
+    def _named(self) -> dict[str, list[tuple[str, str]]]:
+        """By section, the commands here with what they are for."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for section, own in sections().items():
+            named: dict[str, str] = {}
+            for job in own:
+                if job.name.startswith(self.before):
+                    word, _, rest = job.name.removeprefix(self.before).partition(" ")
+                    named[word] = _GROUPS.get(word, f"{word} ...") if rest else job.short
+            if named:
+                found[section] = list(named.items())
+        return found
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [word for own in self._named().values() for word, _ in own]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command = getattr(import_module(f"fabula.cli.commands.{cmd_name}"), cmd_name)
-        return cast(click.Command, command)
+        words = self.before + cmd_name
+        known = jobs()
+        if words in known:
+            from fabula.cli.job_commands import command_of
+
+            return command_of(known[words])
+        if any(name.startswith(f"{words} ") for name in known):
+            told = _GROUPS.get(words, words)
+            if usual := DEFAULTS.get(words):
+                told += f" `fabula {words} ...` is short for `fabula {words} {usual} ...`."
+            return _Jobs(
+                cmd_name, before=f"{words} ", help=told, short_help=_GROUPS.get(words, words)
+            )
+        return None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        usual = DEFAULTS.get(self.before.strip())
+        known = [*self.list_commands(ctx), *ctx.help_option_names]
+        if usual and args and args[0] not in known:
+            args = [usual, *args]
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name]) for name in self.list_commands(ctx)])
+        for section, own in self._named().items():
+            with formatter.section("Commands" if self.before else section):
+                formatter.write_dl(own)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=_COMMANDS[name]) for name in names]
+        named = [pair for own in self._named().values() for pair in own]
+        found = [CompletionItem(w, help=told) for w, told in named if w.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
-@click.group(
-    cls=_Commands,
-    commands={name: click.Command(name) for name in _COMMANDS},
-    context_settings=_CONTEXT,
-)
+@click.group(cls=_Jobs, context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="fabula")
 def cli() -> None:
     """Measure creative writing, by people and by language models.

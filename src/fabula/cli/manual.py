@@ -12,7 +12,11 @@ from collections.abc import Iterator
 
 import click
 
+from fabula.cli.derived import SHARED, Command
 from fabula.cli.main import cli
+
+_Seen = dict[str, dict[str, str]]
+"""The lines of shared options, by set and option."""
 
 
 def command_reference() -> str:
@@ -21,34 +25,49 @@ def command_reference() -> str:
         "# Commands\n",
         (
             "Generated from the commands by `make docs`; `fabula COMMAND --help` shows the same "
-            "text.\n"
+            "text. Options that many commands share stand once, at the end; `fabula COMMAND --help "
+            "models` shows those of a set.\n"
         ),
     ]
-    parts += _of(cli, click.Context(cli, info_name="fabula"))
+    seen: _Seen = {}
+    parts += _of(cli, click.Context(cli, info_name="fabula"), seen)
+    parts.append("## Shared options\n")
+    for name, lines in seen.items():
+        parts += [f"### {name}\n", f"{SHARED[name]}.\n", *filter(None, lines.values()), ""]
     return "\n".join(parts)
 
 
-def _of(command: click.Command, context: click.Context) -> Iterator[str]:
+def _of(command: click.Command, context: click.Context, seen: _Seen) -> Iterator[str]:
     path = context.command_path
     if isinstance(command, click.Group):
         if path != "fabula":
             yield f"## {path}\n"
         yield _told(command.help)
-        for name in sorted(command.list_commands(context)):
+        for name in command.list_commands(context):
             inner = command.get_command(context, name)
-            if inner is not None and not inner.hidden:
-                yield from _of(inner, click.Context(inner, info_name=name, parent=context))
+            assert inner is not None
+            yield from _of(inner, click.Context(inner, info_name=name, parent=context), seen)
         return
+    assert isinstance(command, Command)
     depth = path.count(" ")
     yield f"{'##' if depth == 1 else '###'} {path}\n"
     yield f"    {path} {' '.join(command.collect_usage_pieces(context))}\n"
-    yield _told(command.help)
+    yield _told(command.translated_help())
+    shared = command.shared()
+    apart = {id(option) for options in shared.values() for option in options}
     for option in command.params:
-        record = option.get_help_record(context)
-        # Arguments have no help of their own: the text describes them.
-        if record is not None and isinstance(option, click.Option):
-            yield f"- `{record[0]}`: {' '.join(record[1].split())}"
-    yield ""
+        if isinstance(option, click.Option) and id(option) not in apart:
+            yield _line(option, context)
+    for name, options in shared.items():
+        own = seen.setdefault(name, {})
+        for option in options:
+            own.setdefault(option.opts[-1], _line(option, context))
+    yield f"- shared: {', '.join(shared)}\n"
+
+
+def _line(option: click.Option, context: click.Context) -> str:
+    record = option.get_help_record(context)
+    return "" if record is None else f"- `{record[0]}`: {' '.join(record[1].split())}"
 
 
 def _told(help_: str | None) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +12,6 @@ from fabula.jobs.result_files import is_folder
 
 if TYPE_CHECKING:
     from fabula.jobs.result_files import TableFiles
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -25,11 +23,6 @@ class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if problem := is_folder(value):
             self.fail(problem, param, ctx)
         return Path(str(value))
-
-
-def texts_argument(name: str) -> Callable[[F], F]:
-    """Add an argument for files, folders, patterns, URLs, or `-`."""
-    return click.argument(name, nargs=-1, required=True, metavar=f"{name.upper()}...")
 
 
 def check_outputs(
@@ -55,6 +48,3 @@ def check_outputs(
         path.parent.mkdir(parents=True, exist_ok=True)
     if files is not None:
         files.check_files()
-
-
-study_argument = click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +11,6 @@ import click
 from fabula.cli.derived import in_options
 
 if TYPE_CHECKING:
-    from fabula.jobs.result_files import TableFiles
     from fabula.presentation.sheet import Block
 
 
@@ -60,48 +59,12 @@ def print_rows(rows: Iterable[Any], form: str | None) -> None:
             printed.print(row)
 
 
-def print_result(
-    parts: Sequence[Block],
-    content: object,
-    files: TableFiles | None = None,
-    *,
-    as_json: bool,
-    written: Sequence[Path | None] = (),
-) -> None:
-    """Write the tables as `files` says, print them or `content`, then list the files written."""
-    own = [] if files is None else files.write(parts)
-    if as_json:
-        print_json(content)
-    else:
-        print_tables(parts)
-    print_written([*written, *own], as_json=as_json)
-
-
-def print_tables_or_rows(
-    parts: Sequence[Block], rows: Iterable[Any], files: TableFiles, form: str | None
-) -> list[Path]:
-    """Write the tables as `files` says, and print them or the rows; return the files."""
-    written = files.write(parts)
-    if form is None:
-        print_tables(parts)
-    else:
-        print_rows(rows, form)
-    return written
-
-
-def print_tables(parts: Sequence[Block]) -> None:
+def print_tables(parts: Sequence[Block], *, names_settings: bool = True) -> None:
+    """Print tables; words in backticks are shown as options where they are settings."""
     from fabula.presentation.sheet import render
 
-    click.echo(in_options(render(*parts)), nl=False)
-
-
-def print_done(content: Mapping[str, Any], *lines: str, as_json: bool) -> None:
-    """Print what a command did: one JSON object for machines, or lines for people."""
-    if as_json:
-        print_json(content)
-        return
-    for line in lines:
-        click.echo(line)
+    shown = render(*parts)
+    click.echo(in_options(shown) if names_settings else shown, nl=False)
 
 
 def print_written(paths: Iterable[Path | None], *, as_json: bool = False) -> None:

@@ -5,8 +5,11 @@ The settings of a job are the options of its command, so a record of a command i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import io
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,28 +17,18 @@ import click
 
 from fabula.cli.notices import notify
 from fabula.cli.options import CorpusType
+from fabula.errors import FabulaError, InputError
+from fabula.jobs.result_files import WRITTEN
 
 if TYPE_CHECKING:
     from fabula.provenance import Recording
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
-_WRITTEN = ("out", "csv", "latex", "html", "plot", "comments", "details", "answers", "log")
+_WRITTEN = (*WRITTEN, "log")
 """Options, by the last part of their names, whose files a command writes."""
 _MODELS = ("models", "model", "writer", "exclude_model", "fluency_model", "translator", "grammar")
 """Options that name a model or a server."""
-RERUN = frozenset((
-    "agreement", "book", "compare", "continuation generate", "continuation passages",
-    "continuation score", "continuation train", "detect apply", "detect calibrate", "detect score",
-    "diversity", "feedback corrupt", "feedback elicit", "feedback find", "feedback for",
-    "feedback label", "feedback rate", "feedback sample", "feedback score", "groups measure",
-    "groups phrases", "judge compare", "judge correct", "judge stories", "lines", "originality",
-    "plan", "profile", "reference add", "reference build", "reference measure", "reference remove",
-    "reference write", "replicate creativity-index", "replicate linguistic-metrics",
-    "replicate story-feedback", "replicate ttcw", "report", "rubric draft", "rubric expand",
-    "stories draw", "stories openings", "stories plot", "stories write", "study analyse", "themes",
-))  # fmt: skip
-"""Commands that make a result and nothing else, which a record may start."""
 
 
 @contextmanager
@@ -44,12 +37,13 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     if not any(_may_name_a_result(param) for param in ctx.command.params):
         yield
         return
-    from fabula.provenance import IN_PLACE, Before, recording
+    from fabula.provenance import Before, is_in_place, recording
 
     outputs = dict(_outputs(ctx))
     command = " ".join(_names(ctx))
-    changed = {name: Before.of(path) for name, path in outputs.items() if command in IN_PLACE}
-    settings = {name: value for name, value in ctx.params.items() if name not in _ONLY_SHOWN}
+    settings = _named({k: value for k, value in ctx.params.items() if k not in _ONLY_SHOWN})
+    is_changed = is_in_place(command, settings)
+    changed = {name: Before.of(path) for name, path in outputs.items() if is_changed}
     with recording() as noted, ExitStack() as stack:
         stack.callback(_tell_of_changes, noted)
         noted.before = {name: one for name, one in changed.items() if one is not None}
@@ -59,9 +53,9 @@ def recorded(ctx: click.Context) -> Iterator[None]:
             # 1 means partial success; the files written remain.
             if ended.exit_code > 1:
                 raise
-            noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
+            noted.keep(command, settings, outputs, _sources(ctx, outputs))
             raise
-        noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
+        noted.keep(command, settings, outputs, _sources(ctx, outputs))
 
 
 def _tell_of_changes(noted: Recording) -> None:
@@ -192,3 +186,51 @@ def _dotted(param: click.Parameter) -> str:
 
 def _option(param: click.Parameter) -> str:
     return _dotted(param).rpartition(".")[2] if isinstance(param, click.Option) else ""
+
+
+class CommandRunner:
+    """What `rerun` knows of commands: a `Runner` of `fabula.jobs.rerun`.
+
+    `yes` agrees to what a record uses, and to what models cost.
+    """
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+        self._root: Any = click.get_current_context().find_root().command
+
+    def _command(self, words: str) -> Any:
+        command = self._root
+        for word in words.split():
+            command = command.get_command(click.Context(command), word)
+        return command
+
+    def written_by(self, words: str, settings: Mapping[str, Any]) -> list[str]:
+        return written_by(self._command(words), settings)
+
+    def elsewhere(
+        self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
+    ) -> list[str]:
+        return elsewhere(self._command(words), settings, folder, near)
+
+    def allow(self, words: str, places: Sequence[str]) -> None:
+        if not places or self._yes:
+            return
+        named = f"`fabula {words}` uses what does not lie beside the result"
+        if not sys.stdin.isatty():
+            raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
+        question = "\n  ".join([f"{named}:", *places])
+        click.confirm(f"{question}\nGo on?", abort=True, err=True)
+
+    def run(self, words: str, settings: Mapping[str, Any], folder: Path) -> None:
+        command = self._command(words)
+        is_agreed = self._yes and any(param.name == "yes" for param in command.params)
+        typed = [*words.split(), *(["--yes"] if is_agreed else []), *words_of(command, settings)]
+        try:
+            with chdir(folder), redirect_stdout(io.StringIO()):
+                self._root.main(typed, prog_name="fabula", standalone_mode=False)
+        except (FabulaError, click.ClickException) as error:
+            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            raise InputError(f"`fabula {words}` cannot run again: {said}") from error
+        except OSError as error:
+            where = error.filename or folder
+            raise InputError(f"{os.fspath(where)}: {error.strerror}") from error

@@ -13,7 +13,7 @@ from fabula.desk.drafts import Version
 from fabula.desk.visits import Owner, Posted
 from fabula.desk.work import Desk, State
 from fabula.jobs.progress import Progress
-from fabula.jobs.setup import Step, run_setup, usable_sets
+from fabula.jobs.setup import Step, setup, usable_sets
 
 router = APIRouter()
 _WORK = "models"
@@ -50,7 +50,7 @@ def missing_models(desk: Desk) -> MissingModels | None:
     """None if every model whose runtime is installed is here."""
     sets = usable_sets()
     dry = replace(desk.setup, dry_run=True)
-    steps = run_setup(sets, dry, agree=lambda _: None).missing if sets else ()
+    steps = setup(dry, sets).missing if sets else ()
     return MissingModels(steps, steps[0].folder.parent, desk.state_of(_WORK)) if steps else None
 
 
@@ -89,7 +89,7 @@ def measure_again(owner: Owner, form: Posted) -> Response:
 
 
 def _fetch(desk: Desk, progress: Progress) -> None:
-    run_setup(usable_sets(), desk.setup, agree=lambda _: None, progress=progress)
+    setup(desk.setup, usable_sets(), progress=progress)
 
 
 def _lacking(desk: Desk) -> list[Version]:

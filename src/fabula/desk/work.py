@@ -19,9 +19,9 @@ from fabula.desk.drafts import Drafts, Piece, Version, read_json
 from fabula.desk.live_check import PARTS, WHOLE, Look, look_again, since
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
-from fabula.jobs.progress import Progress
+from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Declined, Reviewer
+from fabula.jobs.reviewer import Reviewer
 from fabula.jobs.setup import SetupSettings
 from fabula.models.cost import Estimate
 from fabula.reference import Reference

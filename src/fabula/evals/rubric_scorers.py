@@ -28,7 +28,7 @@ from inspect_ai.scorer import (
 )
 from inspect_ai.solver import TaskState
 
-from fabula.api.coercion import settings_from
+from fabula.api.face import settings_from
 from fabula.errors import InputError
 from fabula.evals.failing import in_a_sentence
 from fabula.jobs.judging import LabelledSettings, plan_of
@@ -69,14 +69,15 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
         for one in fields_of(ModelSettings)
         if one.path[-1] != "structured"
     }
-    given = dict(settings)
+    given: dict[str, Any] = dict(settings)
     if isinstance(given.get("items"), list):
         # Inspect's command line turns a value with commas into a list.
         given["items"] = ",".join(given["items"])
     if given.get("template") is not None:
         given["template"] = Path(given["template"])
     fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
-    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
+    made: LabelledSettings = settings_from(LabelledSettings, given, {**fixed, "labels": None})
+    return made
 
 
 def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:

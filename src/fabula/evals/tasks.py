@@ -72,8 +72,8 @@ def ttcw(
         text_field: The table field with the story.
         labels: People's verdicts, with which the judge's are compared; by default those that the
             authors released, if the stories are theirs.
-        settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
-            `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
+        settings: Other settings of `fabula judge`, with its defaults: `samples`,
+            `paraphrases`, `shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
     """
     return rubric(stories, "ttcw", style, text_field, labels, **settings)
@@ -97,8 +97,8 @@ def rubric(
         text_field: The table field with the story.
         labels: People's answers, with which the judge's are compared; by default those that the
             authors of TTCW released, if the stories are theirs.
-        settings: Other settings of `fabula judge`, with its defaults: `n_samples`,
-            `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
+        settings: Other settings of `fabula judge`, with its defaults: `samples`,
+            `paraphrases`, `shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
             `structured`.
     """
     settings = {"style": style, **settings}

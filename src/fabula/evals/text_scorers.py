@@ -22,7 +22,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from fabula.api.coercion import settings_from
+from fabula.api.face import settings_from
 from fabula.errors import CallFailed, InputError
 from fabula.evals.failing import in_a_sentence
 from fabula.instruments import find_instrument, instruments

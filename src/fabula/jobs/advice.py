@@ -8,58 +8,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import page_setting
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.jobs.result import Result
+from fabula.settings import SettingsError
 
 if TYPE_CHECKING:
+    from fabula.jobs.models import ModelSettings
+    from fabula.jobs.report import ReportSettings
     from fabula.resume import KeptRows, Row
     from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
     from fabula.tasks.feedback.points import Point
     from fabula.types import Document
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceSettings(Settings):
-    """How a model is asked for feedback on a draft."""
-
-    n_samples: int = setting(
-        5,
-        help="Number of times the model is asked; points it makes more often come first.",
-        check=Between(1, 50),
-    )
-    n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
-    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
-    by_chapter: bool = setting(
-        False,
-        help="For a book: ask about each chapter by itself, then about contradictions between "
-        "chapters.",
-    )
-    since: Path | None = setting(
-        None, help="The `out` file for an earlier draft: shows which of its points are resolved."
-    )
-    out: Path | None = setting(
-        None,
-        help="Keep the points here (.jsonl), for `since` of the next draft; answers saved beside "
-        "it (FILE with .answers before its ending) are not asked for again.",
-    )
-    html: Path | None = page_setting("Write the draft with the points in its margin here.")
-    seed: int = seed_setting()
-    models: ModelSettings = part(ModelSettings)
-
-    def check_together(self) -> None:
-        if len(self.models.models) > 1:
-            raise SettingsError("models", "names several: name one editor at a time")
-
-
-@dataclass(frozen=True, slots=True)
-class Advised:
+@dataclass(frozen=True, slots=True, repr=False)
+class Advised(Result):
     """What a model would change in a draft, and the status of its points on an earlier one."""
 
     advice: Advice
     fates: Sequence[Earlier]
     new: Sequence[Point]
+
+    def lines(self) -> list[str]:
+        from fabula.presentation.advice_tables import advice_text
+
+        shown = advice_text(self.advice, self.fates, self.new)
+        return [shown.encode(errors="replace").decode().rstrip("\n")]
 
     def rows(self) -> list[Row]:
         """The points as rows."""
@@ -88,14 +62,16 @@ class Advised:
 
 def advise(
     story: Document,
-    settings: AdviceSettings,
+    settings: ReportSettings,
+    html: Path | None = None,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Advised:
     """Ask a model for feedback on a draft; its consistent points come first.
 
-    Writes `out` and `html`. Raises `InputError`, `ModelError`, `BusyError`.
+    Writes the page `html`, and keeps the points as the settings say. Raises `InputError`,
+    `ModelError`, `BusyError`.
     """
     import asyncio
 
@@ -103,28 +79,31 @@ def advise(
     from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
     from fabula.tasks.feedback.advising_book import chapters_to_read
 
-    measured = list(read_measurements(settings.since)) if settings.since else []
+    if len(settings.models.models) != 1:
+        raise SettingsError("models", "must name one editor to ask")
+    options = settings.advice
+    measured = list(read_measurements(options.since)) if options.since else []
     past = earlier_points(measured), earlier_draft(measured)
     plan = AdvicePlan(
         settings.n_samples,
-        settings.n_points,
-        settings.temperature,
+        options.n_points,
+        options.temperature,
         seed=settings.seed,
         effort=settings.models.reasoning_effort,
-        by_chapter=settings.by_chapter,
+        by_chapter=options.by_chapter,
     )
     # For a book, also one reading of each chapter for notes, and readings of all notes.
-    n_parts = len(chapters_to_read(story)) if settings.by_chapter else 0
+    n_parts = len(chapters_to_read(story)) if options.by_chapter else 0
     n_readings = settings.n_samples * (n_parts + 1) + n_parts
     progress.begin("reading the draft", n_readings + len(past[0]))
-    with _kept_calls(settings.out) as kept:
+    with _kept_calls(options.points_file) as kept:
         advised = asyncio.run(_advised(story, plan, past, settings.models, kept, progress, confirm))
-    if settings.out is not None:
-        write_rows(settings.out, advised.rows(), are_results=True)
-    if settings.html is not None:
+    if options.points_file is not None:
+        write_rows(options.points_file, advised.rows(), are_results=True)
+    if html is not None:
         from fabula.presentation.advice_page import write_advice_page
 
-        write_advice_page(settings.html, advised.advice, advised.fates, advised.new)
+        write_advice_page(html, advised.advice, advised.fates, advised.new)
     return advised
 
 
@@ -183,4 +162,4 @@ def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
     except ModelError as error:
         if out is not None:
             raise
-        raise ModelError(f"{error} (without `out`, nothing is kept)") from error
+        raise ModelError(f"{error} (without `points_file`, nothing is kept)") from error

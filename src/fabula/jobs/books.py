@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabula.jobs.progress import SILENT, Progress
-from fabula.settings import Between, Settings, setting
+from fabula.jobs.result import Result, Row
 
 if TYPE_CHECKING:
     from fabula.measures.book import Book
@@ -15,17 +15,8 @@ if TYPE_CHECKING:
     from fabula.types import Document
 
 
-@dataclass(frozen=True, slots=True)
-class BookSettings(Settings):
-    """How much of a book is shown."""
-
-    n_people: int = setting(
-        12, help="Show the N people named most often (0: all).", check=Between(0)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredBooks:
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasuredBooks(Result):
     """Texts by chapter, and what determined the numbers."""
 
     documents: Sequence[Document]
@@ -39,7 +30,7 @@ class MeasuredBooks:
 
         return book_tables(self.documents, self.books, self.n_people, self.signature)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """One row per text, with all of its chapters, people and repetitions."""
         return [
             {
@@ -50,15 +41,17 @@ class MeasuredBooks:
             for document, book in zip(self.documents, self.books, strict=True)
         ]
 
-    def chapter_rows(self) -> Iterator[dict[str, Any]]:
+    def frame_rows(self) -> list[Row]:
         """One row per chapter, with numbers only."""
-        for row in self.to_json():
-            for chapter in row.get("chapters", ()):
-                yield {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
+        return [
+            {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
+            for row in self.rows()
+            for chapter in row.get("chapters", ())
+        ]
 
 
 def measure_books(
-    documents: Sequence[Document], settings: BookSettings, *, progress: Progress = SILENT
+    documents: Sequence[Document], n_people: int, *, progress: Progress = SILENT
 ) -> MeasuredBooks:
     """Measure each document by chapter, however short. Raises `InputError`, `ModelError`."""
     from fabula.measures.book import BookInstrument, measure_book, pipelines
@@ -70,4 +63,4 @@ def measure_books(
     for document in documents:
         books.append(measure_book(document, *pipelines(), always=True))
         progress.advance(1)
-    return MeasuredBooks(documents, books, settings.n_people, str(BookInstrument().signature))
+    return MeasuredBooks(documents, books, n_people, str(BookInstrument().signature))

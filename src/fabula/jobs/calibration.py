@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fabula.errors import InputError
+from fabula.jobs.given import Labels
+from fabula.jobs.job import Stream
 from fabula.jobs.judging import (
     FOLDER_HELP,
     Judged,
@@ -18,22 +20,23 @@ from fabula.jobs.judging import (
     with_examples,
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting
-from fabula.settings import setting
+from fabula.settings import SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.judging.trust import Trust
     from fabula.measures.graded import GradedAgreement
     from fabula.measures.rater_agreement import JudgeAgreement, Panel
     from fabula.presentation.sheet import Block
-    from fabula.types import Document, Measurement
+    from fabula.types import Measurement
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrateSettings(LabelledSettings):
     """A run on texts that people have judged."""
 
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
         help="People's labels for the stories: a table of document, item, rater, value, or a "
         "study's export.",
@@ -45,8 +48,8 @@ class CalibrateSettings(LabelledSettings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibration(Result):
     """Judges compared with people on the same texts, and what was kept."""
 
     judged: Judged
@@ -59,8 +62,8 @@ class Calibration:
     book_path: Path | None
     """Where the trust is kept; None if no judge has a name of its own."""
 
-    def trusts(self) -> list[dict[str, Any]]:
-        """For JSON: the trust of each judge in each item."""
+    def rows(self) -> list[Row]:
+        """The trust of each judge in each item."""
         return [asdict(one) for _, trusts in self.judges for one in trusts] + [
             asdict(one) for one in self.graded_trusts
         ]
@@ -74,7 +77,7 @@ class Calibration:
         plan, panel = self.judged.plan, self.panel
         parts: list[Block] = []
         if self.judges:
-            here = panel_on(panel, {one.document_id for one in self.judged.measurements})
+            here = panel_on(panel, {one.document_id for one in self.judged.said})
             parts += calibration_tables(
                 self.judges,
                 panel_agreement(here, plan.rubric, "item", seed=plan.seed),
@@ -85,32 +88,56 @@ class Calibration:
             )
         return parts + (graded_tables(self.graded) if self.graded.people else [])
 
+    def notices(self) -> Sequence[str]:
+        return self.judged.notices()
+
+    def written(self) -> Sequence[Path]:
+        return () if self.book_path is None else (self.book_path,)
+
+    def lacking(self) -> str | None:
+        return self.judged.lacking()
+
+    def writers(self) -> dict[str, Any]:
+        return self.judged.writers()
+
 
 def _n_documents(panel: Panel) -> int:
     return len({document for document, _ in panel.subjects})
 
 
-def calibrate_judges(
-    documents: Sequence[Document],
-    labels: Path,
+def calibrate(
+    stories: Annotated[Stream, "DIR|STORIES"],
     settings: CalibrateSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Calibration:
-    """Ask each model about the documents with labels, and keep its agreement with them.
+    """Measure how far a judge agrees with people on stories that people have judged.
 
-    Writes the page `html`. Raises `InputError`, before anything is paid for, if no labels match the
-    documents.
+    STORIES with `labels`, for any rubric; or DIR, the folder Art_or_Artifice of
+    github.com/salesforce/creativity_eval, which holds the texts of 36 of the 48 stories of TTCW and
+    their experts' verdicts. The judge is compared with people on the same stories. Its agreement is
+    saved by model, wording, style and mode, and shown with every later verdict of that judge.
+
+    Raises `InputError`, before anything is paid for, if no labels match the stories.
     """
-    from fabula.judging.calibrate import calibrate, graded_trust
+    from fabula.judging.calibrate import calibrate as calibrated
+    from fabula.judging.calibrate import graded_trust, released_folder
     from fabula.judging.trust import TrustBook
     from fabula.measures.graded import graded_agreement
-    from fabula.measures.labels import read_labels
     from fabula.measures.rater_agreement import panel_of_labels
 
+    if settings.labels is not None:
+        documents, labels = list(stories), settings.labels
+    elif len(stories.names) == 1:
+        documents, path = released_folder(Path(stories.names[0]))
+        labels = Labels(path)
+    else:
+        raise SettingsError(
+            "labels", "are needed for stories; without them, give the one released folder"
+        )
     plan = plan_of(settings.judging)
-    given = read_labels(labels, plan.rubric)
+    given = labels.read(plan.rubric)
     labelled = {one.document_id for one in given}
     asked = [one for one in documents if one.id in labelled]
     if not asked:
@@ -121,10 +148,10 @@ def calibrate_judges(
     panel = panel_of_labels(given, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()
-    said = [one for one in judged.measurements if _has_kappa(one, judged)]
-    judges = calibrate(said, panel, plan, book, today) if panel.subjects and said else []
-    graded = graded_agreement(judged.measurements, given, plan.rubric, seed=plan.seed)
-    rest = graded_trust(judged.measurements, graded, plan, book, labels.name, today)
+    said = [one for one in judged.said if _has_kappa(one, judged)]
+    judges = calibrated(said, panel, plan, book, today) if panel.subjects and said else []
+    graded = graded_agreement(judged.said, given, plan.rubric, seed=plan.seed)
+    rest = graded_trust(judged.said, graded, plan, book, labels.name, today)
     if settings.html is not None:
         # Its verdicts carry the trust that was just measured.
         judged.save_page(settings.html)

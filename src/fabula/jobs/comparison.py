@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
+from fabula.jobs.given import GivenSource, Part, Rows, located_in
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
     from fabula.measures.number_comparison import MeasuredTexts, NumberComparison
+    from fabula.presentation.sheet import Block
 
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 """How a result of diversity begins."""
@@ -33,7 +36,7 @@ class ComparisonSettings(Settings):
     unnamed: str | None = setting(
         None, help="Name of the group of texts that lack this field, such as human.", unit="NAME"
     )
-    texts: str | None = setting(
+    texts: GivenSource | None = setting(
         None, help="The texts that were measured, for fields that rows lack.", unit="TEXTS"
     )
     cluster: str | None = setting(
@@ -55,16 +58,56 @@ class ComparisonSettings(Settings):
         return self.by
 
 
-def compare_files(
-    results: Sequence[Path], settings: ComparisonSettings
-) -> Comparison | NumberComparison:
-    """Compare groups of texts in the rows of one or several instruments.
+@dataclass(frozen=True, slots=True, repr=False)
+class Compared(Result):
+    """Groups of texts beside each other."""
 
-    Scores of originality alone are compared with their curves, which `plot` draws. Raises
-    `SettingsError` without `by`, `InputError`, and `MixError` for numbers that were measured in
-    different ways.
+    comparison: Comparison | NumberComparison
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.originality_tables import comparison_tables
+
+        return comparison_tables(self.comparison)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.comparison.to_json()
+
+    def rows(self) -> list[Row]:
+        """A row per group: its mean with the interval, and n; per number too, if there are more."""
+        return list(self.comparison.rows())
+
+    def writers(self) -> dict[str, Any]:
+        """Curves and distributions of scores of originality."""
+        return dict.fromkeys((".svg", ".pdf", ".png"), self._draw)
+
+    def _draw(self, path: Path) -> None:
+        from fabula.measures.number_comparison import NumberComparison
+        from fabula.presentation.charts import save_comparison
+
+        if isinstance(self.comparison, NumberComparison):
+            raise InputError(
+                f"{path}: only a comparison of scores of originality alone can be drawn"
+            )
+        save_comparison(self.comparison, path)
+
+
+def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
+    """Compare groups of texts in RESULTS: rows that `originality`, `profile` or `detect score`
+    wrote, runs of `judge`, exports of a study, one or several together.
+
+    Shows the mean of each number in each group of `by` with a 95 % interval, and for each pair of
+    groups the difference, the Mann-Whitney test (whether texts of A tend to be above those of B;
+    not whether means differ), and Holm's correction over everything that is shown. With `cluster`,
+    intervals are over clusters and all tests are permutation tests of means: they permute texts
+    within a cluster that the groups share, such as a prompt that all wrote to, and whole clusters
+    otherwise. Of scores of originality alone the difference is in per cent, (A - B) / B, and all
+    groups are tested too (Kruskal-Wallis).
+
+    Numbers that were not measured in the same way are refused.
+
+    Raises `SettingsError` without `by`, `InputError`, and `MixError`.
     """
-    from fabula.measures.group_comparison import compare_scores
+    from fabula.measures.group_comparison import compare_rows
     from fabula.measures.number_comparison import compare_numbers
 
     by = settings.grouping_field()
@@ -73,41 +116,56 @@ def compare_files(
         "cluster": settings.cluster,
         "seed": settings.seed,
     }
-    for path in results:
-        _check_scores(path)
+    parts = [part for one in results for part in one.parts]
+    for part in parts:
+        if isinstance(part, Path):
+            _check_scores(part)
     extra = settings.texts is not None or settings.unnamed is not None
-    if not extra and all(map(_is_scores, results)):
-        comparison = compare_scores(results, by=by, **how)
+    if not extra and all(map(_are_scores, parts)):
+        found = Compared(compare_rows(_with_files(parts, by), by=by, **how))
         if settings.plot is not None:
-            from fabula.presentation.charts import save_comparison
-
-            save_comparison(comparison, settings.plot)
-        return comparison
+            found.save(settings.plot)
+        return found
     if settings.plot is not None:
         raise SettingsError("plot", "is only for scores of originality alone")
-    return compare_numbers(
-        _measured(results), by=by, unnamed=settings.unnamed, fields=_fields(settings.texts), **how
+    fields = _fields(settings.texts)
+    return Compared(
+        compare_numbers(_measured(parts), by=by, unnamed=settings.unnamed, fields=fields, **how)
     )
 
 
-def _measured(results: Sequence[Path]) -> MeasuredTexts:
+def _with_files(parts: Sequence[Part], by: str) -> Iterator[tuple[Row, str]]:
+    """All rows with their places; if they are grouped by `file`, with the name of their file."""
+    paths = [part for part in parts if isinstance(part, Path)]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("a score file is listed twice, so its texts would count twice")
+    are_named = len({path.name for path in paths}) == len(paths)
+    for part in parts:
+        own = {}
+        if by == "file" and isinstance(part, Path):
+            own["file"] = part.name if are_named else str(part)
+        for row, where in located_in(part):
+            yield {**row, **own}, where
+
+
+def _measured(parts: Sequence[Part]) -> MeasuredTexts:
     from fabula.judging.folder import read_run
     from fabula.judging.run import RETEST
     from fabula.measures.number_comparison import MeasuredTexts
     from fabula.measures.rater_agreement import aggregates, ratings_of
-    from fabula.store import measurement_row, read_rows
+    from fabula.store import measurement_row
     from fabula.types import by_rater
 
     found = MeasuredTexts()
-    for path in results:
-        if not path.is_dir():
-            for number, row in enumerate(read_rows(path), 1):
-                found.add(row, f"{path}, line {number}")
+    for part in parts:
+        if not isinstance(part, Path) or not part.is_dir():
+            for row, where in located_in(part):
+                found.add(row, where)
             continue
-        rubric, measurements = read_run(path)
+        rubric, measurements = read_run(part)
         once = [one for one in measurements if not one.document_id.endswith(RETEST)]
         for one in once:
-            found.add(measurement_row(one), str(path))
+            found.add(measurement_row(one), str(part))
         for rater, own in by_rater(once).items():
             title = rubric.aggregate.title
             for text, score in aggregates(ratings_of(own), rubric).items():
@@ -115,17 +173,15 @@ def _measured(results: Sequence[Path]) -> MeasuredTexts:
     return found
 
 
-def _fields(texts: str | None) -> dict[str, dict[str, Any]]:
-    from fabula.text import read_documents
-
-    return {} if texts is None else {one.id: one.fields for one in read_documents([texts])}
+def _fields(texts: GivenSource | None) -> dict[str, dict[str, Any]]:
+    return {} if texts is None else {one.id: one.fields for one in texts.read()}
 
 
-def _is_scores(path: Path) -> bool:
-    from fabula.store import read_rows
-
-    nothing = {"creativity_index": None}
-    return not path.is_dir() and "creativity_index" in next(iter(read_rows(path)), nothing)
+def _are_scores(part: Part) -> bool:
+    if isinstance(part, Path) and part.is_dir():
+        return False
+    first, _ = next(located_in(part), ({"creativity_index": None}, ""))
+    return "creativity_index" in first
 
 
 def _check_scores(path: Path) -> None:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fabula.jobs.engine import Engine, Processes, open_cluster
+from fabula.jobs.job import WholeStream
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import (
-    TableFiles,
-    page_setting,
-    plot_setting,
-    rows_file,
-    share_of,
-    share_setting,
-)
+from fabula.jobs.result import Result, Row
+from fabula.jobs.result_files import page_setting, plot_setting, rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.linguistic.example_table import Example
     from fabula.measures.linguistic.table import SystemTable
-    from fabula.resume import Row
+    from fabula.presentation.sheet import Block, Sheet
     from fabula.tasks.continuation.corpus import Corpus
     from fabula.tasks.continuation.training import Progress as Training
-    from fabula.types import Document
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
 Writer = Literal["random", "unigram", "case", "recurrent", "as-long"]
@@ -37,6 +31,7 @@ _SENTENCE_TOKENS = 40
 """Approximate tokens of a continuation."""
 _N_ON_PAGE = 2
 """Number of examples on a page, as in the paper's Table 1."""
+_NONE = WholeStream()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +50,50 @@ class CutSettings(Settings):
     seed: int = seed_setting()
 
 
-def cut_passages(
-    books: Iterable[Document], settings: CutSettings, named: str = "the books"
-) -> dict[str, Any]:
-    """Write the passages of the books to `out`; returns their number and the number of texts.
+@dataclass(frozen=True, slots=True, repr=False)
+class Passages(Result):
+    """The passages that were cut or drawn, and of how many."""
 
-    Raises `InputError` if no chapter is long enough, or two books have the same name; `named` is
-    how the error refers to the books.
+    passages: Sequence[Row]
+    out: Path
+    n_found: int
+    n_texts: int
+    n_chapters: int
+
+    def rows(self) -> list[Row]:
+        return list(self.passages)
+
+    def lines(self) -> list[str]:
+        return [
+            f"written: {self.out}, {len(self.passages):,} of {self.n_found:,} passages from "
+            f"{self.n_texts:,} texts, {self.n_chapters:,} chapters"
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "out": str(self.out),
+            "n": len(self.passages),
+            "n_found": self.n_found,
+            "n_texts": self.n_texts,
+            "n_chapters": self.n_chapters,
+        }
+
+
+def passages(books: WholeStream, settings: CutSettings) -> Passages:
+    """Cut BOOKS into contexts and the sentences that follow them.
+
+    BOOKS are any texts, or files of the Children's Book Test, whose tokens are turned back into
+    text (as rows of tokenised sentences, with `text_field` sentences). No passage crosses a chapter
+    boundary; headings are left out.
+
+    Raises `InputError` if no chapter is long enough, or two books have the same name.
     """
     from fabula.errors import InputError
     from fabula.store import write_rows
     from fabula.tasks.continuation.story_passages import book_chapters, passages_of
     from fabula.text.pipeline import load_pipeline
 
+    named = ", ".join(books.names) or "the books"
     chapters = list(book_chapters(books, load_pipeline(("senter",))))
     found = list(passages_of(chapters, settings.n_sentences, settings.stride))
     if not found:
@@ -86,14 +112,8 @@ def cut_passages(
         kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))
         rows = [rows[k] for k in kept]
     write_rows(settings.out, rows)
-    n_books = len({chapter.book for chapter in chapters})
-    return {
-        "out": str(settings.out),
-        "n": len(rows),
-        "n_found": n_found,
-        "n_texts": n_books,
-        "n_chapters": len(chapters),
-    }
+    n_texts = len({chapter.book for chapter in chapters})
+    return Passages(rows, settings.out, n_found, n_texts, len(chapters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +141,8 @@ class TrainSettings(Settings):
     processes: Processes = part(Processes)
 
 
-def read_training_texts(
-    documents: Iterable[Document], settings: TrainSettings, *, progress: Progress = SILENT
-) -> None:
-    """Read the stories that `train_generators` trains on into the folder."""
-    from fabula.tasks.continuation.corpus import build_corpus
-
-    n_jobs = settings.processes.n_processes
-    build_corpus(
-        documents, settings.out, min_count=settings.min_count, n_jobs=n_jobs, report=progress.say
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
+@dataclass(frozen=True, slots=True, repr=False)
+class Trained(Result):
     """What generators were trained on, and the losses of the recurrent network."""
 
     corpus: Corpus
@@ -146,13 +154,16 @@ class Trained:
         lines = [
             f"{self.settings.out}: {corpus.n_stories:,} stories, {corpus.n_sentences:,} sentences, "
             f"{corpus.n_tokens:,} tokens; {len(corpus.vocabulary) - 1:,} words occur at least "
-            f"{corpus.min_count} times"
+            f"{corpus.min_count} times",
+            *(
+                f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
+                for row in self.log
+                if "perplexity" in row
+            ),
         ]
-        return lines + [
-            f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
-            for row in self.log
-            if "perplexity" in row
-        ]
+        if self.settings.plot is not None and self.log:
+            lines.append(f"written: {self.settings.plot}")
+        return [*lines, f"trained: {', '.join(self.settings.kinds)}"]
 
     def to_json(self) -> dict[str, Any]:
         plot = self.settings.plot
@@ -163,11 +174,28 @@ class Trained:
         }
 
 
-def train_generators(settings: TrainSettings, *, progress: Progress = SILENT) -> Trained:
-    """Train the generators on the stories of the folder. Raises `InputError`, `ModelError`."""
-    from fabula.tasks.continuation.corpus import Corpus
+def train(
+    settings: TrainSettings, texts: WholeStream = _NONE, *, progress: Progress = SILENT
+) -> Trained:
+    """Train generators on the stories of TEXTS: random, unigram, case-based, recurrent.
 
-    corpus = Corpus.open(settings.out)
+    Without TEXTS, trains on the texts that `out` was made from. If training is interrupted, run the
+    same command again to resume from the last checkpoint.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
+    """
+    from fabula.tasks.continuation.corpus import Corpus, build_corpus
+
+    if texts is _NONE:
+        corpus = Corpus.open(settings.out)
+    else:
+        corpus = build_corpus(
+            texts,
+            settings.out,
+            min_count=settings.min_count,
+            n_jobs=settings.processes.n_processes,
+            report=progress.say,
+        )
     if "case" in settings.kinds:
         from fabula.tasks.continuation.retrieval import index_cases
 
@@ -237,17 +265,34 @@ class GenerateSettings(Settings):
             raise SettingsError("folder", "DIR, `models` MODEL, or both: name at least one writer")
 
 
-def continue_passages(
+class Continuations(Written):
+    """The next sentences of passages."""
+
+    __slots__ = ()
+
+    def lines(self) -> list[str]:
+        from fabula.reasons import explain
+
+        return [
+            f"written: {self.out}, {self.n:,} continuations",
+            *(f"without a text: {n:,} ({explain(why)})" for why, n in self.missing.items()),
+        ]
+
+
+def generate(
     settings: GenerateSettings, *, progress: Progress = SILENT, confirm: Confirm = agreed
-) -> Written:
-    """Have generators and models write the next sentence of each passage, saving each row.
+) -> Continuations:
+    """Have generators and language models write the next sentence of each passage.
+
+    Interrupted runs resume; a model whose call failed is asked again.
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
+    from fabula.tasks.continuation import generating
+    from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice
     from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS
     from fabula.tasks.continuation.language_models import ask_continuations
     from fabula.text.pipeline import load_pipeline
@@ -275,7 +320,7 @@ def continue_passages(
         for choice in choices:
             progress.say(choice.kind)
             n_jobs = settings.processes.n_processes
-            rows += generate(
+            rows += generating.generate(
                 stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=progress.advance
             )
         progress.say("continuations")
@@ -290,7 +335,7 @@ def continue_passages(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, rows_file(settings.share, settings.out))
+    return Continuations(rows, rows_file(settings.share, settings.out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +378,6 @@ class CompareSettings(Settings):
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
-    files: TableFiles = part(TableFiles)
     restart: bool = setting(False, help="Measure everything again and replace `out`.")
     grammar: str = setting(
         "harper",
@@ -349,43 +393,60 @@ class CompareSettings(Settings):
     engine: Engine = part(Engine)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class ComparedSystems(Result):
     """All systems side by side, and some passages with what each wrote."""
 
     table: SystemTable
     examples: Sequence[Example]
+    shows_examples: bool
+    """Whether the terminal shows the passages too."""
+    names_settings: ClassVar[bool] = False
 
-    def write(self, settings: CompareSettings) -> list[Path]:
-        """Write the requested page and tables; returns the files."""
-        from fabula.presentation.continuation_tables import (
-            system_records,
-            system_tables,
-            write_system_page,
-        )
+    def tables(self) -> list[Block]:
+        from fabula.presentation.continuation_tables import example_blocks
 
-        if settings.html is not None:
-            write_system_page(settings.html, self.table, self.examples)
-        tables = settings.files.write(system_tables(self.table), system_records(self.table))
-        return [*([] if settings.html is None else [settings.html]), *tables]
+        examples = example_blocks(self.table, self.examples) if self.shows_examples else []
+        return [*examples, *self.sheets()]
+
+    def sheets(self) -> list[Block]:
+        from fabula.presentation.continuation_tables import system_tables
+
+        return system_tables(self.table)
+
+    def records(self) -> list[Sheet]:
+        """The values and the pairs, for CSV."""
+        from fabula.presentation.continuation_tables import system_records
+
+        return system_records(self.table)
+
+    def writers(self) -> dict[str, Any]:
+        """The page."""
+        from fabula.presentation.continuation_tables import write_system_page
+
+        return {".html": lambda path: write_system_page(path, self.table, self.examples)}
 
     def to_json(self) -> dict[str, Any]:
         shown = {"examples": [one.to_json() for one in self.examples]} if self.examples else {}
         return {**self.table.to_json(), **shown}
 
 
-def compare_continuations(
+def score(
     systems: Sequence[Path], settings: CompareSettings, *, progress: Progress = SILENT
-) -> Comparison:
-    """Measure all systems on fifteen metrics, and test which differences are significant.
+) -> ComparedSystems:
+    """Compare SYSTEMS that continue the same stories on fifteen metrics, with tests.
 
-    Raises `InputError` with the line. Source: Roemmele, Gordon and Swanson 2017.
+    A row of SYSTEMS contains the `id` of a passage, the `system` and its `text`; null means that
+    the system returned none. Source: Roemmele, Gordon and Swanson 2017.
+
+    Raises `InputError` with the line.
     """
     from fabula.measures.linguistic import system_scores
     from fabula.measures.linguistic.example_table import sample_examples
     from fabula.measures.linguistic.lexis import read_vocabulary
     from fabula.measures.linguistic.metrics import ToolChoice
     from fabula.measures.linguistic.table import compare_systems
+    from fabula.presentation.continuation_tables import write_system_page
     from fabula.tasks.continuation.baselines import AS_LONG
 
     words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
@@ -422,4 +483,6 @@ def compare_continuations(
     if n_examples is None:
         n_examples = _N_ON_PAGE if settings.html is not None else 0
     found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)
-    return Comparison(table, found)
+    if settings.html is not None:
+        write_system_page(settings.html, table, found)
+    return ComparedSystems(table, found, bool(settings.n_examples))

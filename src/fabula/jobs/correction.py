@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError
+from fabula.jobs.given import GivenSource, Labels, Run
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class CorrectSettings(Settings):
     """What a judge is corrected with, and what to compute."""
 
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
         help="People's labels for some of the documents, drawn at random: a table of document, "
         "item, rater, value, a study's export, or TTCW's.",
@@ -30,7 +31,7 @@ class CorrectSettings(Settings):
         help="Correct each group separately, and compare groups, by this field of the texts.",
         unit="FIELD",
     )
-    texts: str | None = setting(
+    texts: GivenSource | None = setting(
         None, help="The texts that were judged, needed for fields other than author.", unit="TEXTS"
     )
     judge: str | None = setting(None, help="Judge to use, if the run has several.", unit="NAME")
@@ -61,9 +62,9 @@ class CorrectSettings(Settings):
     seed: int = setting(0, help="Seed for the choice of documents to label next.", check=Between(0))
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedRun:
-    """A judge's corrected means."""
+@dataclass(frozen=True, slots=True, repr=False)
+class CorrectedRun(Result):
+    """A judge's means as experts would have given them."""
 
     correction: Correction
     rubric: Rubric
@@ -73,24 +74,39 @@ class CorrectedRun:
 
         return correction_tables(self.correction, self.rubric)
 
-    def content(self) -> dict[str, Any]:
+    def rows(self) -> list[Row]:
+        """A row for `all`, each item and each group: raw and corrected mean, interval, and n."""
+        found = self.to_json()
+        named = [("all", "all", found["overall"])]
+        named += [("item", name, one) for name, one in found["items"].items()]
+        named += [("group", name, one) for name, one in found["groups"].items()]
+        return [{"kind": kind, "name": name, **one} for kind, name, one in named]
+
+    def to_json(self) -> dict[str, Any]:
         return self.correction.to_json()
 
 
-def correct_run(run: Path, settings: CorrectSettings) -> CorrectedRun:
-    """Correct the judge of a run. Raises `InputError`, `SettingsError`."""
-    from fabula.judging.folder import read_run
-    from fabula.measures.labels import read_labels
-    from fabula.text import read_documents
+def correct(run: Run, settings: CorrectSettings) -> CorrectedRun:
+    """Estimate what experts would have said about all documents of RUN, from labels for some.
 
-    rubric, measurements = read_run(run)
+    A judge that passes more documents than experts do is just as wrong on documents that nobody
+    labelled. Means, rates of items and differences between groups are corrected by
+    prediction-powered inference (PPI++), with 95 % intervals that are valid for few labels. The
+    labelled documents must be drawn at random; labels for a different kind of document are refused.
+
+    Raises `InputError`, `SettingsError`.
+    """
+
+    rubric, measurements = run.read()
     if any("orders" in one.details for one in measurements):
         raise InputError(
-            f"{run}: compares stories, and has no answer about a story that could be corrected; "
-            f"`fabula agreement` says how far the judge prefers the same stories as people"
+            f"{run.name}: compares stories, and has no answer about a story that could be "
+            f"corrected; `fabula judge agreement` says how far the judge prefers the same stories "
+            f"as people"
         )
-    labels = [] if settings.labels is None else read_labels(settings.labels, rubric)
-    documents = () if settings.texts is None else tuple(read_documents([settings.texts]))
+    labels = [] if settings.labels is None else settings.labels.read(rubric)
+    texts = settings.texts
+    documents = run.documents() if texts is None else tuple(texts.read())
     return correct_measurements(measurements, labels, rubric, settings, documents)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.jobs.given import Rows, named_parts
+from fabula.jobs.job import Stream
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting, share_of, share_setting
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.detector import Calibration
+    from fabula.measures.detector_verdicts import Label
     from fabula.presentation.sheet import Block
-    from fabula.resume import Row
-    from fabula.types import Document
 
 ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature"]
 
@@ -31,20 +34,35 @@ class LikelihoodSettings(Settings):
     restart: bool = setting(False, help="Score everything again and replace `out`.")
 
 
-def score_likelihood(
-    documents: Iterable[Document],
-    settings: LikelihoodSettings,
-    *,
-    each: Callable[[Row], None] = lambda _row: None,
-) -> list[Block]:
-    """Score texts by their probability under the model; `each` receives a row once it is kept.
+@dataclass(frozen=True, slots=True, repr=False)
+class Probabilities(Result):
+    """How probable a language model finds each text."""
 
-    Returns the table. Raises `InputError`, `ModelError`.
+    kept: list[Row]
+    signature: str
+
+    def rows(self) -> list[Row]:
+        return self.kept
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.detection_tables import probability_table
+
+        return probability_table(self.kept, self.signature)
+
+
+def score(
+    texts: Stream, settings: LikelihoodSettings, *, each: Callable[[Row], None] = lambda _row: None
+) -> Probabilities:
+    """Score TEXTS by how probable a language model finds them.
+
+    Computes mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT, the baselines
+    for the Creativity Index as a detector. Needs the extra [local].
+
+    Raises `InputError`, `ModelError`.
     """
     from fabula.measures.probability import ProbabilityMeasure
     from fabula.measures.scores import ScoreRun, probability_row
     from fabula.models.surprisal import SurprisalModel
-    from fabula.presentation.detection_tables import probability_table
 
     rows = []
     with SurprisalModel(settings.model) as model:
@@ -53,10 +71,10 @@ def score_likelihood(
         run = ScoreRun(
             measure, probability_row, settings.out, restart=settings.restart, share=share
         )
-        for _document, row in run.rows(documents):
+        for _document, row in run.rows(texts):
             rows.append(row)
             each(row)
-    return probability_table(rows, str(measure.signature))
+    return Probabilities(rows, str(measure.signature))
 
 
 def _rates(text: str) -> list[float]:
@@ -109,29 +127,69 @@ class DetectorSettings(Settings):
     seed: int = seed_setting()
 
 
-def calibrate_detectors(scores: Sequence[Path], settings: DetectorSettings) -> list[Calibration]:
-    """Return a calibration for each score: how well it separates human from machine texts.
+@dataclass(frozen=True, slots=True, repr=False)
+class Detector(Result):
+    """How well scores tell human from machine, ready to be applied to other texts."""
+
+    calibrations: list[Calibration]
+    label: Label
+    cluster: str | None = None
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.detection_tables import calibration_tables
+
+        return calibration_tables(self.calibrations)
+
+    def rows(self) -> list[Row]:
+        from fabula.measures.detector_verdicts import calibration_row
+
+        return [calibration_row(one) for one in self.calibrations]
+
+    def writers(self) -> dict[str, Any]:
+        """The detectors, for `detect apply`, and a picture of the ROC curves."""
+        from fabula.presentation.detection_tables import save_rocs
+
+        plots = {e: partial(save_rocs, self.calibrations) for e in (".svg", ".pdf", ".png")}
+        return {".json": self._write, **plots}
+
+    def _write(self, path: Path) -> None:
+        from fabula.measures.detector_verdicts import write_detectors
+
+        write_detectors(path, self.calibrations, self.label, self.cluster)
+
+
+def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
+    """Measure how well SCORES of labelled texts distinguish human from machine.
+
+    Shows the AUROC with its 95 % interval (over clusters), thresholds for chosen
+    false-positive rates with upper bounds on the true rates, and the expected calibration error. If
+    the interval includes 0.5, the score cannot distinguish them, and gives no verdicts.
+    Near-duplicate texts, and layout that alone tells people from machines, are reported.
 
     Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
     """
-    from fabula.measures.detector_verdicts import Label, calibrate_files, write_detectors
+    from fabula.measures.detector_verdicts import Label, calibrate_rows
 
     label, cluster = Label.parse(settings.label), settings.cluster
-    found = calibrate_files(
-        scores,
-        label,
-        cluster=cluster,
-        scores=settings.names,
-        targets=_rates(settings.fpr),
-        seed=settings.seed,
-    )
-    if settings.out is not None:
-        write_detectors(settings.out, found, label, cluster)
-    if settings.plot is not None:
-        from fabula.presentation.detection_tables import save_rocs
-
-        save_rocs(found, settings.plot)
-    return found
+    found = [
+        calibration
+        for rows, name in named_parts(scores)
+        for calibration in calibrate_rows(
+            rows,
+            label,
+            name,
+            cluster=cluster,
+            scores=settings.names,
+            targets=_rates(settings.fpr),
+            seed=settings.seed,
+        )
+    ]
+    detector = Detector(found, label, cluster)
+    for path in (settings.out, settings.plot):
+        if path is not None:
+            writers = detector.writers()
+            writers[path.suffix if path is settings.plot else ".json"](path)
+    return detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +205,63 @@ class ApplySettings(Settings):
     out: Path | None = setting(None, help="Write the verdicts here (.jsonl).")
 
 
-def apply_detector(
-    detector: Path, scores: Sequence[Path], settings: ApplySettings
-) -> list[dict[str, Any]]:
-    """Return a row with the verdict on each text, or why there is none. Raises `InputError`."""
-    from fabula.measures.detector_verdicts import apply_detectors, read_detectors
+@dataclass(frozen=True, slots=True)
+class DetectorFile:
+    """Detectors: a file that `detect calibrate` wrote, or its result."""
+
+    path: Path | None
+    detector: Detector | None = None
+
+    @classmethod
+    def of(cls, value: Any) -> DetectorFile:
+        """From a path or a result."""
+        return cls(None, value) if isinstance(value, Detector) else cls(Path(value))
+
+    def read(self) -> list[dict[str, Any]]:
+        """Raises `InputError`."""
+        from fabula.measures.detector_verdicts import detector_rows, read_detectors
+
+        if self.path is not None:
+            return read_detectors(self.path)
+        return detector_rows(self.detector.calibrations if self.detector else [])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DetectorVerdicts(Result):
+    """The verdict on each text, or why there is none."""
+
+    kept: list[Row]
+
+    def rows(self) -> list[Row]:
+        return self.kept
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.detection_tables import verdict_table
+
+        return verdict_table(self.kept)
+
+
+def apply(
+    detector: DetectorFile, scores: Sequence[Rows], settings: ApplySettings
+) -> DetectorVerdicts:
+    """Apply a DETECTOR that `detect calibrate` wrote to SCORES of other texts.
+
+    A text is either flagged or not flagged; "not flagged" does not mean human. The detector gives a
+    reason instead of a verdict if it cannot tell human from machine, if many more human texts than
+    `fpr` may be flagged, or if the text differs in kind (length, layout, quotation marks,
+    vocabulary) from the human texts that it was calibrated on.
+
+    Raises `InputError`, and `MixError` for scores that were measured in another way.
+    """
+    from fabula.measures.detector_verdicts import apply_to_rows
     from fabula.store import write_rows
 
-    detectors = read_detectors(detector)
-    rows = [row for path in scores for row in apply_detectors(detectors, path, settings.fpr)]
+    detectors = detector.read()
+    rows = [
+        row
+        for given, name in named_parts(scores)
+        for row in apply_to_rows(detectors, given, name, settings.fpr)
+    ]
     if settings.out is not None:
         write_rows(settings.out, rows, are_results=True)
-    return rows
+    return DetectorVerdicts(rows)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.engine import Processes
+from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity, Plan
-    from fabula.types import Document
+    from fabula.presentation.sheet import Block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class DiversitySettings(EqualLength):
         None,
         help="Compare N texts of each group at a time.",
         check=Between(2),
+        option="each",
         default_text="as many as the smallest group has",
     )
     extras: tuple[Literal["templates", "embeddings"], ...] = setting(
@@ -116,10 +119,47 @@ class DiversitySettings(EqualLength):
         )
 
 
-def diversity(
-    documents: Sequence[Document], settings: DiversitySettings, *, progress: Progress = SILENT
-) -> Diversity:
-    """Measure how similar the texts of each group are, and test whether groups differ.
+@dataclass(frozen=True, slots=True, repr=False)
+class Alike(Result):
+    """How similar the texts of groups are, with tests, shared phrases and pairs of texts."""
+
+    diversity: Diversity
+    texts: Mapping[str, str]
+    """By id, for the words that are shown."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.diversity_tables import diversity_tables
+
+        return diversity_tables(self.diversity, self.texts)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.diversity.to_json()
+
+    def rows(self) -> list[Row]:
+        """A row per group and measure, with its interval."""
+        return [
+            {
+                "group": group.name,
+                "measure": measure,
+                "value": one.value,
+                "low": one.low,
+                "high": one.high,
+                "n": group.n,
+                "n_units": one.n_units,
+            }
+            for group in self.diversity.groups
+            for measure, one in group.estimates.items()
+        ]
+
+
+def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress = SILENT) -> Alike:
+    """Measure how alike the TEXTS of a group are, and compare groups.
+
+    Every text is cut to the same number of words, and the same number of texts from every group is
+    compared. Shows the share of n-grams that also occur in another text, how far the texts compress
+    together, self-BLEU, self-repetition and distinct n-grams, with 95 % intervals and permutation
+    tests; the phrases that most texts of a group share; and with `n_pairs` who wrote like whom.
+    Sources: Shaib et al. 2024, Li et al. 2016, Zhu et al. 2018, Salkar et al. 2022.
 
     Raises `InputError` if a text lacks a field, if no group has two texts that are long enough, or
     if SciPy (extra `[stats]`) is not installed.
@@ -128,4 +168,5 @@ def diversity(
     from fabula.packages import check_scipy
 
     check_scipy("the intervals of diversity")
-    return measure_diversity(documents, settings.plan(), Stages(progress.begin, progress.advance))
+    found = measure_diversity(texts, settings.plan(), Stages(progress.begin, progress.advance))
+    return Alike(found, {one.id: one.text for one in texts})

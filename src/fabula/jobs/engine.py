@@ -24,6 +24,7 @@ class Processes(Settings):
         help="Number of processes to use; results do not depend on it.",
         check=Between(1),
         default_text="all processors",
+        shared="running",
     )
 
     @property
@@ -42,12 +43,14 @@ class Engine(Processes):
         "local",
         help="ray: on a Ray cluster, or on `n_jobs` processes of one started for this command.",
         option="engine",
+        shared="running",
     )
     address: str | None = setting(
         None,
         help="ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
         "[env: RAY_ADDRESS]",
         unit="ADDRESS",
+        shared="running",
     )
 
     def check_together(self) -> None:

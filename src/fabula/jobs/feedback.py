@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.jobs.given import Rows
+from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -20,11 +23,9 @@ if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
     from fabula.models.model_spec import ModelOptions
     from fabula.presentation.sheet import Block
-    from fabula.resume import Row
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
     from fabula.tasks.feedback.feedback_scores import Subset
-    from fabula.tasks.feedback.translating import Translator
     from fabula.types import Document, Estimate
 
 
@@ -90,8 +91,8 @@ class CorruptSettings(Settings):
             raise SettingsError("share", "cannot be used with `balanced`, which needs all stories")
 
 
-@dataclass(frozen=True, slots=True)
-class Corrupted:
+@dataclass(frozen=True, slots=True, repr=False)
+class Corrupted(Result):
     """How many stories of each method exist now, and what was left out."""
 
     out: Path
@@ -126,18 +127,29 @@ class Corrupted:
             "unavailable": self.unavailable,
         }
 
+    def lacking(self) -> str | None:
+        return None if self.unavailable is None else ""
 
-def corrupt_stories(
-    stories: Sequence[Document],
+
+def corrupt(
+    stories: Texts,
     settings: CorruptSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> Corrupted:
-    """Corrupt stories in known ways; the rows record what was changed.
+    """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
 
-    Without any translator the other methods are applied, and `unavailable` says so. Raises
-    `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
+    Each row contains the corrupted text, the original, and exactly what was changed, as character
+    positions in both. Stories that cannot be corrupted are left out and reported. Source: Rashkin
+    et al. 2025, section 4.
+
+    Beyond the paper, and only if named in `methods`: a character's name changes midway (name), or
+    the model of `writer` adds two sentences that contradict each other (fact), an object that is
+    never mentioned again (thread), or a motive and later its opposite (motive).
+
+    Raises `InputError`, `ModelError`, `BusyError`. Without any translator the other methods are
+    applied.
     """
     from fabula.errors import ModelError
     from fabula.tasks.feedback.corrupting import (
@@ -184,6 +196,7 @@ def _corrupt(
     """How many rows of each method exist now, and what was left out."""
     from fabula.resume import Ledger, kept_rows
     from fabula.tasks.feedback import corrupting
+    from fabula.tasks.feedback.translating import open_translator
     from fabula.tasks.feedback.written_faults import FaultWriter
     from fabula.text.pipeline import load_pipeline
 
@@ -193,8 +206,10 @@ def _corrupt(
         # Report what cannot be opened before the file is touched.
         ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
-        opened = _translator(plan, translator, settings, terms)
-        model = None if opened is None else stack.enter_context(opened)
+        model = None
+        if "backtranslate" in plan.methods:
+            opened = open_translator(translator, settings.translator_language, terms)
+            model = stack.enter_context(opened)
         writing = _writing_model(plan, settings, terms)
         kept = stack.enter_context(
             kept_rows(
@@ -218,17 +233,6 @@ def _corrupt(
             left_out += failed
             progress.advance(1)
     return dict(n), left_out
-
-
-def _translator(
-    plan: CorruptPlan, name: str, settings: CorruptSettings, terms: ModelOptions
-) -> AbstractContextManager[Translator] | None:
-    """The translator of stories, if any is translated."""
-    from fabula.tasks.feedback.translating import open_translator
-
-    if "backtranslate" not in plan.methods:
-        return None
-    return open_translator(name, settings.translator_language, terms)
 
 
 def _writing_model(
@@ -303,26 +307,48 @@ class ElicitSettings(Settings):
     models: ModelSettings = part(ModelSettings)
 
 
-def elicit_feedback(
+@dataclass(frozen=True, slots=True, repr=False)
+class Elicited(Written):
+    """Feedback by models."""
+
+    max_tokens: int
+
+    @property
+    def n_cut(self) -> int:
+        """The number of answers that were longer than allowed."""
+        return sum(bool(row.get("is_cut")) for row in self.asked)
+
+    def lines(self) -> list[str]:
+        from fabula.reasons import explain
+
+        lines = [f"{self.n:,} of {len(self.asked):,} answers, written: {self.out}"]
+        lines += [f"missing: {n:,}, {explain(why)}" for why, n in self.missing.items()]
+        if self.n_cut:
+            lines.append(f"cut at {self.max_tokens} tokens: {self.n_cut:,}")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        return Written.to_json(self) | {"n_cut": self.n_cut}
+
+
+def elicit(
     corrupted: Path,
     settings: ElicitSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> Written:
-    """Ask models for feedback on each story, with every prompt, with and without examples.
+) -> Elicited:
+    """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
 
-    Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
+    Asks about every story with every prompt, with and without examples. Shows the number of calls
+    and tokens before it starts, unless they are free. Source: Rashkin et al. 2025, section 4.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.feedback.eliciting import (
-        ANSWERS,
-        ElicitPlan,
-        elicit,
-        estimate_grid,
-        read_corrupted,
-    )
+    from fabula.tasks.feedback.eliciting import ANSWERS, ElicitPlan, estimate_grid, read_corrupted
+    from fabula.tasks.feedback.eliciting import elicit as ask
     from fabula.tasks.feedback.feedback_prompts import PROMPTS, load_prompts
 
     file = settings.prompt_file
@@ -350,12 +376,12 @@ def elicit_feedback(
         rows = ask_models(
             settings.models,
             kept,
-            lambda model: elicit(stories, model, plan, kept, meter=progress.advance),
+            lambda model: ask(stories, model, plan, kept, meter=progress.advance),
             lambda price: estimate_grid(stories, plan, price),
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, rows_file(settings.share, settings.out))
+    return Elicited(rows, rows_file(settings.share, settings.out), settings.max_tokens)
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:
@@ -413,8 +439,8 @@ class ScoreSettings(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredFeedback:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoredFeedback(Result):
     """The measures of all answers and of every subset of them."""
 
     subsets: Sequence[Subset]
@@ -430,27 +456,34 @@ class ScoredFeedback:
         tables = score_tables(self.subsets, self.crosses, self.answers)
         return tables + (validation_table(self.validation) if self.validation else [])
 
-    def to_json(self) -> dict[str, Any]:
+    def rows(self) -> list[Row]:
+        """A row per subset."""
         from fabula.presentation.feedback_tables import subset_row
 
+        return [subset_row(subset) for subset in self.subsets]
+
+    def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
             "signature": self.subsets[0].values["repetition"].signature,
             "missing": self.answers.n_missing,
-            "subsets": [subset_row(subset) for subset in self.subsets],
+            "subsets": self.rows(),
         }
         if self.validation:
             content["validation"] = {item: asdict(one) for item, one in self.validation.items()}
         return content
 
 
-def score_feedback(
-    rows: Sequence[Row], settings: ScoreSettings, *, progress: Progress = SILENT
+def score(
+    answers: Sequence[Rows], settings: ScoreSettings, *, progress: Progress = SILENT
 ) -> ScoredFeedback:
-    """Measure the rows of `feedback elicit`: length, repetition, precision of "perfect as-is".
+    """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
 
-    Raises `InputError` if a row lacks a field. Source: Rashkin et al. 2025, section 5.
+    By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
+    Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
+
+    Raises `InputError` if a row lacks a field.
     """
-    from fabula.jobs.feedback_reading import people_means
+    from fabula.jobs.feedback_reading import feedback_rows, people_means
     from fabula.rubrics.load import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
@@ -459,12 +492,13 @@ def score_feedback(
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
 
+    rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
     ids = [feedback_id(row) for row in rows]
     people = people_means(settings.people, load_rubric("feedback"), ids)
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
     nlp = load_pipeline(("senter",))
-    answers = read_answers(
+    measures = read_answers(
         rows,
         one_sentence=frozenset(_names(settings.one_sentence)),
         count_sentences=sentence_counter(nlp),
@@ -474,15 +508,14 @@ def score_feedback(
         tokens=settings.tokens,
         meter=progress.advance,
     )
-    seed = settings.seed
-    subsets = list(score_answers(answers, within=settings.repetition))
+    subsets = list(score_answers(measures, within=settings.repetition))
     validation: dict[str, Estimate] = {}
     if any(people.values()):
-        stories = dict(zip(answers.ids, map(str, answers.stories), strict=True))
+        stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))
         validation = validate(
-            measured(answers), people, stories, seed=seed, signature=answers.signature
+            measured(measures), people, stories, seed=settings.seed, signature=measures.signature
         )
-    result = ScoredFeedback(subsets, answers, crosses_of(settings.by), validation)
+    result = ScoredFeedback(subsets, measures, crosses_of(settings.by), validation)
     if settings.out is not None:
         write_whole(settings.out, (dump_json(result.to_json()) + "\n").encode())
     return result

@@ -1,4 +1,4 @@
-"""Have models rate feedback, and say what it is about."""
+"""Have models rate feedback, or say what it is about."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.feedback_reading import check_overlap, feedback_rows, people_means
+from fabula.jobs.given import Labels, Rows
 from fabula.jobs.judging import (
     FOLDER_HELP,
     RESTART_HELP,
     Asking,
+    Judged,
     Judging,
     JudgingSettings,
     Questions,
@@ -21,13 +23,12 @@ from fabula.jobs.judging import (
 )
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
-from fabula.settings import Settings, part, setting
+from fabula.settings import Settings, SettingsError, part, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
-    from fabula.jobs.judging import Judged
-    from fabula.judging.judging_plan import JudgePlan
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
     from fabula.presentation.sheet import Block
@@ -35,73 +36,88 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackSettings(Settings):
-    """How a model is asked about feedback."""
+class RateSettings(Settings):
+    """How a model is asked about feedback, and the people to compare it with."""
 
     rubric: str = setting(
         "feedback",
-        help="Rubric with the questions; a .toml file with the same items may word them "
-        "differently.",
+        help="Rubric with the questions, feedback or feedback_category; a .toml file with the "
+        "same items may word them differently.",
         unit="NAME|FILE",
     )
     asking: Asking = part(Asking)
     models: ModelSettings = part(ModelSettings)
-    out: Path = setting(Path("rated"), help=FOLDER_HELP, unit="DIR")
+    out: Path | None = setting(
+        None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
+    )
     restart: bool = setting(False, help=RESTART_HELP)
-
-    def judging(self) -> JudgingSettings:
-        """The same settings in the form that all judges use."""
-        judging = Judging(Questions(self.rubric), self.asking, self.models)
-        return JudgingSettings(judging, self.out, self.restart)
-
-
-@dataclass(frozen=True, slots=True)
-class RateSettings(FeedbackSettings):
-    """Settings of a rater, and the people to compare it with."""
-
     people: tuple[Path, ...] = setting(
         (),
         help="People's answers about the same feedback (measurements, or the released "
         "human_ratings.jsonl): shows how far the rater agrees with them.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSettings(FeedbackSettings):
-    """Settings of a labeller, and the people to compare it with."""
-
-    rubric: str = setting(
-        "feedback_category",
-        help="Rubric with the categories; a .toml file with the same items may word them "
-        "differently.",
-        unit="NAME|FILE",
-    )
-    out: Path = setting(Path("labelled"), help=FOLDER_HELP, unit="DIR")
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
-        help="People's labels (.jsonl: id, labels), to measure how often the model is right; an "
-        "id is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
+        help="People's labels (.jsonl: id, labels), to measure how often the model assigns the "
+        "right category; an id is that of the feedback and its model, as in "
+        "s1_swap_spot_0_MODEL.",
     )
-    plot: Path | None = plot_setting("Draw shares by corruption here (.svg, .pdf or .png).")
+    plot: Path | None = plot_setting(
+        "Draw the categories' shares by corruption here (.svg, .pdf or .png)."
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class RatedFeedback:
-    """Each rater's answers, and their agreement with people."""
+@dataclass(frozen=True, slots=True, repr=False)
+class AnsweredFeedback(Result):
+    """What each rater says about each piece of feedback."""
 
     judged: Judged
-    agreements: Mapping[str, Mapping[str, RaterAgreement]]
-    """By rater and item; without people there are no items."""
     left_out: Mapping[str, int]
     """Rows without feedback, by reason; raters were not asked about them."""
+    out: Path
+
+    def answers(self) -> list[Block]:
+        """The tables of what raters say."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        """The same as plain values."""
+        raise NotImplementedError
 
     def tables(self) -> list[Block]:
+        from fabula.reasons import explain
+
+        left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
+        return [*self.answers(), *left_out]
+
+    def rows(self) -> list[Row]:
+        """The measurements."""
+        return self.judged.rows()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"measurements": self.rows(), **self.values(), "left_out": dict(self.left_out)}
+
+    def notices(self) -> Sequence[str]:
+        return self.judged.notices()
+
+    def written(self) -> list[Path]:
+        return [self.out / "measurements.jsonl"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RatedFeedback(AnsweredFeedback):
+    """Each rater's answers, and their agreement with people."""
+
+    agreements: Mapping[str, Mapping[str, RaterAgreement]]
+    """By rater and item; without people there are no items."""
+
+    def answers(self) -> list[Block]:
         from fabula.measures.ratings import group_estimates, mean_scores, score_table
         from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
         from fabula.reasons import explain
 
         documents, plan = self.judged.documents, self.judged.plan
-        stories, given = _stories(documents), by_rater(self.judged.measurements)
+        stories, given = _stories(documents), by_rater(self.judged.said)
         parts: list[Block] = []
         for rater, agreement in self.agreements.items():
             mine = given[rater]
@@ -130,157 +146,147 @@ class RatedFeedback:
             if n_spared:
                 parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
             parts.append(mine[0].signature)
-        return [*parts, *_shown_left_out(self.left_out)]
+        return parts
 
-    def to_json(self) -> dict[str, Any]:
-        agreement = {
-            rater: {item: asdict(one) for item, one in by_item.items()}
-            for rater, by_item in self.agreements.items()
-        }
+    def values(self) -> dict[str, Any]:
         return {
-            "measurements": self.judged.rows(),
-            "agreement_with_people": agreement,
-            "left_out": dict(self.left_out),
+            "agreement_with_people": {
+                rater: {item: asdict(one) for item, one in by_item.items()}
+                for rater, by_item in self.agreements.items()
+            }
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledFeedback:
+@dataclass(frozen=True, slots=True, repr=False)
+class LabelledFeedback(AnsweredFeedback):
     """What each labeller says feedback is about, and how often it is right."""
 
-    judged: Judged
     found: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]]
     """By labeller: shares by writer and corruption, and accuracy if people labelled."""
-    left_out: Mapping[str, int]
-    """Rows without feedback, by reason."""
 
-    @property
-    def categories(self) -> tuple[str, ...]:
-        return self.judged.plan.rubric.items[0].scale.options
-
-    def tables(self) -> list[Block]:
+    def answers(self) -> list[Block]:
         from fabula.presentation.rating_tables import category_tables
 
         parts: list[Block] = []
-        given = by_rater(self.judged.measurements)
+        given = by_rater(self.judged.said)
+        categories = self.judged.plan.rubric.items[0].scale.options
         for rater, (shares, accuracy) in self.found.items():
             signature = given[rater][0].signature
-            parts += category_tables(shares, self.categories, accuracy, signature)
-        return [*parts, *_shown_left_out(self.left_out)]
+            parts += category_tables(shares, categories, accuracy, signature)
+        return parts
 
-    def to_json(self) -> dict[str, Any]:
-        labels = {
-            rater: {
-                "shares": [asdict(one) for one in shares],
-                "accuracy": accuracy and asdict(accuracy),
+    def values(self) -> dict[str, Any]:
+        return {
+            "labels": {
+                rater: {
+                    "shares": [asdict(one) for one in shares],
+                    "accuracy": accuracy and asdict(accuracy),
+                }
+                for rater, (shares, accuracy) in self.found.items()
             }
-            for rater, (shares, accuracy) in self.found.items()
         }
-        rows = self.judged.rows()
-        return {"measurements": rows, "labels": labels, "left_out": dict(self.left_out)}
 
 
-def rate_feedback(
-    files: Sequence[Path],
+def rate(
+    feedback: Sequence[Rows],
     settings: RateSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> RatedFeedback:
-    """Have models answer the questions of the human form about each piece of feedback.
+) -> AnsweredFeedback:
+    """Have a model answer the seven questions of the human form about each piece of FEEDBACK.
 
-    Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 6 and
-    appendix D.
+    FEEDBACK is what `feedback elicit` wrote. The last question, whether following it would undo the
+    planted change, is asked with the original and the recorded change in view. A model does not
+    replace people: if `people` has answers too, the model's agreement with them is shown beside its
+    means. Source: Rashkin et al. 2025, section 6 and appendix D.
+
+    With the rubric feedback_category the model assigns each piece to one of nine categories.
+    FEEDBACK may then be a file from `study export`, of which people's own feedback is used. Other
+    rows by people need `id`, `feedback`, and `method`, the corruption of their story; rows that
+    name no model count as written by people. How often the model is right is measured on `labels`,
+    and unknown without them. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
+
+    Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
     """
-    from fabula.measures.ratings import agreements_with_people
-
-    documents, plan, left_out = _plan(files, settings, "feedback", with_story=True)
-    theirs = people_means(settings.people, plan.rubric, [document.id for document in documents])
-    judged = _ask(documents, plan, settings, progress, confirm)
-    found = agreements_with_people(
-        judged.measurements, theirs, plan.rubric, _stories(documents).__getitem__, seed=plan.seed
-    )
-    return RatedFeedback(judged, found, left_out)
-
-
-def label_feedback(
-    files: Sequence[Path],
-    settings: LabelSettings,
-    *,
-    progress: Progress = SILENT,
-    confirm: Confirm = agreed,
-) -> LabelledFeedback:
-    """Have models say what each piece of feedback is about: one of nine categories.
-
-    Draws `plot` for the first of them. Raises `InputError`, `ModelError`, `BusyError`. Source:
-    Rashkin et al. 2025, appendix G, Figures 5 and 6.
-    """
+    from fabula.errors import InputError
+    from fabula.judging.feedback_rater import feedback_template
     from fabula.measures.categories import category_shares, label_accuracy, read_gold
+    from fabula.measures.ratings import agreements_with_people
     from fabula.presentation.rating_tables import save_categories
+    from fabula.provenance import note_output
+    from fabula.text.feedback_pieces import count_withheld, feedback_documents
 
-    documents, plan, left_out = _plan(files, settings, "feedback_category", with_story=False)
+    is_labelling = _is_labelling(settings)
+    documents: list[Document] = []
+    names: list[str] = []
+    left_out: Counter[str] = Counter()
+    for given in (each for one in feedback for each in one.parts):
+        rows = feedback_rows([given])
+        names.append(str(given) if isinstance(given, Path) else given[1])
+        documents += feedback_documents(rows, names[-1], with_story=not is_labelling)
+        left_out.update(count_withheld(rows))
+    if not documents:
+        raise InputError(f"{', '.join(names)}: contains no feedback")
+    judging = Judging(Questions(settings.rubric), settings.asking, settings.models)
+    template = feedback_template(settings.asking.style, with_story=not is_labelling)
+    plan = plan_of(judging, template=template)
+    ids = [document.id for document in documents]
+    theirs = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
+    gold: dict[str, frozenset[str]] = {}
     categories = plan.rubric.items[0].scale.options
-    gold = {} if settings.labels is None else read_gold(settings.labels, categories)
-    check_overlap([document.id for document in documents], gold, "labels")
-    judged = _ask(documents, plan, settings, progress, confirm)
+    if settings.labels is not None:
+        labels = Rows.of(settings.labels.source)
+        gold = read_gold(labels, categories, str(settings.labels.path or settings.labels.name))
+        check_overlap(ids, gold, "labels")
+    out = settings.out or Path("labelled" if is_labelling else "rated")
+    note_output("out", out)
+    how = JudgingSettings(judging, out, settings.restart)
+    judged = ask_judges(documents, plan, how, progress=progress, confirm=confirm)
+    story_of = _stories(documents).__getitem__
+    if not is_labelling:
+        agreements = agreements_with_people(
+            judged.said, theirs, plan.rubric, story_of, seed=plan.seed
+        )
+        return RatedFeedback(judged, dict(left_out), out, agreements)
     groups = {
         one.id: (str(one.meta.get("model", "people")), str(one.meta.get("method", "any story")))
         for one in documents
     }
-    story_of = _stories(documents).__getitem__
     found = {}
-    for rater, mine in by_rater(judged.measurements).items():
-        labels = {one.document_id: None if one.value is None else str(one.value) for one in mine}
+    for rater, mine in by_rater(judged.said).items():
+        said = {one.document_id: None if one.value is None else str(one.value) for one in mine}
         terms: Any = {"signature": mine[0].signature}
-        shares = category_shares(labels, categories, groups.__getitem__, story_of, **terms)
-        found[rater] = shares, label_accuracy(labels, gold, story_of, **terms) if gold else None
+        shares = category_shares(said, categories, groups.__getitem__, story_of, **terms)
+        found[rater] = shares, label_accuracy(said, gold, story_of, **terms) if gold else None
     if settings.plot is not None and found:
         save_categories(next(iter(found.values()))[0], categories, settings.plot)
-    return LabelledFeedback(judged, found, left_out)
+    return LabelledFeedback(judged, dict(left_out), out, found)
 
 
-def _plan(
-    files: Sequence[Path], settings: FeedbackSettings, shipped: str, *, with_story: bool
-) -> tuple[list[Document], JudgePlan, dict[str, int]]:
-    """The pieces, how they are asked about, and how many rows have no feedback, by reason."""
+def _is_labelling(settings: RateSettings) -> bool:
+    """Whether the rubric asks for categories. Raises `InputError`, `SettingsError`."""
     from fabula.errors import InputError
-    from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics.load import load_rubric
-    from fabula.text.feedback_pieces import count_withheld, feedback_documents
 
-    documents: list[Document] = []
-    left_out: Counter[str] = Counter()
-    for path in files:
-        rows = feedback_rows([path])
-        documents += feedback_documents(rows, str(path), with_story=with_story)
-        left_out.update(count_withheld(rows))
-    if not documents:
-        raise InputError(f"{files[0]}: contains no feedback")
-    template = feedback_template(settings.asking.style, with_story=with_story)
-    plan = plan_of(settings.judging().judging, template=template)
-    wanted = [item.id for item in load_rubric(shipped).items]
-    if [item.id for item in plan.rubric.items] != wanted:
+    items = {
+        name: [item.id for item in load_rubric(name).items]
+        for name in ("feedback", "feedback_category")
+    }
+    asked = [item.id for item in load_rubric(settings.rubric).items]
+    if asked not in items.values():
+        known = " or ".join(f"{name} ({', '.join(ids)})" for name, ids in items.items())
         raise InputError(
-            f"{settings.rubric}: its items are not those of {shipped} ({', '.join(wanted)}); your "
-            "own rubric may change only their wording"
+            f"{settings.rubric}: its items are not those of {known}; your own rubric may change "
+            "only their wording"
         )
-    return documents, plan, dict(left_out)
-
-
-def _shown_left_out(left_out: Mapping[str, int]) -> list[str]:
-    from fabula.reasons import explain
-
-    return [f"left out: {n:,} answers, {explain(why)}" for why, n in left_out.items()]
-
-
-def _ask(
-    documents: list[Document],
-    plan: JudgePlan,
-    settings: FeedbackSettings,
-    progress: Progress,
-    confirm: Confirm,
-) -> Judged:
-    return ask_judges(documents, plan, settings.judging(), progress=progress, confirm=confirm)
+    is_labelling = asked == items["feedback_category"]
+    for name, value in (("labels", settings.labels), ("plot", settings.plot)):
+        if value is not None and not is_labelling:
+            raise SettingsError(name, "is only for the categories: `rubric` feedback_category")
+    if settings.people and is_labelling:
+        raise SettingsError("people", "cannot be used with categories, only `labels`")
+    return is_labelling
 
 
 def _stories(documents: Sequence[Document]) -> dict[str, str]:

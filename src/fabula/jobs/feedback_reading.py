@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.given import Part, Row, located_in
 
 if TYPE_CHECKING:
     from fabula.types import Measurement, Rubric
 
 
-def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
-    """Read rows of `feedback elicit`, or files released with the paper, recognised by name.
+def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
+    """Rows of `feedback elicit`; files released with the paper are recognised by name.
 
     From files of `study export`, these are people's own feedback. `whole` requires every field of
     such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
     from fabula.errors import InputError
-    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
-    from fabula.store import read_rows
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     seen: set[str] = set()
-    for path in paths:
-        found = read_released_file(path) if path.name in RELEASED_FILES else read_rows(path)
-        for number, row in enumerate(found, 1):
+    for part in parts:
+        for row, where in _located(part):
             if whole:
-                check_feedback_row(row, f"{path}, line {number}")
+                check_feedback_row(row, where)
                 id_ = feedback_id(row)
                 if id_ in seen:
-                    raise InputError(f"{path}, line {number}: the id {id_!r} occurs twice")
+                    raise InputError(f"{where}: the id {id_!r} occurs twice")
                 seen.add(id_)
             elif {"rubric", "item", "rater"} <= row.keys():
                 own = own_feedback_row(row)
@@ -39,6 +38,15 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
                 row = own
             rows.append(row)
     return rows
+
+
+def _located(part: Part) -> Iterator[tuple[Row, str]]:
+    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
+
+    if not isinstance(part, Path) or part.name not in RELEASED_FILES:
+        return located_in(part)
+    rows = read_released_file(part)
+    return ((row, f"{part}, line {number}") for number, row in enumerate(rows, 1))
 
 
 def people_means(

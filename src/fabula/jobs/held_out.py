@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.engine import Processes
+from fabula.jobs.job import Corpus as CorpusFolder
 from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.result import Result
 from fabula.settings import Between, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ class HeldOutSettings(Processes, Matching):
     restart: bool = setting(False, help="Score everything again, ignoring earlier results.")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
+@dataclass(frozen=True, slots=True, repr=False)
+class HeldOut(Result):
     """The distribution of a reference's own documents, and where it is kept."""
 
     group: GroupNumbers
@@ -74,13 +76,14 @@ class HeldOut:
         return {"out": str(self.path), **asdict(self.group)}
 
 
-def measure_held_out(
-    corpus: str, settings: HeldOutSettings, *, progress: Progress = SILENT
+def measure(
+    directory: CorpusFolder, settings: HeldOutSettings, *, progress: Progress = SILENT
 ) -> HeldOut:
-    """Score documents of a corpus against all others of it, and save the distribution beside it.
+    """Score documents of the corpus DIR against the rest of the corpus.
 
-    The numbers have the signature of a text from outside, for which nothing need be excluded.
-    Scores from an interrupted run are reused.
+    The distribution is saved in DIR, and served with it. From then on
+    `fabula originality` and `fabula report` show the share of the reference's own documents whose
+    Creativity Index is below the text's. Interrupted runs resume.
 
     Raises `InputError` if there are too few documents, or too few have a score.
     """
@@ -93,6 +96,8 @@ def measure_held_out(
     from fabula.reference.storage import HELD_OUT, open_home
     from fabula.stats.intervals import MIN_UNITS
 
+    # The numbers have the signature of a text from outside, for which nothing need be excluded.
+    corpus = str(directory)
     if is_elsewhere(corpus):
         raise InputError(
             f"{corpus}: held-out numbers are stored with a corpus; run `reference measure` on the "

@@ -4,44 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-from fabula.jobs.models import Pricing
-from fabula.settings import Between, setting
-from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
     from fabula.measures.corrected_means import CorrectedRow
     from fabula.measures.graded import GradedAgreement, JudgesOnItem
-    from fabula.models.cost import Prices
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Estimate, Measurement, Rubric
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeComparisonSettings(Pricing):
-    """What judges are measured against."""
-
-    labels: Path | None = setting(
-        None,
-        help="People's verdicts to measure the judges against; without them, judges are only "
-        "compared with each other.",
-    )
-    seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeRun:
-    """What the judges of one run said, and the cost of each."""
+    """What one judge said in a run, and its cost, if that is known."""
 
     name: str
-    """Added to a judge's name if it has several runs."""
-    rubric: Rubric
-    measurements: Sequence[Measurement]
-    costs: Mapping[str, JudgeCost] = field(default_factory=dict)
+    """The run's, added to the judge's if it has several runs."""
+    rater: str
+    measurements: list[Measurement]
+    cost: JudgeCost | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +54,7 @@ class JudgeComparison:
             everybody=self.judges,
         )
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""
         return [self._entry(one) for one in self.judges]
 
@@ -108,14 +90,11 @@ class JudgeComparison:
             "n_input": cost and cost.n_input,
             "n_output": cost and cost.n_output,
             "cost": cost and cost.cost,
-            "against": self._against(judge.rater),
+            "against": _seen_from(judge.rater, self.pairs),
             "graded": self._graded(judge.rater),
             "why_missing": dict(one.why_missing),
             "signature": one.kappa.signature,
         }
-
-    def _against(self, rater: str) -> dict[str, dict[str, Any]]:
-        return _seen_from(rater, self.pairs)
 
     def _graded(self, rater: str) -> dict[str, dict[str, Any]]:
         """By item: agreement with people and among them, and with each other judge."""
@@ -166,47 +145,19 @@ def _ends(estimate: Estimate, name: str) -> dict[str, float | None]:
     return {name: estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def compare_judges(
-    runs: Sequence[Path], settings: JudgeComparisonSettings, stories: Sequence[Document] = ()
-) -> JudgeComparison:
-    """Compare the judges of finished runs.
-
-    `stories` are the texts that were judged; with them, length bias is measured. Raises
-    `InputError`, `MixError`.
-    """
-    from fabula.measures.labels import read_labels
-
-    read, path = [read_judge_run(run, settings.prices()) for run in runs], settings.labels
-    if path is None:
-        return compare_runs(read, stories=stories, seed=settings.seed)
-    labels = read_labels(path, read[0].rubric)
-    return compare_runs(read, labels, path.name, stories, seed=settings.seed)
-
-
-def read_judge_run(folder: Path, prices: Prices | None = None) -> JudgeRun:
-    """Read a finished run, with the cost of its answers. Raises `InputError`."""
-    from fabula.judging.folder import read_run
-    from fabula.measures.labels import sides
-    from fabula.models.cost import Prices
-
-    rubric, measurements = read_run(folder)
-    answers = folder / "answers.jsonl"
-    raters = dict.fromkeys(one.rater for one in measurements) if answers.exists() else ()
-    costs = {rater: _cost(answers, rater, prices or Prices()) for rater in raters}
-    return JudgeRun(str(folder), rubric, sides(measurements), costs)
-
-
 def compare_runs(
     runs: Sequence[JudgeRun],
-    labels: Sequence[Measurement] = (),
-    source: str = "",
-    stories: Sequence[Document] = (),
+    rubric: Rubric,
+    labels: Sequence[Measurement],
+    source: str,
+    stories: Sequence[Document],
     *,
-    seed: int = 0,
+    seed: int,
 ) -> JudgeComparison:
-    """Compare runs and people's labels, from `source`, that are already read.
+    """Compare judges with people's labels, from `source`, and with each other.
 
-    Raises `InputError`, `MixError`.
+    With `stories`, the texts that were judged, length bias is measured. Raises `InputError` for a
+    run that is named twice.
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
@@ -214,8 +165,7 @@ def compare_runs(
     from fabula.measures.rater_agreement import panel_of_labels
     from fabula.text import count_words
 
-    said, costs = _said_in(runs)
-    rubric = runs[0].rubric
+    said, costs = _named(runs)
     judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
@@ -274,47 +224,18 @@ def _corrected(
     return correct_measurements(own, people, part, settings).correction.overall
 
 
-def _said_in(runs: Sequence[JudgeRun]) -> tuple[dict[str, list[Measurement]], dict[str, JudgeCost]]:
-    """What each judge of the runs said, under a unique name, and its cost."""
-    from fabula.errors import InputError, MixError
+def _named(runs: Sequence[JudgeRun]) -> tuple[dict[str, list[Measurement]], dict[str, JudgeCost]]:
+    """What each judge said, under a unique name, and its cost."""
+    from fabula.errors import InputError
 
-    first = runs[0]
-    found: list[tuple[JudgeRun, str, list[Measurement]]] = []
-    for run in runs:
-        if {item.id for item in run.rubric.items} != {item.id for item in first.rubric.items}:
-            raise MixError(
-                f"{run.name}: judged on different items ({run.rubric.key}) from {first.name}"
-            )
-        found += [(run, rater, mine) for rater, mine in by_rater(run.measurements).items()]
-    if not any(item.scale.level for item in first.rubric.items):
-        raise InputError(f"{first.name}: has only free-text items, which cannot be compared")
-    n_runs = Counter(rater for _, rater, _ in found)
-    judges: dict[str, list[Measurement]] = {}
+    n_runs = Counter(one.rater for one in runs)
+    said: dict[str, list[Measurement]] = {}
     costs: dict[str, JudgeCost] = {}
-    for run, rater, measurements in found:
-        name = rater if n_runs[rater] == 1 else f"{rater} ({run.name})"
-        if name in judges:
-            raise InputError(f"{run.name}: is named twice; name each run once")
-        judges[name] = measurements
-        if rater in run.costs:
-            costs[name] = run.costs[rater]
-    return judges, costs
-
-
-def _cost(path: Path, model: str, prices: Prices) -> JudgeCost:
-    """The cost of a model's answers in a run."""
-    from fabula.judging.judges import JudgeCost
-    from fabula.models.base import Usage
-    from fabula.models.replay import recorded
-    from fabula.store import read_rows
-
-    mine = [row for row in read_rows(path) if row.get("model") == model]
-    usage = Usage()
-    for row in mine:
-        if not row.get("failed"):
-            usage += recorded(row).usage
-    # After `@` comes what the server reported.
-    price = prices.of(model) or prices.of(model.rpartition("@")[0])
-    return JudgeCost(
-        len(mine), usage.n_input, usage.n_output, None if price is None else price.of(usage)
-    )
+    for one in runs:
+        judge = one.rater if n_runs[one.rater] == 1 else f"{one.rater} ({one.name})"
+        if judge in said:
+            raise InputError(f"{one.name}: is named twice; name each run once")
+        said[judge] = one.measurements
+        if one.cost is not None:
+            costs[judge] = one.cost
+    return said, costs

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.jobs.given import Labels
+from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import by_rater
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from fabula.judging.summary import JudgeSummary
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
-    from fabula.resume import Row
     from fabula.types import Document, Measurement, Rubric
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
@@ -53,7 +55,7 @@ class Questions(Settings):
 
     rubric: str = setting(
         "ttcw",
-        help="A built-in rubric (see `fabula rubric list`), or a .toml file.",
+        help="A built-in rubric (see `fabula rubric show`), or a .toml file.",
         unit="NAME|FILE",
     )
     items: str | None = setting(
@@ -144,7 +146,7 @@ class JudgingSettings(Settings):
 class LabelledSettings(JudgingSettings):
     """A run on stories of which people judged some."""
 
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
         help="People's labels for some of the stories, drawn at random: shows an estimate of what "
         "people would have said about all stories beside what the judge says (`fabula judge "
@@ -222,31 +224,76 @@ class StoriesSettings(LabelledSettings):
                 raise SettingsError(name, "cannot be used with `pairwise`")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+@dataclass(frozen=True, slots=True, repr=False)
+class Judged(Result):
     """The judges' answers."""
 
     documents: Sequence[Document]
     plan: JudgePlan
-    measurements: list[Measurement]
+    said: list[Measurement]
     spent: list[Spent]
     labels: Sequence[Measurement] = ()
     """People's labels of some of the documents, used to correct the judges."""
     people: Sequence[Measurement] = ()
     """Everything people said about the documents, including those shown as examples."""
+    settings: StoriesSettings | None = None
+    """How stories were judged; None for other texts."""
+
+    @property
+    def rubric(self) -> Rubric:
+        return self.plan.rubric
 
     def rows(self) -> list[Row]:
-        """The measurements as rows."""
+        """The measurements; of pairs also the rankings, over all items and by item."""
+        from fabula.judging.pairwise import ranking_row
         from fabula.store import measurement_row
 
-        return [measurement_row(one) for one in self.measurements]
+        return [measurement_row(one) for one in self.said] + [
+            ranking_row(ranking, rater)
+            for rater, rankings in self.rankings(by_item=True).items()
+            for ranking in rankings
+        ]
+
+    def frame_rows(self) -> list[Row]:
+        """A row per text and judge: `id`, `rater`, and each item."""
+        found: dict[tuple[str, str], Row] = {}
+        for one in self.said:
+            key = one.document_id, one.rater
+            found.setdefault(key, {"id": key[0], "rater": key[1]})[one.item] = one.value
+        return list(found.values())
+
+    def rankings(self, *, by_item: bool = False) -> dict[str, list[PairRanking]]:
+        """The stories of pairs, and their groups, ranked by each judge's answers.
+
+        Over all items; with `by_item` also for each. Empty if no pairs were compared.
+        """
+        from fabula.judging.pairwise import pairs_of, rank_groups, rank_stories
+        from fabula.stats.pair_choice import CHOICE
+
+        settings = self.settings
+        if settings is None or not settings.pairwise:
+            return {}
+        by, n = settings.by, settings.max_pairs
+        pairs = pairs_of(self.documents, by)
+        budget = "" if n is None else f"|choice:{CHOICE}|max-pairs:{n}"
+        rankings: dict[str, list[PairRanking]] = {}
+        terms: Any = {"seed": self.plan.seed, "by_item": by_item, "extra": budget}
+        for rater, mine in by_rater(self.said).items():
+            rankings[rater] = rank_stories(mine, pairs, by, **terms)
+            if by:
+                of = settings.rank_by or "author"
+                rankings[rater] += rank_groups(mine, pairs, by, of, **terms)
+        return rankings
+
+    def measurements(self) -> list[Measurement]:
+        return self.said
 
     def summaries(self) -> list[JudgeSummary]:
         """A summary of each judge with its kept trust."""
         from fabula.judging.summary import summarise
         from fabula.judging.trust import TrustBook
 
-        return summarise(self.measurements, self.documents, self.plan.rubric, TrustBook())
+        return summarise(self.said, self.documents, self.rubric, TrustBook())
 
     def corrected(self) -> dict[str, CorrectedRun]:
         """By judge, what experts would have said; empty without labels."""
@@ -259,17 +306,26 @@ class Judged:
         settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
         return {
             rater: correct_measurements(
-                mine, self.labels, self.plan.rubric, replace(settings, judge=rater)
+                mine, self.labels, self.rubric, replace(settings, judge=rater)
             )
-            for rater, mine in by_rater(self.measurements).items()
+            for rater, mine in by_rater(self.said).items()
         }
 
     def tables(self) -> list[Block]:
-        """The answers by item with their trust, and what experts would have said."""
-        from fabula.presentation.judging_tables import judge_tables
+        """The answers by item with their trust, and what experts would have said; or of pairs."""
+        from fabula.judging.pairwise import summarise_pairs
+        from fabula.presentation.judging_tables import judge_tables, pair_table, ranking_tables
 
-        rubric = self.plan.rubric
-        parts = judge_tables(self.summaries(), self.measurements, rubric)
+        settings = self.settings
+        if settings is not None and settings.pairwise:
+            of_pairs: list[Block] = []
+            for rater, rankings in self.rankings().items():
+                mine = [one for one in self.said if one.rater == rater]
+                of_pairs += pair_table(summarise_pairs(mine), mine[0].signature)
+                for ranking in rankings:
+                    of_pairs += ["", *ranking_tables(ranking, rater, settings.by)]
+            return of_pairs
+        parts = judge_tables(self.summaries(), self.said, self.rubric)
         for run in self.corrected().values():
             parts += ["", *run.tables()]
         if self.people and not self.labels:
@@ -280,38 +336,68 @@ class Judged:
             ]
         return parts
 
+    def notices(self) -> Sequence[str]:
+        """What each model used and cost."""
+        from fabula.presentation.judging_tables import spent_lines
+
+        return spent_lines(self.spent)
+
+    def written(self) -> Sequence[Path]:
+        path = None if self.settings is None else self.settings.measurements_path
+        return () if path is None else (path,)
+
+    def lacking(self) -> str | None:
+        """That calls failed, and the reason of the first."""
+        failed = [one for one in self.said if one.missing_reason == "failed"]
+        if not failed:
+            return None
+        why = next((str(one.details["note"]) for one in failed if "note" in one.details), "")
+        return (
+            f"{len(failed):,} of {len(self.said):,} answers are missing, since calls "
+            f"failed{f' ({why})' if why else ''}; run the same command again to retry them"
+        )
+
+    def writers(self) -> dict[str, Any]:
+        """The page; pairs have none."""
+        is_of_pairs = self.settings is not None and self.settings.pairwise
+        return {} if is_of_pairs else {".html": self.save_page}
+
     def save_page(self, path: Path) -> None:
         from fabula.presentation.judging_page import write_judging_page
 
         write_judging_page(
             path,
             self.summaries(),
-            self.measurements,
+            self.said,
             self.documents,
-            self.plan.rubric,
+            self.rubric,
             {rater: run.tables() for rater, run in self.corrected().items()},
             self.people,
         )
 
 
-def judge_stories(
-    documents: Sequence[Document],
+def judge(
+    stories: Texts,
     settings: StoriesSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
+    functions: Sequence[FunctionModel] = (),
 ) -> Judged:
-    """Ask each model the rubric's questions, story by story or pair by pair.
+    """Have language models answer a rubric, story by story.
 
-    Writes the page `html`. Raises `InputError`, `ModelError`, `BusyError`; finished answers are
-    kept in `out`.
+    An answer without a verdict (a refusal, a truncated or withheld answer, "yes and no") is
+    missing, with its reason, and never counts as No. The judge's measured agreement with experts is
+    shown beside each verdict.
+
+    Raises `InputError`, `ModelError`, `BusyError`; finished answers are kept in `out`.
     """
     from fabula.errors import InputError
     from fabula.judging.pairwise import drawn_from, numbered, pairs_of
     from fabula.stats.pair_choice import least_pairs
 
     plan = plan_of(settings.judging, is_pairwise=settings.pairwise)
-    pairs = pairs_of(documents, settings.by) if settings.pairwise else None
+    pairs = pairs_of(stories, settings.by) if settings.pairwise else None
     if pairs is not None and not pairs:
         raise InputError("comparing needs at least two stories (in the same group, with `by`)")
     if pairs is not None and settings.max_pairs is not None:
@@ -321,18 +407,19 @@ def judge_stories(
                 "max_pairs", f"must be at least {least}: fewer pairs do not connect these stories"
             )
         pairs = list(drawn_from(pairs, settings.max_pairs, plan.seed))
-    people = labels_of_some(documents, settings.labels, plan.rubric)
-    plan, labels = with_examples(plan, documents, people, settings.n_shots)
+    people = labels_of_some(stories, settings.labels, plan.rubric)
+    plan, labels = with_examples(plan, stories, people, settings.n_shots)
     judged = ask_judges(
-        documents,
+        stories,
         plan,
         settings,
         progress=progress,
         confirm=confirm,
+        functions=functions,
         pairs=pairs,
         n_retest=settings.n_retest,
     )
-    judged = replace(judged, labels=labels, people=people)
+    judged = replace(judged, labels=labels, people=people, settings=settings)
     if settings.html is not None:
         judged.save_page(settings.html)
     return judged
@@ -360,50 +447,19 @@ def with_examples(
 
 
 def labels_of_some(
-    documents: Sequence[Document], path: Path | None, rubric: Rubric
+    documents: Sequence[Document], labels: Labels | None, rubric: Rubric
 ) -> list[Measurement]:
-    """The labels of a file. Raises `InputError` if they could not correct a judge."""
-    from fabula.measures.labels import read_labels
-
-    if path is None:
-        return []
-    return check_labels(documents, read_labels(path, rubric), rubric, str(path))
-
-
-def check_labels(
-    documents: Sequence[Document], labels: list[Measurement], rubric: Rubric, source: str
-) -> list[Measurement]:
-    """The labels. Raises `InputError` if they could not correct a judge of these documents."""
+    """People's labels. Raises `InputError` if they could not correct a judge of the documents."""
     from fabula.errors import InputError
     from fabula.measures.corrected_means import averaged_items
 
+    if labels is None:
+        return []
+    found = labels.read(rubric)
     averaged_items(rubric)
-    if not {one.document_id for one in labels} & {one.id for one in documents}:
-        raise InputError(f"{source}: labels none of the stories; check that the ids match")
-    return labels
-
-
-def rank_judged(
-    judged: Judged, settings: StoriesSettings, *, by_item: bool = False
-) -> dict[str, list[PairRanking]]:
-    """Rank the stories, and their groups, by each judge's answers about pairs.
-
-    Over all items; with `by_item` also for each.
-    """
-    from fabula.judging.pairwise import pairs_of, rank_groups, rank_stories
-    from fabula.stats.pair_choice import CHOICE
-
-    pairs = pairs_of(judged.documents, settings.by)
-    n = settings.max_pairs
-    budget = "" if n is None else f"|choice:{CHOICE}|max-pairs:{n}"
-    rankings: dict[str, list[PairRanking]] = {}
-    terms: Any = {"seed": judged.plan.seed, "by_item": by_item, "extra": budget}
-    for rater, mine in by_rater(judged.measurements).items():
-        rankings[rater] = rank_stories(mine, pairs, settings.by, **terms)
-        if settings.by:
-            of = settings.rank_by or "author"
-            rankings[rater] += rank_groups(mine, pairs, settings.by, of, **terms)
-    return rankings
+    if not {one.document_id for one in found} & {one.id for one in documents}:
+        raise InputError(f"{labels}: labels none of the stories; check that the ids match")
+    return found
 
 
 def ask_judges(

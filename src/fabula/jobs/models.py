@@ -34,6 +34,7 @@ class Pricing(Settings):
         "MODEL=IN/OUT;MODEL=IN/OUT.",
         unit="IN/OUT",
         check=_is_price,
+        shared="models",
     )
 
     def prices(self) -> Prices:
@@ -51,6 +52,7 @@ class Spending(Pricing):
         None,
         help="Stop before spending more than this; needs a price.",
         unit="DOLLARS",
+        shared="models",
         check=Between(0),
     )
 
@@ -83,9 +85,15 @@ class ModelSettings(Settings):
         help="Concurrent calls, for each copy or server.",
         check=Between(1),
         default_text="1 local, 10 elsewhere",
+        shared="models",
+        tuned=True,
     )
     max_retries: int = setting(
-        5, help="Retries of a failed call (hosted models).", check=Between(0)
+        5,
+        help="Retries of a failed call (hosted models).",
+        check=Between(0),
+        shared="models",
+        tuned=True,
     )
     timeout: int | None = setting(
         None,
@@ -93,18 +101,28 @@ class ModelSettings(Settings):
         unit="SECONDS",
         check=Between(1),
         default_text="the timeout of the provider's client",
+        shared="models",
+        tuned=True,
     )
     reasoning_effort: Literal["low", "medium", "high"] | None = setting(
         None,
         help="How long reasoning models think (hosted models); `max_tokens` includes the thinking.",
         default_text="the model's own",
+        shared="models",
+        tuned=True,
     )
-    cache: bool = setting(False, help="Use Inspect's cache (hosted models).")
-    batch: bool = setting(False, help="Use the provider's batch mode: cheaper, slower.")
+    cache: bool = setting(
+        False, help="Use Inspect's cache (hosted models).", shared="models", tuned=True
+    )
+    batch: bool = setting(
+        False, help="Use the provider's batch mode: cheaper, slower.", shared="models", tuned=True
+    )
     structured: bool | None = setting(
         None,
         help="Constrain hosted models to a JSON schema.",
         default_text="models known to follow one",
+        shared="models",
+        tuned=True,
     )
     spending: Spending = part(Spending)
 

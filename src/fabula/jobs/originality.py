@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -44,50 +45,64 @@ class NearOptions(Settings):
     )
     threshold: float | None = setting(
         None,
-        help="near: minimum similarity of two words.",
+        help="Minimum similarity of two words.",
         unit="T",
         check=Between(0, 1, low_open=True),
         default_text="0.45",
+        shared="near",
+        tuned=True,
     )
     floor: int | None = setting(
         None,
-        help="near: minimum number of similar content words.",
+        help="Minimum number of similar content words.",
         check=Between(1),
         default_text="4",
+        shared="near",
+        tuned=True,
     )
     ratio: float | None = setting(
         None,
-        help="near: maximum ratio of the spans' lengths in words.",
+        help="Maximum ratio of the spans' lengths in words.",
         unit="R",
         check=Between(1),
         default_text="2",
+        shared="near",
+        tuned=True,
     )
     meaning: float | None = setting(
         None,
-        help="near: minimum cosine of the spans' sentence vectors; 0 turns the check off.",
+        help="Minimum cosine of the spans' sentence vectors; 0 turns the check off.",
         unit="M",
         check=Between(0, 1),
         default_text="0.5",
+        shared="near",
+        tuned=True,
     )
     bits: float | None = setting(
         None,
-        help="near: minimum score of a match, in bits above chance.",
+        help="Minimum score of a match, in bits above chance.",
         unit="N",
         check=Between(0),
         default_text="22",
+        shared="near",
+        tuned=True,
     )
     stop_words: str | None = setting(
         None,
-        help="near: words that do not count as content words.",
+        help="Words that do not count as content words.",
         unit="english|none|FILE",
         default_text="english",
+        shared="near",
+        tuned=True,
     )
     vectors: str | None = setting(
         None,
-        help="near: word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
+        help="Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
         "for those of the English pipeline.",
         unit="PATH|spacy",
         default_text="those of the sentence encoder",
+        shared="near",
+        tuned=True,
     )
 
     def check_together(self) -> None:
@@ -147,7 +162,7 @@ class OriginalityOptions(Matching):
         "https://.../manifest.json), which is fetched once, or the http://... address where "
         "`fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the token); repeat "
         "it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
-        "over HTTP (`fabula reference catalogue` lists the names; FABULA_INFINIGRAM_URL sets "
+        "over HTTP (`fabula reference info` lists the names; FABULA_INFINIGRAM_URL sets "
         "your own server; "
         "infinigram-mini:NAME@URL is one that compares characters), or infinigram-index:PATH "
         "on this machine (PATH#tokenizer.json if the tokenizer is elsewhere).",
@@ -185,9 +200,11 @@ class OriginalityOptions(Matching):
         check=Between(0, 100),
         option="cite",
     )
-    n_parallel: int = setting(8, help="infinigram: concurrent look-ups.", check=Between(1, 64))
+    n_parallel: int = setting(
+        8, help="Concurrent look-ups.", check=Between(1, 64), shared="index", tuned=True
+    )
     max_retries: int = setting(
-        5, help="infinigram, http: retries of a failed look-up.", check=Between(0)
+        5, help="Retries of a failed look-up.", check=Between(0), shared="index", tuned=True
     )
 
     def check_together(self) -> None:
@@ -257,31 +274,39 @@ class OriginalitySettings(Settings):
             )
 
 
-def run(
-    documents: Iterable[Document],
+def originality(
+    texts: Stream,
     settings: OriginalitySettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-    keep_texts: bool = False,
-    each: Callable[[dict[str, Any]], None] = lambda _row: None,
+    each: Callable[[dict[str, Any]], None] | None = None,
 ) -> OriginalityResult:
-    """Score documents in order; `each` receives a row as soon as it is kept.
+    """Measure how original TEXTS are: L-uniqueness, the Creativity Index, and every borrowed span.
 
-    Writes the page `html`. Raises `InputError`, `CorpusError`, `ModelError`; finished scores are
-    kept in `out`.
+    The L-uniqueness of a text is the share of its words outside any run of L or more words found in
+    the reference; the Creativity Index is the sum of L-uniqueness over the levels. With `out`,
+    interrupted runs resume. Source: Lu et al. 2024.
+
+    Raises `InputError`, `CorpusError`, `ModelError`. A text whose look-up failed has no score, and
+    its row says why. All rows are kept in memory unless `each` receives them.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
     from fabula.reference.backend import described
 
     confirm_cost(settings, confirm)
     numbers = groups_of(settings.measure.references)
-    result = OriginalityResult(keep_texts or settings.html is not None, settings.marking.n_marks)
+    result = OriginalityResult(
+        keep_texts=each is None or settings.html is not None,
+        kept=[] if each is None else None,
+        n_marks=settings.marking.n_marks,
+    )
     with open_rows(settings, progress) as (rows, backend):
         result.size, result.age = described(backend), backend.age
-        for document, row in rows(documents):
+        for document, row in rows(texts):
             result.add(document, row)
-            each(row)
+            if each is not None:
+                each(row)
     result.own = held_out_of(numbers, result.signature)
     if settings.html is not None:
         result.save_page(settings.html)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fabula.jobs.result import Result, Row, flat
 
 if TYPE_CHECKING:
     from fabula.measures.groups import Distribution
     from fabula.measures.scores import RankedPassage
+    from fabula.presentation.sheet import Block
     from fabula.reference.info import Age
     from fabula.types import Document
 
@@ -17,12 +20,14 @@ _UNFAMILIAR = 0.2
 """Share of words unknown to the reference above which a remark is made."""
 
 
-@dataclass(slots=True)
-class OriginalityResult:
+@dataclass(slots=True, repr=False)
+class OriginalityResult(Result):
     """A run of any length: rows for a table, remarks, and the first texts for a page."""
 
-    MAX_KEPT = 200
+    MAX_KEPT: ClassVar[int] = 200
     keep_texts: bool = False
+    kept: list[Row] | None = None
+    """All rows, as in `out`, if they are kept."""
     n_marks: int | None = None
     """As in `Marking`."""
     texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
@@ -55,6 +60,8 @@ class OriginalityResult:
         from fabula.measures.scores import COPIED_SHARE
 
         self.n_rows += 1
+        if self.kept is not None:
+            self.kept.append(row)
         self.n_with_copies += bool(row["excluded"])
         if self.age is not None:
             self.younger += self.age.younger([document])
@@ -81,6 +88,38 @@ class OriginalityResult:
         self.n_passages += len(row["passages"] or ())
         self.n_commonplaces += len(row["commonplaces"] or ())
         self.passages = first_passages([*self.passages, *RankedPassage.of_row(document, row)])
+
+    def rows(self) -> list[Row]:
+        return self.kept or []
+
+    def frame_rows(self) -> list[Row]:
+        """A row per text: `id`, its scores and `uniqueness_L` for each L."""
+        names = ("id", "creativity_index", "n_words", "missing_reason", "uniqueness")
+        return [flat({name: row[name] for name in names}) for row in self.rows()]
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.originality_tables import originality_table, passages_table
+
+        return [
+            *originality_table(self.table, self.levels, self.signature, self.own),
+            *passages_table(self.passages, self.n_passages, self.n_commonplaces),
+        ]
+
+    def notices(self) -> list[str]:
+        return self.remarks()
+
+    def writers(self) -> dict[str, Any]:
+        return {".html": self.save_page}
+
+    def lacking(self) -> str | None:
+        # For scripts: some texts have no score. If a look-up failed, another run may find it.
+        return "" if any(index is None for _, _, index, _, _ in self.table) else None
+
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import notebook_table
+
+        lines = [(id_, index, why) for id_, _, index, _, why in self.table]
+        return notebook_table("Creativity Index", lines, self.signature)
 
     def remarks(self) -> list[str]:
         """What a reader of the numbers should know."""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fabula.jobs.diversity import EqualLength
+from fabula.jobs.job import OneSource
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases
+    from fabula.presentation.sheet import Block
     from fabula.reference import Reference
     from fabula.types import Document
 
+_NOTHING = OneSource()
 NamedTexts = tuple[str, "Sequence[Document]"]
 """A group's name, and its texts."""
 
@@ -27,10 +32,16 @@ class PhraseSettings(EqualLength):
         None, help="Field that divides the texts into both groups, such as label.", unit="FIELD"
     )
     of: str | None = setting(
-        None, help="Group A of the field.", unit="NAME", default_text="the first of two"
+        None,
+        help="Group A of the field, or without `by` the name of A.",
+        unit="NAME",
+        default_text="the first of two",
     )
     against: str | None = setting(
-        None, help="Group B of the field.", unit="NAME", default_text="all texts that are not in A"
+        None,
+        help="Group B of the field, or without `by` the name of B.",
+        unit="NAME",
+        default_text="all texts that are not in A",
     )
     prompt: str | None = setting(
         None,
@@ -83,16 +94,14 @@ class PhraseSettings(EqualLength):
     n_listed: int = setting(
         20, help="Show the first N phrases of each group.", check=Between(0), option="top"
     )
+    out: Path | None = setting(
+        None, help="Write the phrases here, one per line (.jsonl), for `fabula report --phrases`."
+    )
     seed: int = seed_setting()
 
     def check_together(self) -> None:
         if self.shortest > self.longest:
             raise SettingsError("longest", f"must be at least `shortest`, {self.shortest}")
-        for name in ("of", "against"):
-            if getattr(self, name) is not None and self.by is None:
-                raise SettingsError(
-                    name, "is a group; name the field that groups the texts with `by`"
-                )
         if self.of is not None and self.of == self.against:
             raise SettingsError("against", "must differ from `of`")
 
@@ -144,10 +153,46 @@ def split_texts(
     )
 
 
-def key_phrases(
-    a: NamedTexts, b: NamedTexts, settings: PhraseSettings, *, progress: Progress = SILENT
-) -> KeyPhrases:
-    """Phrases that each of two groups uses more than the other, tested by text.
+@dataclass(frozen=True, slots=True, repr=False)
+class Phrases(Result):
+    """What each of two groups uses more than the other, the largest z first."""
+
+    found: KeyPhrases
+    n_listed: int
+    """Number of phrases per group in the tables."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.diversity_tables import phrase_tables
+
+        return phrase_tables(self.found, self.n_listed)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.found.to_json()
+
+    def rows(self) -> list[Row]:
+        """A row per phrase: `over`, its group, and the figures."""
+        return list(self.to_json()["phrases"])
+
+    def frame_rows(self) -> list[Row]:
+        return [{**row, "folded": "; ".join(row["folded"])} for row in self.rows()]
+
+    def writers(self) -> dict[str, Any]:
+        """The list with its date, as `report` takes it."""
+        from fabula.measures.phrase_list import write_key_phrases
+
+        return {".jsonl": lambda path: write_key_phrases(path, self.found)}
+
+
+def phrases(
+    a: OneSource, settings: PhraseSettings, b: OneSource = _NOTHING, *, progress: Progress = SILENT
+) -> Phrases:
+    """List the phrases that texts of A use more often than texts of B, and B more than A.
+
+    A and B are files or folders; or, with `by`, A alone, whose texts are divided by a field. Texts
+    are cut to the same length. A listed phrase occurs in more texts of its group than chance
+    explains: words within one text do not count as independent. A phrase that hardly occurs outside
+    a longer one is left out. It does not detect who wrote a text. Source: Monroe, Colaresi and
+    Quinn 2008.
 
     Raises `InputError` if a text lacks its prompt, or a group has fewer than two texts that are
     long enough, `CorpusError` for a background that cannot be opened, `LookupFailed` for one that
@@ -157,6 +202,7 @@ def key_phrases(
 
     from fabula.measures.diversity import Stages
     from fabula.measures.diversity.key_phrases import find_key_phrases
+    from fabula.measures.phrase_list import write_key_phrases
     from fabula.packages import check_scipy
 
     check_scipy("the tests of phrases")
@@ -165,7 +211,28 @@ def key_phrases(
         background = None
         if settings.background:
             background = opened.enter_context(closing(_background(settings.background, progress)))
-        return find_key_phrases(a, b, settings.plan(), stages, background)
+        found = find_key_phrases(*_groups(a, b, settings), settings.plan(), stages, background)
+    if settings.out is not None:
+        write_key_phrases(settings.out, found)
+    return Phrases(found, settings.n_listed)
+
+
+def _groups(a: OneSource, b: OneSource, settings: PhraseSettings) -> tuple[NamedTexts, NamedTexts]:
+    """The two groups: by a field, or two sources, named after them."""
+    if (b is _NOTHING) == (settings.by is None):
+        raise SettingsError("by", "must name a field of A, or A and B be given without it")
+    if settings.by is not None:
+        return split_texts(list(a), settings)
+    if a.names and a.names == b.names:
+        raise SettingsError("by", f"is missing: {a.names[0]} was given for both groups")
+    names = [settings.of or "A", settings.against or "B"]
+    if a.names and b.names:
+        stems = [Path(one.names[0]).stem for one in (a, b)]
+        is_clear = stems[0] != stems[1] and not any("*" in stem for stem in stems)
+        usual = stems if is_clear else [a.names[0], b.names[0]]
+        names = [settings.of or usual[0], settings.against or usual[1]]
+    first, second = ((name, list(one)) for name, one in zip(names, (a, b), strict=True))
+    return first, second
 
 
 def _background(specs: Sequence[str], progress: Progress) -> Reference:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.jobs.given import Labels
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from fabula.measures.rater_agreement import Panel
     from fabula.presentation.sheet import Block, Cell
     from fabula.stats.planning import Size
-    from fabula.types import Measurement, Rubric
 
 _MAX_SIZES = 100
 
@@ -127,8 +128,8 @@ class PlannedItem:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
     """What studies of each size would show."""
 
     settings: PlanSettings
@@ -144,8 +145,8 @@ class Plan:
         per_person = self.settings.per_person
         return None if per_person is None else math.ceil(n_readings / per_person)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each item and size."""
+    def rows(self) -> list[Row]:
+        """A row for each item and size; `item` is missing for all yes-no items together."""
         found = []
         for one in self.items:
             for size in one.sizes:
@@ -255,27 +256,23 @@ class Plan:
         return lines
 
 
-def plan(labels: Path, settings: PlanSettings) -> Plan:
-    """What studies of each size would show, from the labels of a pilot.
+def plan(labels: Labels, settings: PlanSettings) -> Plan:
+    """Resample a pilot to see how narrow intervals get, and how often a difference is found.
+
+    LABELS are people's verdicts on yes-no items or numbers, on at least ten stories: a table with
+    document, item, rater and value (.csv, .jsonl, .xlsx, .parquet), and author if two groups of
+    stories are compared; what `fabula study export` writes; or the authors' ttcw_annotations.json.
 
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
-    from fabula.measures.labels import read_labels
-    from fabula.rubrics.load import load_rubric
-
-    rubric = load_rubric(settings.rubric)
-    return plan_from(read_labels(labels, rubric), rubric, settings, str(labels))
-
-
-def plan_from(
-    labels: Sequence[Measurement], rubric: Rubric, settings: PlanSettings, where: str
-) -> Plan:
-    """Plan from labels that are already read; `where` is their origin, for errors."""
     from fabula.errors import InputError
     from fabula.measures.graded import graded_items, numbers_said
     from fabula.measures.rater_agreement import panel_of_labels
+    from fabula.rubrics.load import load_rubric
 
-    panel = panel_of_labels(labels, rubric, where)
+    rubric = load_rubric(settings.rubric)
+    given = labels.read(rubric)
+    panel = panel_of_labels(given, rubric, labels.name)
     authors = _authors(settings.documents) | dict(panel.authors)
     groups = _groups(authors, settings)
     why: dict[str, str] = {}
@@ -291,14 +288,14 @@ def plan_from(
     if panel.subjects:
         add(None, _by_story(panel), 1.0)
     for item in graded_items(rubric):
-        said = numbers_said(labels, item)
+        said = numbers_said(given, item)
         if said and item.scale.level != "interval":
             why[item.id] = "only yes-no items and numbers are planned"
         elif said:
             add(item.id, _of_numbers(said), item.scale.span)
     if not items:
         reason = next(iter(why.values()), f"has no verdicts on items of {rubric.id} to plan from")
-        raise InputError(f"{where}: {reason}")
+        raise InputError(f"{labels}: {reason}")
     return Plan(settings, tuple(items), why)
 
 

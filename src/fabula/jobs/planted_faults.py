@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.feedback import are_crosses, crosses_of
+from fabula.jobs.given import Labels, Rows
 from fabula.jobs.judging import (
     FOLDER_HELP,
     Asking,
@@ -20,6 +21,7 @@ from fabula.jobs.judging import (
 )
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.settings import Settings, part, setting
 from fabula.types import by_rater
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
-    from fabula.resume import Row
     from fabula.tasks.feedback.fault_matches import Findings
     from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
     from fabula.types import Measurement
@@ -65,7 +66,7 @@ class FindSettings(Settings):
     restart: bool = setting(
         False, help="Ask judges everything again, ignoring what `out` contains."
     )
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
         help="People's answers about some of the feedback (document, item, rater, value; items "
         "found and asks): measures how often quotations and judges are right. A document is "
@@ -73,8 +74,8 @@ class FindSettings(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFaults:
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundFaults(Result):
     """What the answers find, by quotation and by each judge."""
 
     readers: Sequence[Findings]
@@ -84,7 +85,9 @@ class FoundFaults:
     pairs: Mapping[str, Sequence[ModelPair]]
     accuracies: Sequence[ReaderAccuracy]
     crosses: Sequence[tuple[str, ...]]
-    spent: Sequence[Spent] = ()
+    spent: Sequence[Spent]
+    out: Path | None
+    """The folder of the judges' answers."""
 
     def tables(self) -> list[Block]:
         from fabula.presentation.finding_tables import finding_tables
@@ -105,6 +108,16 @@ class FoundFaults:
                 for one in self.readers
             ]
         }
+
+    def notices(self) -> list[str]:
+        from fabula.presentation.judging_tables import spent_lines
+
+        return spent_lines(self.spent)
+
+    def written(self) -> list[Path]:
+        if self.out is None or len(self.readers) == 1:
+            return []
+        return [self.out / "measurements.jsonl"]
 
     def rows(self) -> list[Row]:
         """One row per answer: what it points at, and what each judge says about it."""
@@ -128,24 +141,25 @@ class FoundFaults:
         return rows
 
 
-def find_faults(
-    rows: Sequence[Row],
+def find(
+    answers: Sequence[Rows],
     settings: FindSettings,
-    labels: Sequence[Measurement] | None = None,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
     functions: Sequence[FunctionModel] = (),
 ) -> FoundFaults:
-    """Score the rows of `feedback elicit`: recall by kind of fault, false alarms, precision, F1.
+    """Score which ANSWERS find the faults that `feedback corrupt` planted.
 
-    `labels` are people's, on items of the rubric; the readers are measured against them, and they
-    replace those in the settings' file. Writes `details`. Raises `InputError`, `ModelError`,
-    `BusyError`.
+    Shows recall by kind of fault, false alarms on the original stories, precision and F1, with
+    intervals over stories, and compares models on the stories that all of them answered. An answer
+    finds a fault if it points at the recorded place; with `models` a judge reads it too. Refusals
+    and unreadable answers are missing, and counted.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.errors import InputError
-    from fabula.jobs.feedback_reading import check_overlap
-    from fabula.measures.labels import read_labels
+    from fabula.jobs.feedback_reading import check_overlap, feedback_rows
     from fabula.rubrics.load import load_rubric
     from fabula.store import write_rows
     from fabula.tasks.feedback.fault_matches import read_findings
@@ -154,8 +168,10 @@ def find_faults(
     from fabula.text.pipeline import load_pipeline, pipeline_parts
     from fabula.text.sentences import paragraph_docs, spans_of_docs
 
-    if labels is None and settings.labels is not None:
-        labels = read_labels(settings.labels, load_rubric(settings.rubric))
+    rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
+    labels: list[Measurement] = []
+    if settings.labels is not None:
+        labels = settings.labels.read(load_rubric(settings.rubric))
         ids = [feedback_id(row) for row in rows]
         check_overlap(ids, {one.document_id: one for one in labels}, "labels")
     progress.begin("reading answers", len(rows))
@@ -179,14 +195,15 @@ def find_faults(
     seed = settings.asking.seed
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
-    votes = label_votes(labels or ())
+    votes = label_votes(labels)
     result = FoundFaults(
         readers,
         {one.by: list(score_findings(one, every)) for one in readers},
         {one.by: compare_models(one, seed=seed) for one in readers},
         [a for one in readers for a in reader_accuracy(one, votes)],
         crosses,
-        spent=spent,
+        spent,
+        settings.out,
     )
     if settings.details is not None:
         write_rows(settings.details, result.rows())
@@ -225,7 +242,7 @@ def _judged(
         functions=functions,
     )
     found = []
-    for rater, mine in by_rater(run.measurements).items():
+    for rater, mine in by_rater(run.measurements()).items():
         verdicts: dict[str, dict[str, str | None]] = {}
         for one in mine:
             said = verdicts.setdefault(one.document_id, {})

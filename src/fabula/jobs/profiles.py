@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
 from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.job import Stream
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Settings, part, setting
 
 if TYPE_CHECKING:
     from fabula.measures.linguistic.profile import Profile
-    from fabula.resume import Row
-    from fabula.types import Document
+    from fabula.presentation.sheet import Block
+    from fabula.types import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +40,50 @@ class ProfileSettings(Settings):
     engine: Engine = part(Engine)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Profiles(Result):
+    """The profile of each text."""
+
+    profiles: list[Profile]
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.profile_page import profile_tables
+
+        return profile_tables(self.profiles)
+
+    def rows(self) -> list[Row]:
+        return [one.to_row() for one in self.profiles]
+
+    def frame_rows(self) -> list[Row]:
+        """A row per text: `id`, and a column for each metric."""
+        return [{"id": one.document.id, **one.values} for one in self.profiles]
+
+    def measurements(self) -> list[Measurement]:
+        return [one for profile in self.profiles for one in profile.measurements()]
+
+    def writers(self) -> dict[str, Any]:
+        from fabula.presentation.charts import save_profiles
+        from fabula.presentation.profile_page import write_profile_page
+
+        plots = {e: partial(save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
+        return {".html": partial(write_profile_page, self.profiles), **plots}
+
+    def _repr_html_(self) -> str:
+        return "".join(profile._repr_html_() for profile in self.profiles)
+
+
 def profile(
-    documents: Iterable[Document],
+    texts: Stream,
     settings: ProfileSettings,
     *,
     progress: Progress = SILENT,
     each: Callable[[Row], None] = lambda _row: None,
-) -> list[Profile]:
-    """Profile texts; `each` receives each row at once. Writes `out`, `html` and `plot`.
+) -> Profiles:
+    """Profile TEXTS: rhythm of sentences, dialogue, rarity of words, grammar, repetition.
 
-    Raises `ModelError` if the language pipeline is not installed.
+    English only. A metric that cannot be computed is missing, with its reason.
+
+    Raises `InputError`, and `ModelError` if the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.presentation.charts import save_profiles
@@ -55,15 +93,15 @@ def profile(
     engine, found = settings.engine, []
     with open_cluster(engine, progress, "profiling") as cluster:
         spread = None if cluster is None else cluster.in_order
-        for one in profile_texts(
-            documents, settings.grammar, n_jobs=engine.n_processes, spread=spread
-        ):
+        for one in profile_texts(texts, settings.grammar, n_jobs=engine.n_processes, spread=spread):
             found.append(one)
             each(one.to_row())
-    if found and settings.out is not None:
+    if not found:
+        raise InputError(f"{', '.join(texts.names) or 'texts'}: contains no texts")
+    if settings.out is not None:
         write_rows(settings.out, [one.to_row() for one in found], are_results=True)
-    if found and settings.html is not None:
+    if settings.html is not None:
         write_profile_page(found, settings.html)
-    if found and settings.plot is not None:
+    if settings.plot is not None:
         save_profiles(found, settings.plot)
-    return found
+    return Profiles(found)

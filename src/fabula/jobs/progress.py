@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
+
+from fabula.errors import FabulaError
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
@@ -48,3 +50,17 @@ Confirm = Callable[[str, "Estimate"], None]
 
 def agreed(model: str, estimate: Estimate) -> None:
     """A `Confirm` that accepts everything; cost limits still apply."""
+
+
+class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """The user does not agree to the cost: raised by a `Confirm`."""
+
+
+class Agree(Protocol):
+    """Asks before something that cannot be undone or takes long; raises to stop."""
+
+    def __call__(self, question: str, lines: Iterable[str] = (), /) -> None: ...
+
+
+def agreed_to(question: str, lines: Iterable[str] = (), /) -> None:
+    """An `Agree` that asks nobody."""

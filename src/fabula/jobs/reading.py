@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabula.settings import Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.types import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,37 @@ class Reading(Settings):
         help="Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
         "csv, tsv, xlsx, parquet, wet.",
         unit="FORMAT",
+        shared="reading",
     )
-    id_field: str = setting("id", help="Field of a row that contains its id.")
-    text_field: str = setting("text", help="Field of a row that contains the text.")
+    id_field: str = setting(
+        "id", help="Field of a row that contains its id.", option="id", shared="reading"
+    )
+    text_field: str = setting(
+        "text", help="Field of a row that contains the text.", option="text", shared="reading"
+    )
+
+
+def read_stories(
+    sources: Sequence[str], read: Callable[[tuple[str, ...]], Iterable[Document]]
+) -> list[Document]:
+    """The stories that sources name; the authors' released file is recognised by its name.
+
+    `read` gives the texts of all other sources. Raises `InputError`.
+    """
+    from fabula.errors import InputError
+    from fabula.rubrics.released import STORIES_FILE, read_released_stories
+    from fabula.text import check_ids
+
+    others = tuple(source for source in sources if Path(source).name != STORIES_FILE)
+    stories = [
+        story
+        for source in sources
+        if source not in others
+        for story in read_released_stories(Path(source))
+    ]
+    if others:
+        stories += read(others)
+    if not stories:
+        raise InputError(f"{', '.join(sources)}: contains no stories")
+    check_ids(stories)
+    return stories

@@ -1,31 +1,33 @@
-"""Reference corpora: built from texts, extended, and built from texts by language models."""
+"""Reference corpora: built from texts, extended, shown, and built from texts by language models."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fabula.jobs.engine import Engine, Processes, open_cluster
+from fabula.errors import CallFailed, InputError
+from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.job import Corpus, WholeStream
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
-from fabula.jobs.result_files import is_folder, share_of, share_setting
-from fabula.jobs.stories import OpeningSettings, write_openings
-from fabula.resume import Row, Share
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.jobs.result import Result, Row
+from fabula.jobs.result_files import check_kept, is_folder, share_of, share_setting
+from fabula.jobs.stories import OpeningSettings, openings
+from fabula.resume import Share
+from fabula.settings import Between, Settings, SettingsError, changed, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.reference.catalogue import Collection
+    from fabula.presentation.sheet import Block
+    from fabula.reference import Reference
+    from fabula.reference.catalogue import Catalogue
     from fabula.reference.layout import Manifest
     from fabula.types import Document
-
-Sources = tuple[Sequence[str], Reading]
-"""Names of files and folders, and how they are read."""
-
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 
@@ -64,24 +66,17 @@ _CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueSettings(Settings):
-    """Collections to list besides the built-in public corpora and indexes."""
-
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
-
-
-@dataclass(frozen=True, slots=True)
 class SampleSettings(Settings):
-    """How much of a public corpus is read, if one is named instead of texts."""
+    """How much is read of a public corpus, if one is named instead of texts, or by models."""
 
     sample: str | None = setting(
         None,
         help="Read about this many words of a corpus from the catalogue, in documents drawn at "
-        "random: 100M, 1.5B, or all.",
+        "random: 100M, 1.5B, or all. With `written_by`, draw so many of the sentences.",
         unit="WORDS",
         check=is_number_of_words,
     )
-    seed: int = seed_setting("Seed of the sample; the same seed gives the same bytes.")
+    seed: int = seed_setting("Seed of the sample and of models; the same seed, the same bytes.")
     n_files: int | None = setting(
         None,
         help="Spread the sample over at least N of the corpus's files; more files take longer to "
@@ -99,19 +94,15 @@ class SampleSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class AddSettings(Settings):
-    """How texts become shards of a corpus."""
-
-    engine: Engine = part(Engine)
-    share: str | None = share_setting()
-    restart: bool = setting(False, help="Start over, ignoring the results of an earlier run.")
-
-
-@dataclass(frozen=True, slots=True)
 class BuildSettings(Settings):
     """Where a corpus is built, and how."""
 
-    out: Path = setting(help="Folder to build.", unit="DIR", check=is_folder)
+    out: Path = setting(help="Folder to build, or to add to.", unit="DIR", check=is_folder)
+    add: bool = setting(
+        False,
+        help="Add the texts to the corpus that is there, in new shards; existing ones do not "
+        "change.",
+    )
     case: Literal["fold", "keep"] | None = setting(
         None, help="fold: ignore case; keep: distinguish Word from word.", default_text="fold"
     )
@@ -135,115 +126,55 @@ class BuildSettings(Settings):
         default_text="4GB",
         check=is_size,
     )
-    adding: AddSettings = part(AddSettings)
+    engine: Engine = part(Engine)
+    share: str | None = share_setting()
+    restart: bool = setting(False, help="Start over, ignoring the results of an earlier run.")
+
+    def check_together(self) -> None:
+        for name in ("case", "punct", "preset", "shard_tokens", "memory"):
+            if self.add and getattr(self, name) is not None:
+                raise SettingsError(name, "is as the corpus has it, with `add`")
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
-    """The current state of a corpus."""
+class WriterSettings(ModelSettings):
+    """Models that write the texts of a corpus. The defaults are those of Lu et al. 2024."""
 
-    place: Path
-    manifest: Manifest
-
-    def __str__(self) -> str:
-        return (
-            f"{self.place}: {counted(self.manifest.n_documents, 'document')}, "
-            f"{counted(self.manifest.n_words, 'word')}, fingerprint {self.manifest.fingerprint}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        content: dict[str, Any] = {
-            "reference": str(self.place),
-            "n_documents": self.manifest.n_documents,
-            "n_words": self.manifest.n_words,
-            "n_removed": self.manifest.n_removed,
-            "fingerprint": self.manifest.fingerprint,
-        }
-        return (
-            content if self.manifest.source is None else content | {"source": self.manifest.source}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class InfoSettings(Settings):
-    """What is shown about a corpus."""
-
-    ids: bool = setting(False, help="List the documents' ids instead, one per line.")
-
-
-def info_lines(place: Path, settings: InfoSettings) -> Iterator[str]:
-    """What a corpus contains, how it was built and how old it is; or its documents' ids."""
-    from fabula.reference import Reference
-    from fabula.reference.info import Age
-    from fabula.reference.layout import Manifest
-    from fabula.reference.storage import open_home
-
-    if settings.ids:
-        for _, id_ in Reference.open(place).local.ids():
-            yield id_
-        return
-    manifest = Manifest.read(place)
-    yield str(Corpus(place, manifest))
-    yield (
-        f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
-        f"{counted(len(manifest.shards), 'shard')}, "
-        f"{open_home(place).n_bytes('shards') / 1e6:,.1f} MB, "
-        f"{counted(manifest.n_removed, 'document')} removed"
+    models: tuple[str, ...] = setting(
+        (),
+        help="Have this model continue the sentences of SOURCES, and build the corpus of what it "
+        "writes; named as in `fabula judge --model`; repeat it to ask several.",
+        unit="MODEL",
+        option="written-by",
     )
-    if manifest.written_by:
-        yield f"  written by {', '.join(manifest.written_by)}"
-    age = Age.of(manifest)
-    yield f"  years of its documents: {age}{age.consequence}"
-    if (source := manifest.source) is not None:
-        asked = source["n_words"]
-        how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
-        author = f" by {source['author']}" if source["author"] else ""
-        yield f"  from {source['name']}{author} ({source['title']}): {how}"
-        yield f"  licence: {source['licence']}"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifySettings(Settings):
-    """How thoroughly a corpus is checked, besides the checksums of all its files."""
-
-    n_samples: int = setting(
-        200, help="Number of documents from which a run of words is looked up.", check=Between(0)
+    answers: Path | None = setting(
+        None,
+        help="Keep the models' texts here (.jsonl; `written_by`).",
+        default_text="beside DIR, DIR.jsonl",
+    )
+    top_p: float = setting(
+        0.9, help="Nucleus sampling threshold (top-p; `written_by`).", check=Between(0, 1)
+    )
+    temperature: float = setting(
+        1.0, help="Sampling temperature (`written_by`).", check=Between(0, 2)
+    )
+    max_tokens: int = setting(
+        2048, help="Maximum length of a continuation, in tokens (`written_by`).", check=Between(1)
     )
 
-
-def verify_corpus(place: Path, settings: VerifySettings, *, progress: Progress = SILENT) -> Corpus:
-    """Check every file against its checksum, and that the corpus finds its own text.
-
-    Raises `CorpusError` at the first problem.
-    """
-    from fabula.reference.build import verify_reference
-
-    n = settings.n_samples
-    return Corpus(place, verify_reference(place, n_samples=n, report=progress.say))
+    def check_together(self) -> None:
+        # The others, and prices, may be from the user's configuration.
+        own = ("answers", "top_p", "temperature", "max_tokens", "max_cost")
+        for name in changed(self):
+            if name in own and not self.models:
+                raise SettingsError(name, "is only for `written_by`")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveSettings(Settings):
-    """Which documents are removed, besides those that are named."""
-
-    ids_file: Path | None = setting(None, help="File with one id per line.")
-
-
-def remove_from_corpus(place: Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
-    """Remove documents from a corpus by id; searches no longer find them.
-
-    Raises `CorpusError` for an id that the corpus does not have.
-    """
-    from fabula.reference import Reference
-    from fabula.reference.build import remove_documents
-    from fabula.text import read_ids
-
-    file = settings.ids_file
-    wanted = [*ids, *(read_ids(file) if file is not None else [])]
-    if not wanted:
-        raise SettingsError("ids_file", "is required if no document is named")
-    numbers = Reference.open(place).numbers_of(wanted)
-    return Corpus(place, remove_documents(place, [n for found in numbers.values() for n in found]))
+def _summary(place: Path, manifest: Manifest) -> str:
+    return (
+        f"{place}: {counted(manifest.n_documents, 'document')}, "
+        f"{counted(manifest.n_words, 'word')}, fingerprint {manifest.fingerprint}"
+    )
 
 
 def counted(n: int, noun: str) -> str:
@@ -251,20 +182,139 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def build_corpus(
-    documents: Iterable[Document],
+@dataclass(frozen=True, slots=True, repr=False)
+class BuiltCorpus(Result):
+    """The state of a corpus after it was built or changed."""
+
+    place: Path
+    manifest: Manifest | None
+    """None if only a share of it was written."""
+    share: str | None = None
+    is_same: bool = False
+    """Whether nothing was added."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The corpus as a reference: `originality(texts, reference=built)`."""
+        return (str(self.place),)
+
+    def open(self) -> Reference:
+        """The corpus, to be searched."""
+        from fabula.reference import Reference
+
+        return Reference.open(self.place)
+
+    def lines(self) -> list[str]:
+        if self.manifest is None:
+            done = f"share {self.share} is written"
+            return [f"{done}; when all are, run the same command without it"]
+        return [_summary(self.place, self.manifest)]
+
+    def notices(self) -> list[str]:
+        told = "nothing to add: these texts were the last ones added"
+        return [told] if self.is_same else []
+
+    def to_json(self) -> dict[str, Any]:
+        manifest = self.manifest
+        if manifest is None:
+            return {"share": self.share}
+        content: dict[str, Any] = {
+            "reference": str(self.place),
+            "n_documents": manifest.n_documents,
+            "n_words": manifest.n_words,
+            "n_removed": manifest.n_removed,
+            "fingerprint": manifest.fingerprint,
+        }
+        return content if manifest.source is None else content | {"source": manifest.source}
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class WrittenCorpus(BuiltCorpus):
+    """A corpus of texts by models, and the rows it is built from."""
+
+    asked: Sequence[Row]
+    answers: Path
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row["model"] for row in self.asked))
+
+    def lines(self) -> list[str]:
+        """What there is, and what is missing."""
+        from fabula.tasks.written import without_prompt
+
+        assert self.manifest is not None, "it is None only for a share"
+        texts = [(row["text"], row["prompt"]) for row in self.asked if row["text"] is not None]
+        n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
+        n_lacking = len(self.asked) - len(texts)
+        lines = [
+            f"{self.place}: {self.manifest.n_documents:,} texts, {self.manifest.n_words:,} words, "
+            f"by {', '.join(self.models)}"
+        ]
+        if n_echoed:
+            lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
+        if n_lacking:
+            lines.append(f"missing: {n_lacking:,} texts that the models did not return")
+        return [*lines, f"written: {self.answers}"]
+
+    def to_json(self) -> dict[str, Any]:
+        content = BuiltCorpus.to_json(self)
+        del content["n_removed"]
+        more = {"models": self.models, "n_asked": len(self.asked), "answers": str(self.answers)}
+        return content | more
+
+
+def build(
+    sources: WholeStream,
     settings: BuildSettings,
-    sources: Sources | None = None,
+    sampling: SampleSettings,
+    writing: WriterSettings,
     *,
     progress: Progress = SILENT,
-) -> Corpus | None:
-    """Build a corpus from the documents, or resume an interrupted build; None for a share of it.
+    confirm: Confirm = agreed,
+) -> BuiltCorpus:
+    """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
-    `sources` names the sources of the documents, and how they are read: the nodes of a cluster read
-    them too. Raises `InputError`, `CorpusError`.
+    Reads .txt, .md, .docx, .epub, .odt, .rtf, .pdf, Scrivener projects, .jsonl, .csv, .tsv,
+    .xlsx, .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of
+    texts, SOURCES may be a corpus by name, such as pg19, from which `sample` words are read;
+    `fabula reference info` lists the names. To resume an interrupted build, run the same
+    command again.
+
+    With `written_by`, SOURCES are sentences, such as a .txt file with one per line, or rows of a
+    table: models continue them, and the corpus is built of their texts. Use this for texts by
+    models that are newer than any corpus: models trained on the same web write the same phrases (Lu
+    et al. 2024, section "Evaluation"; 150,000 sentences there). Against such a reference
+    `fabula originality` sums levels 5 to 7 by default. Interrupted runs resume.
+
+    Raises `InputError`, `CorpusError`; `CallFailed` if a call failed, since a corpus of only some
+    of the answers would be a different one: what was written is kept.
     """
-    write = _write_parameters(settings)
-    return _written(write, documents, settings.out, settings.adding, sources, progress)
+    if writing.models:
+        return _build_written(sources, settings, sampling, writing, progress, confirm)
+    from fabula.reference.build import add_documents
+    from fabula.reference.catalogue import read_catalogue
+    from fabula.reference.layout import Manifest
+
+    names = sources.names
+    before = Manifest.read(settings.out) if settings.add else None
+    write = add_documents if settings.add else _write_parameters(settings)
+    catalogue = read_catalogue(sampling.catalogue)
+    # A file of that name comes first.
+    if len(names) == 1 and names[0] in catalogue.corpora and not Path(names[0]).exists():
+        if settings.add:
+            raise SettingsError("add", f"is for texts of your own, and {names[0]} is none")
+        documents, sample = _sampled(catalogue, names[0], sampling, progress)
+        own = partial(_write_parameters(settings), source=sample)
+        return _written(own, documents, settings, None, progress)
+    if sampling != SampleSettings():
+        shown = f", and {names[0]} is not one" if names else ""
+        raise InputError(
+            "`sample`, `seed`, `sample_files` and `author` are only for corpora of the catalogue"
+            f"{shown}; `fabula reference info` lists them"
+        )
+    built = _written(write, sources, settings, (names, sources.how), progress)
+    return replace(built, is_same=before is not None and built.manifest == before)
 
 
 def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest | None]:
@@ -280,71 +330,41 @@ def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest | None]
     return partial(build_reference, settings=words, parameters=parameters)
 
 
-def add_to_corpus(
-    documents: Iterable[Document],
-    place: Path,
-    settings: AddSettings,
-    sources: Sources | None = None,
-    *,
-    progress: Progress = SILENT,
-) -> Corpus | None:
-    """Add documents to a corpus, in new shards; otherwise like `build_corpus`."""
-    from fabula.reference.build import add_documents
-
-    return _written(add_documents, documents, place, settings, sources, progress)
-
-
-def build_from_catalogue(
-    name: str, sampling: SampleSettings, settings: BuildSettings, *, progress: Progress = SILENT
-) -> Corpus | None:
-    """Build a corpus from a public one, or from a sample of it; resumes with the same bytes.
-
-    Raises `InputError` if the network does not reach it, `CorpusError`.
-    """
-    from fabula.reference.catalogue import read_catalogue
+def _sampled(
+    catalogue: Catalogue, name: str, sampling: SampleSettings, progress: Progress
+) -> tuple[Iterable[Document], Row]:
+    """Documents of a public corpus, or of a sample of it, and how they were drawn."""
     from fabula.reference.corpus_sample import SampleRule, choose_sample
 
-    collection = read_catalogue(sampling.catalogue).corpus(name)
+    collection = catalogue.corpus(name)
     if sampling.sample is None:
-        raise SettingsError("sample", f"is required for {name}: {_how_large(collection)}")
+        words = collection.about_words
+        holds = (
+            "its size is known once it is read"
+            if words is None
+            else f"it contains about {words:,} words"
+        )
+        raise SettingsError(
+            "sample",
+            f"is required for {name}: {holds}; set how many words to read, as in 100M, or all",
+        )
     n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
     rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
     progress.say(f"listing the files of {name}")
     sample = choose_sample(collection, rule)
     progress.begin("reading", sample.size_bytes)
-    documents = sample.documents(progress.advance, progress.tell)
-    write = partial(_write_parameters(settings), source=sample.to_row())
-    return _written(write, documents, settings.out, settings.adding, None, progress)
-
-
-def _how_large(collection: Collection) -> str:
-    """The size of a collection, and how to request a part of it."""
-    words = collection.about_words
-    holds = (
-        "its size is known once it is read"
-        if words is None
-        else f"it contains about {words:,} words"
-    )
-    return f"{holds}; set how many words to read, as in 100M, or all"
-
-
-def is_in_catalogue(sources: Sequence[str], own: Path | None = None) -> bool:
-    """Whether texts are named by a corpus of the catalogue; a file of that name comes first."""
-    from fabula.reference.catalogue import read_catalogue
-
-    (name, *others) = sources
-    return not others and not Path(name).exists() and name in read_catalogue(own).corpora
+    return sample.documents(progress.advance, progress.tell), sample.to_row()
 
 
 def _written(
     write: Callable[..., Manifest | None],
     documents: Iterable[Document],
-    place: Path,
-    settings: AddSettings,
-    sources: Sources | None,
+    settings: BuildSettings,
+    sources: tuple[Sequence[str], Reading] | None,
     progress: Progress,
-) -> Corpus | None:
-    """The corpus, or None if only a share of it was written."""
+) -> BuiltCorpus:
+    """The corpus, of documents that the nodes of a cluster read from the `sources` too."""
+    place = settings.out
     how: dict[str, Any] = {"n_jobs": settings.engine.n_processes, "report": progress.say}
     share = share_of(settings.share, place)
     if share is not None and settings.restart:
@@ -352,7 +372,7 @@ def _written(
     with open_cluster(settings.engine, progress, "building") as cluster:
         # Whoever starts over deletes what is there, which shares cannot all do.
         if cluster is not None and share is None and not settings.restart:
-            if sources is None or "-" in sources[0]:
+            if sources is None or not sources[0] or "-" in sources[0]:
                 raise SettingsError("kind", "ray needs texts in files that every node can read")
             nodes = cluster.nodes()
             shares = [Share(k, len(nodes)) for k in range(1, len(nodes) + 1)]
@@ -361,11 +381,14 @@ def _written(
             for k, _ in enumerate(cluster.in_order(build, shares, n_cpus=n_cpus), 1):
                 progress.say(f"building: {k} of {len(shares)} shares are done")
         manifest = write(documents, place, restart=settings.restart, share=share, **how)
-    return None if manifest is None else Corpus(place, manifest)
+    return BuiltCorpus(place, manifest, settings.share)
 
 
 def _write_share(
-    write: Callable[..., Manifest | None], place: Path, sources: Sources, share: Share
+    write: Callable[..., Manifest | None],
+    place: Path,
+    sources: tuple[Sequence[str], Reading],
+    share: Share,
 ) -> None:
     """On a node, which reads the texts itself: write the shards of a share."""
     from fabula.text import find_files, read_documents
@@ -381,101 +404,44 @@ def _write_share(
     write(documents, place, n_jobs=default_jobs(), share=share)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSettings(Settings):
-    """What models write for a corpus. The defaults are those of Lu et al. 2024."""
-
-    out: Path = setting(help="Folder to build.", unit="DIR")
-    answers: Path | None = setting(
-        None, help="Keep the models' texts here (.jsonl).", default_text="beside DIR, DIR.jsonl"
-    )
-    n_sample: int | None = setting(
-        None, help="Draw N of the sentences at random.", check=Between(1)
-    )
-    top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
-    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
-    max_tokens: int = setting(
-        2048, help="Maximum length of a continuation, in tokens.", check=Between(1)
-    )
-    seed: int = seed_setting()
-    restart: bool = setting(False, help="Ask for everything again, and rebuild.")
-    models: ModelSettings = part(ModelSettings)
-    processes: Processes = part(Processes)
-
-    @property
-    def answers_path(self) -> Path:
-        """Where the answers are kept."""
-        return self.answers or self.out.with_name(self.out.name + ".jsonl")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenCorpus:
-    """A corpus of texts by models, and the rows it is built from."""
-
-    corpus: Corpus
-    rows: Sequence[Row]
-    answers: Path
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row["model"] for row in self.rows))
-
-    def lines(self) -> list[str]:
-        """What there is, and what is missing, for display."""
-        from fabula.tasks.written import without_prompt
-
-        texts = [(row["text"], row["prompt"]) for row in self.rows if row["text"] is not None]
-        n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
-        n_lacking = len(self.rows) - len(texts)
-        manifest = self.corpus.manifest
-        lines = [
-            f"{self.corpus.place}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by "
-            f"{', '.join(self.models)}"
-        ]
-        if n_echoed:
-            lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
-        if n_lacking:
-            lines.append(f"missing: {n_lacking:,} texts that the models did not return")
-        return [*lines, f"written: {self.answers}"]
-
-    def to_json(self) -> dict[str, Any]:
-        content = self.corpus.to_json()
-        del content["n_removed"]
-        more = {"models": self.models, "n_asked": len(self.rows), "answers": str(self.answers)}
-        return content | more
-
-
-def write_corpus(
-    beginnings: Sequence[Document],
-    settings: WriteSettings,
-    *,
-    progress: Progress = SILENT,
-    confirm: Confirm = agreed,
+def _build_written(
+    sources: WholeStream,
+    settings: BuildSettings,
+    sampling: SampleSettings,
+    writing: WriterSettings,
+    progress: Progress,
+    confirm: Confirm,
 ) -> WrittenCorpus:
-    """Have models continue each line of the beginnings, and build a corpus from the results.
-
-    Raises `CallFailed` if a call failed: a corpus of only some of the answers would be a different
-    one. What was written is kept.
-    """
-    from fabula.errors import CallFailed
-    from fabula.reference.build import build_reference
+    """Have models continue each line of the sources, and build a corpus from the results."""
     from fabula.tasks.plots import by_line
     from fabula.tasks.written import draw_sentences, written_documents
-    from fabula.text import TextSettings
+    from fabula.text import check_ids
 
-    sentences = draw_sentences(by_line(beginnings), settings.n_sample, settings.seed)
-    answers = settings.answers_path
+    engine = settings.engine
+    unfit = {"add": settings.add, "share": settings.share, "kind": engine.kind == "ray"}
+    unfit |= {name: getattr(sampling, name) for name in ("n_files", "author", "catalogue")}
+    for name, value in unfit.items():
+        if value:
+            raise SettingsError(name, "cannot be used with `written_by`")
+    answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
+    check_kept({"answers": answers}, map(Path, sources.names))
+    beginnings = list(sources)
+    if not beginnings:
+        raise InputError(f"{', '.join(sources.names) or 'sources'}: contains no sentences")
+    check_ids(beginnings)
+    n = None if sampling.sample in (None, "all") else n_words_of(sampling.sample)
     asked = OpeningSettings(
         out=answers,
         kind="continuation",
-        top_p=settings.top_p,
-        temperature=settings.temperature,
-        max_tokens=settings.max_tokens,
-        seed=settings.seed,
+        top_p=writing.top_p,
+        temperature=writing.temperature,
+        max_tokens=writing.max_tokens,
+        seed=sampling.seed,
         restart=settings.restart,
-        models=settings.models,
+        models=writing,
     )
-    rows = write_openings(sentences, asked, progress=progress, confirm=confirm).rows
+    sentences = draw_sentences(by_line(beginnings), n, sampling.seed)
+    rows = openings(sentences, asked, progress=progress, confirm=confirm).asked
     n_failed = sum(row["missing_reason"] == "failed" for row in rows)
     if n_failed:
         raise CallFailed(
@@ -483,14 +449,195 @@ def write_corpus(
             "run the same command again to get the rest and build the reference"
         )
     progress.begin("building", None)
-    manifest = build_reference(
-        written_documents(rows),
-        settings.out,
-        settings=TextSettings(),
-        n_jobs=settings.processes.n_processes,
-        restart=settings.restart,
-        report=progress.say,
-        written_by=tuple(dict.fromkeys(row["model"] for row in rows)),
+    models = tuple(dict.fromkeys(row["model"] for row in rows))
+    write = partial(_write_parameters(settings), written_by=models)
+    built = _written(write, written_documents(rows), settings, None, progress)
+    return WrittenCorpus(built.place, built.manifest, asked=rows, answers=answers)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSettings(Settings):
+    """Which documents are removed, besides those that are named."""
+
+    ids_file: Path | None = setting(None, help="File with one id per line.")
+
+
+def remove(
+    directory: Corpus, settings: RemoveSettings, ids: Annotated[Sequence[str], "ID"] = ()
+) -> BuiltCorpus:
+    """Remove documents from the corpus DIR by id; searches no longer find them.
+
+    Raises `CorpusError` for an id that the corpus does not have.
+    """
+    from fabula.reference import Reference
+    from fabula.reference.build import remove_documents
+    from fabula.text import read_ids
+
+    file = settings.ids_file
+    wanted = [*ids, *(read_ids(file) if file is not None else [])]
+    if not wanted:
+        raise SettingsError("ids_file", "is required if no document is named")
+    found = Reference.open(directory).numbers_of(wanted).values()
+    manifest = remove_documents(directory, [n for numbers in found for n in numbers])
+    return BuiltCorpus(directory, manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class InfoSettings(Settings):
+    """What is shown."""
+
+    ids: bool = setting(False, help="List the ids of a corpus's documents instead, one per line.")
+    check: bool = setting(
+        False,
+        help="Check every file of a corpus against its checksum, and that searches find its own "
+        "text.",
     )
-    assert manifest is not None, "it is None only for a share"
-    return WrittenCorpus(Corpus(settings.out, manifest), rows, answers)
+    n_samples: int = setting(
+        200,
+        help="Number of documents from which a run of words is looked up (with `check`).",
+        check=Between(0),
+    )
+    groups: bool = setting(
+        False,
+        help="Show the reference groups that ship with Fabula: the median and the middle 80 %.",
+    )
+    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
+
+
+class ReferenceInfo(Result):
+    """What there is to compare with."""
+
+    __slots__ = ()
+
+    def rows(self) -> list[Row]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CatalogueInfo(ReferenceInfo):
+    """Public corpora and indexes, or one of them."""
+
+    catalogue: Catalogue
+    name: str | None
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.catalogue_tables import catalogue_tables
+
+        return catalogue_tables(self.catalogue, self.name)
+
+    def rows(self) -> list[Row]:
+        from fabula.presentation.catalogue_tables import catalogue_rows
+
+        return catalogue_rows(self.catalogue, self.name)
+
+    def to_json(self) -> Any:
+        return self.rows()[0] if self.name else self.rows()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Listing(ReferenceInfo):
+    """Documents of a corpus, or groups, in lines and as rows."""
+
+    said: Sequence[str]
+    found: list[Row]
+
+    def lines(self) -> Sequence[str]:
+        return self.said
+
+    def rows(self) -> list[Row]:
+        return self.found
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CorpusInfo(Listing):
+    """What is known of one corpus."""
+
+    def to_json(self) -> Row:
+        return self.found[0]
+
+
+def info(
+    settings: InfoSettings, name: str | None = None, *, progress: Progress = SILENT
+) -> ReferenceInfo:
+    """List public corpora that a reference can be built from, and indexes that can be queried.
+
+    With the NAME of one: its source, licence and age, what it costs in time and disk space, and
+    what it can and cannot tell. `fabula reference build NAME --sample 100M` builds one; use an
+    index with `--reference infinigram:NAME`.
+
+    With the folder of a corpus as NAME: what it contains and how it was built. With a .jsonl file
+    that `reference group` wrote: its groups, and those that ship with Fabula.
+
+    Raises `InputError`, and `CorpusError` for a corpus that is damaged.
+    """
+    from fabula.reference.catalogue import read_catalogue
+
+    known = read_catalogue(settings.catalogue)
+    is_listed = name is None or name in known.corpora or known.index(name) is not None
+    is_groups = settings.groups or (name is not None and name.endswith(".jsonl"))
+    if name is not None and not is_groups and (Path(name).exists() or not is_listed):
+        if problem := is_folder(name):
+            raise SettingsError("name", problem)
+        if not Path(name).exists():
+            raise InputError(
+                f"{name}: no such folder, and not in the catalogue; `fabula reference info` lists "
+                "the names"
+            )
+        return _about_corpus(Path(name), settings, progress)
+    for wrong in ("ids", "check"):
+        if getattr(settings, wrong):
+            raise SettingsError(wrong, "needs the folder of a corpus")
+    return _about_groups(name) if is_groups else CatalogueInfo(known, name)
+
+
+def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Listing:
+    """What a corpus contains, how it was built and how old it is; or its documents' ids."""
+    from fabula.reference import Reference
+    from fabula.reference.build import verify_reference
+    from fabula.reference.info import Age
+    from fabula.reference.layout import Manifest
+    from fabula.reference.storage import open_home
+
+    if settings.check:
+        checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
+        n_shards = len(checked.shards)
+        return CorpusInfo(
+            [f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"],
+            [{"reference": str(place), "n_shards": n_shards, "is_whole": True}],
+        )
+    if settings.ids:
+        ids = [id_ for _, id_ in Reference.open(place).local.ids()]
+        return Listing(ids, [{"id": id_} for id_ in ids])
+    manifest = Manifest.read(place)
+    n_bytes = open_home(place).n_bytes("shards")
+    said = [
+        _summary(place, manifest),
+        f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
+        f"{counted(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
+        f"{counted(manifest.n_removed, 'document')} removed",
+    ]
+    if manifest.written_by:
+        said.append(f"  written by {', '.join(manifest.written_by)}")
+    age = Age.of(manifest)
+    said.append(f"  years of its documents: {age}{age.consequence}")
+    if (source := manifest.source) is not None:
+        asked = source["n_words"]
+        how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
+        author = f" by {source['author']}" if source["author"] else ""
+        said.append(f"  from {source['name']}{author} ({source['title']}): {how}")
+        said.append(f"  licence: {source['licence']}")
+    return CorpusInfo(said, [json.loads(manifest.to_json())])
+
+
+def _about_groups(file: str | None) -> Listing:
+    """The groups that ship with Fabula, and those of a file."""
+    from fabula.measures.groups import GroupBook
+
+    found = GroupBook.open(*([] if file is None else [Path(file)])).groups
+    said = []
+    for group in found:
+        said += [f"{group.group} ({group.kind}): {group.title}", f"  {group.signature}"]
+        for item, one in group.items.items():
+            ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
+            said.append(f"  {item}: {ends}  (n {one.n})")
+    return Listing(said, [asdict(group) for group in found])

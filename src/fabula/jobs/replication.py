@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fabula.jobs.engine import Processes
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.result import Result
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -21,13 +22,23 @@ _N_ON_PAGE = 2
 """Default number of passages on a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replicated:
+@dataclass(frozen=True, slots=True, repr=False)
+class Replicated(Result):
     """Tables with the printed numbers beside ours, and the same as plain values."""
 
-    tables: Sequence[Block]
+    blocks: Sequence[Block]
     content: dict[str, Any]
-    figures: Sequence[Path] = ()
+    said: Sequence[str] = ()
+    """What else was written."""
+
+    def tables(self) -> list[Block]:
+        return list(self.blocks)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.content
+
+    def notices(self) -> Sequence[str]:
+        return self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +57,17 @@ class TtcwSettings(Settings):
     plot: Path | None = plot_setting("Draw Figure 3 here (.svg, .pdf or .png).")
 
 
-def replicate_ttcw(folder: Path, settings: TtcwSettings) -> Replicated:
-    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from the released folder.
+def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
+    """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
+
+    DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
 
     Raises `InputError`.
     """
-    from fabula.replicate import ttcw
+    from fabula.replicate.ttcw import replicate_ttcw
     from fabula.replicate.ttcw_tables import replica_tables, save_distribution
 
-    replica = ttcw.replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
+    replica = replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
     if settings.plot is not None:
         save_distribution(replica, settings.plot)
     return Replicated(replica_tables(replica), replica.to_json())
@@ -96,10 +109,16 @@ class LinguisticMetricsSettings(Settings):
     processes: Processes = part(Processes)
 
 
-def replicate_linguistic_metrics(
+def linguistic_metrics(
     settings: LinguisticMetricsSettings, *, progress: Progress = SILENT
 ) -> Replicated:
-    """Table 2 of Roemmele et al. 2017. Raises `InputError`, `ModelError`."""
+    """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
+
+    Roemmele, Gordon and Swanson 2017: random, case-based, unigram and recurrent generators and the
+    books' own sentences on fifteen metrics.
+
+    Raises `InputError`, `ModelError`.
+    """
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.replicate.linguistic_metrics import replicate_table
     from fabula.replicate.linguistic_metrics_tables import beside_paper
@@ -210,13 +229,20 @@ class CreativityIndexSettings(Settings):
     processes: Processes = part(Processes)
 
 
-def replicate_creativity_index(
-    folder: Path | None, settings: CreativityIndexSettings, *, progress: Progress = SILENT
+def creativity_index(
+    settings: CreativityIndexSettings,
+    folder: Annotated[Path | None, "DIR"] = None,
+    *,
+    progress: Progress = SILENT,
 ) -> Replicated:
-    """Figures 3a to 3j and 3n of Lu et al. 2024, for the available texts and references.
+    """Run the analyses of "AI as Humanity's Salieri" on your own texts and references.
 
-    `folder` is a copy of the authors' repository, unless there are `texts`. Writes results.json and
-    the figures to `out`. Raises `InputError`, `CorpusError`, `ModelError`.
+    Lu et al. 2024, Figures 3a to 3j and 3n: the index of people and models, verbatim and near;
+    L-uniqueness against L; models before and after alignment; the spread over documents; detection
+    beside a language model's log-probabilities. DIR is a copy of the authors' repository
+    (github.com/GXimingLu/creativity_index), whose outputs/ are read too.
+
+    Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.presentation.charts import check_matplotlib
     from fabula.replicate.creativity_index import run_analyses
@@ -234,7 +260,8 @@ def replicate_creativity_index(
     figures = write_figures(found, out / "figures")
     content = analyses_json(found)
     write_whole(out / "results.json", (dump_json(content) + "\n").encode())
-    return Replicated(analyses_tables(found), content, figures)
+    said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
+    return Replicated(analyses_tables(found), content, [said])
 
 
 def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
@@ -318,8 +345,12 @@ class StoryFeedbackSettings(Settings):
             raise SettingsError("ratings", "needs the feedback that was rated, in `runs`")
 
 
-def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSettings) -> Replicated:
-    """Tables 1 and 3 to 9 of Rashkin et al. 2025, from the released folder and from own feedback.
+def story_feedback(
+    settings: StoryFeedbackSettings, folder: Annotated[Path | None, "DIR"] = None
+) -> Replicated:
+    """Tables 1 and 3 to 9 of "Help Me Write a Story" (Rashkin et al. 2025).
+
+    DIR is the folder of the files released at github.com/google-deepmind/igen.
 
     Raises `InputError`, `ModelError`.
     """

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from fabula.jobs.engine import Processes
+from fabula.jobs.given import Labels, Run
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.originality import Marking, Matching
 from fabula.jobs.result_files import TableFiles, page_setting
-from fabula.settings import Between, SettingsError, part, setting
+from fabula.settings import Between, Settings, SettingsError, part, setting
 
 ON_REQUEST = ("fluency",)
 """The instruments that are off by default."""
@@ -107,9 +108,51 @@ class InstrumentSettings(Processes, Matching):
 
 
 @dataclass(frozen=True, slots=True)
+class AdviceOptions(Settings):
+    """How one model is asked for feedback on one draft, with `only` feedback."""
+
+    n_points: int = setting(
+        7, help="feedback: maximum number of points per reading.", check=Between(1, 50)
+    )
+    temperature: float = setting(
+        0.7, help="feedback: temperature of sampling.", check=Between(0, 2)
+    )
+    by_chapter: bool = setting(
+        False,
+        help="feedback: ask about each chapter of a book by itself, then about contradictions "
+        "between chapters.",
+    )
+    since: Path | None = setting(
+        None,
+        help="feedback: the `points_file` of an earlier draft; shows which of its points are "
+        "resolved.",
+    )
+    points_file: Path | None = setting(
+        None,
+        help="feedback: keep the points here (.jsonl), for `since` of the next draft; answers "
+        "saved beside it (FILE with .answers before its ending) are not asked for again.",
+    )
+
+
+Only = Literal["lines", "book", "profile", "feedback", "fluency", "originality", "verdicts"]
+
+
+@dataclass(frozen=True, slots=True)
 class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
+    only: Only | None = setting(
+        None, help="Run one instrument alone, and print all that it has to say."
+    )
+    per_thousand: int = setting(
+        10,
+        help="lines, alone: show the N most important notes per thousand words (0: all).",
+        check=Between(0),
+    )
+    n_people: int = setting(
+        12, help="book, alone: show the N people named most often (0: all).", check=Between(0)
+    )
+    advice: AdviceOptions = part(AdviceOptions)
     by: str | None = setting(
         None,
         help="Correct verdicts in groups by this field: author, model, ... (`fabula compare` "
@@ -129,30 +172,46 @@ class ReportSettings(InstrumentSettings):
     )
     n_samples: int = setting(5, help="Ask each model N times for feedback.", check=Between(1, 50))
     groups: tuple[Path, ...] = setting(
-        (), help="Additional reference groups, as `fabula groups measure` writes them."
+        (), help="Additional reference groups, as `fabula reference group` writes them."
     )
     phrases: tuple[Path, ...] = setting(
         (),
-        help="Mark the phrases in this list: the file that `fabula groups phrases --out` wrote, "
+        help="Mark the phrases in this list: the file that `fabula phrases --out` wrote, "
         "or a JSON list of phrases, or of [phrase, count]; repeat it for several.",
     )
     marking: Marking = part(Marking)
-    labels: Path | None = setting(
+    labels: Labels | None = setting(
         None,
         help="People's labels for some of the texts, drawn at random: shows an estimate of what "
         "people would have said about all texts beside what the models say (with `models`).",
+    )
+    judge: Run | None = setting(
+        None,
+        help="Show the verdicts of this run of `fabula judge`, in place of asking `models`.",
+        unit="RUN",
     )
     models: NoModelSettings = part(NoModelSettings)
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     keep: Path | None = None
     """A folder where models' answers are cached, so that none is paid for twice."""
 
+    def asks(self, instrument: str) -> bool:
+        if self.only is not None:
+            return instrument == self.only
+        # Explicit: a class with slots is made anew, which `super()` without arguments misses.
+        return InstrumentSettings.asks(self, instrument)
+
     def check_together(self) -> None:
         InstrumentSettings.check_together(self)
+        if self.only != "feedback" and self.advice != AdviceOptions():
+            names = AdviceOptions.__dataclass_fields__
+            usual = AdviceOptions()
+            name = next(n for n in names if getattr(self.advice, n) != getattr(usual, n))
+            raise SettingsError(name, "is only for `only` feedback")
+        if self.only in ("feedback", "verdicts") and not self.models.models:
+            raise SettingsError("models", f"must be named for `only` {self.only}")
         if self.against_each_other:
             self._check_class()
-        if self.labels is not None and not (self.models.models and self.asks("verdicts")):
-            raise SettingsError("labels", "correct what `models` say, but no model was named")
 
     def _check_class(self) -> None:
         from fabula.reference.reference_spec import is_elsewhere
@@ -173,7 +232,9 @@ class ReportSettings(InstrumentSettings):
 class ReportFiles(TableFiles):
     """The output files of a report."""
 
-    out: Path | None = page_setting("Write the page here.", default_text="report.html")
+    out: Path | None = page_setting(
+        "Write the page here.", default_text="report.html, but none with `only`"
+    )
     comments: Path | None = setting(
         None,
         help="Write the findings as comments into a Word document (.docx), which keeps the "

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from fabula.errors import InputError
 from fabula.formats import CHECKSUM
+from fabula.jobs.result import Result
 from fabula.settings import Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.provenance import Record
 
 _N_SHOWN = 5
 _LEFT_OUT = (".lock", "run.json", "answers.jsonl")
@@ -25,8 +31,8 @@ class RerunSettings(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rerun(Result):
     """The outcome of a rerun."""
 
     result: str
@@ -49,8 +55,10 @@ class Rerun:
             "causes": list(self.causes),
         }
 
+    def lacking(self) -> str | None:
+        return None if self.is_equal else ""
+
     def lines(self) -> list[str]:
-        """Lines for display."""
         if self.is_equal:
             but = " all the same" if self.causes else ""
             return [f"{self.result}: equal, byte for byte{but}", *self.causes]
@@ -58,6 +66,141 @@ class Rerun:
         if not self.causes:
             return [*found, "inputs, versions, machine and models are as they were"]
         return [*found, "what else differs:", *self.causes]
+
+
+class Runner(Protocol):
+    """Runs the commands of records; `words` are a command's, `settings` those of its record."""
+
+    def written_by(self, words: str, settings: Mapping[str, Any], /) -> list[str]:
+        """The settings whose places the command writes."""
+
+    def elsewhere(
+        self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path], /
+    ) -> list[str]:
+        """What it reads outside of the places `near`, and which servers and models it asks."""
+
+    def allow(self, words: str, places: Sequence[str], /) -> None:
+        """Ask about files elsewhere and servers, which a stranger's record may name."""
+
+    def run(self, words: str, settings: Mapping[str, Any], folder: Path, /) -> None:
+        """Run the command in a folder. Raises `InputError`."""
+
+
+def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None) -> Rerun:
+    """Make RESULT again from the record beside it, and show the differences.
+
+    RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how. The
+    new result goes into a temporary folder, so RESULT does not change. Models are asked again,
+    which may cost money. The exit code is 1 if the results differ.
+
+    A record may come from somebody else. Whatever it says, all that is written goes into that
+    folder, commands that do more than make a result are refused, and files elsewhere and servers
+    are named and asked about first (--yes agrees).
+
+    Raises `InputError`, also from Python: it is a command that makes a result again.
+    """
+    from fabula.provenance import differences, digest_of, read_record, record_path, steps_of
+
+    if runner is None:
+        raise InputError(f"a result is made again by its command: run `fabula rerun {result}`")
+    place = Path(result.rstrip("/").removesuffix(".provenance.json"))
+    record = read_record(place)
+    if not place.exists():
+        raise InputError(f"{place}: does not exist, so there is nothing to compare with")
+    own = place.resolve()
+    names = _settings_of(record, own)
+    if not names:
+        raise InputError(f"{record_path(place)}: is the record of another result")
+    if settings.keep is not None and settings.keep.exists():
+        raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
+    with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
+        folder = Path(aside) if settings.keep is None else settings.keep.resolve()
+        made = _made_again(record, own, names[0], folder, runner)
+        if not made.exists():
+            raise InputError(
+                f"{place}: the command ended without writing it again; run "
+                f"`fabula {record['command']}` to see why"
+            )
+        numbers = compare_results(own, made)
+        steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)
+        causes = list(dict.fromkeys(one for then, now in steps for one in differences(then, now)))
+    if digest_of(own) != record["outputs"][names[0]]["sha256"]:
+        causes.insert(0, f"{place} has changed since the record was written")
+    return Rerun(str(place), f"fabula {record['command']}", tuple(numbers), tuple(causes))
+
+
+def _settings_of(record: Record, own: Path) -> list[str]:
+    """The settings that may have named a result, that of its own place first."""
+    from fabula.provenance import folder_of_record
+
+    outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
+    folder = folder_of_record(record, own)
+
+    def is_another(name: str) -> bool:
+        return (folder / outputs[name]).resolve() != own
+
+    named = (name for name, path in outputs.items() if Path(path).name == own.name)
+    return sorted(named, key=is_another)
+
+
+def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runner) -> Path:
+    """Where the result is that the setting `name` names, after the steps of the record."""
+    from fabula.provenance import folder_of_record, steps_of
+
+    made = place / name / own.name
+    for step in steps_of(record, own):
+        # Of what was changed in place, the steps before make and change the same one.
+        is_before = step is not record
+        targets = {
+            other: made
+            if other == name or (is_before and Path(one["path"]).name == own.name)
+            else place / other / Path(one["path"]).name
+            for other, one in step["outputs"].items()
+        }
+        folder = folder_of_record(step, own).resolve()
+        # A folder further up would make everything below it the record's own.
+        near = {own.parent, place} | ({folder} & set(own.parents[:2]))
+        _run(step, folder, targets, near, place, runner)
+    return made
+
+
+def _run(
+    record: Record,
+    folder: Path,
+    targets: dict[str, Path],
+    near: set[Path],
+    place: Path,
+    runner: Runner,
+) -> None:
+    """Run the command with its results at `targets`, by the settings that name them.
+
+    Whatever else it writes goes into the folder `place`. What it reads lies `near`, or is agreed.
+    """
+    from fabula.jobs.registry import jobs
+
+    words = record["command"]
+    if words.startswith("fabula."):
+        raise InputError(
+            f"it was saved from Python, by `{words}()`; repeat that call with the settings of the "
+            f"record"
+        )
+    job = jobs().get(words)
+    if job is None:
+        raise InputError(f"`fabula {words}` is not a command of this version")
+    if job.acts:
+        raise InputError(
+            f"`fabula {words}` does more than make a result, so a record does not start it; run "
+            "the command yourself if you trust the record"
+        )
+    settings = dict(record["settings"])
+    for name in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
+        target = targets.get(name) or place / name / Path(str(settings[name])).name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        settings[name] = str(target)
+    runner.allow(words, runner.elsewhere(words, settings, folder, near))
+    if any("-" in one for one in settings.values() if isinstance(one, list)):
+        raise InputError("its texts came from standard input, which is not kept; nothing to rerun")
+    runner.run(words, settings, folder)
 
 
 def compare_results(before: Path, after: Path) -> list[str]:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabula.errors import InputError
 from fabula.resume import Share
-from fabula.settings import Settings, SettingsError, setting
+from fabula.settings import Described, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
+
+
+WRITTEN = (
+    "out", "csv", "latex", "html", "plot", "comments", "details", "answers", "points_file",
+    "people_file", "times",
+)  # fmt: skip
+"""The settings, by the last part of their names, whose files a job writes."""
+
+
+def is_output(described: Described) -> bool:
+    """Whether a setting names a file that the job writes."""
+    return (
+        described.path[-1] in WRITTEN
+        and described.field.unit != "DIR"
+        and (described.type == Path or described.type == Path | None)
+    )
 
 
 def is_folder(place: object) -> str | None:
@@ -58,6 +74,7 @@ def share_setting() -> str | None:
         help="Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same "
         "command without this option joins them.",
         unit="I/N",
+        shared="running",
     )
     return made
 
@@ -86,6 +103,19 @@ def _ends_with(ending: str) -> Callable[[Path], str | None]:
     return check
 
 
+def check_kept(outputs: Mapping[str, Path | None], kept: Iterable[Path]) -> None:
+    """Raise `SettingsError` if an output, by its setting, is a file that must be kept.
+
+    Creates the folders of the outputs.
+    """
+    taken = {path.resolve() for path in kept}
+    for name, path in outputs.items():
+        if path is not None and path.resolve() in taken:
+            raise SettingsError(name, f"{path} is already read or written; name another file")
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+
+
 @dataclass(frozen=True, slots=True)
 class TableFiles(Settings):
     """The files for the tables that a command prints."""
@@ -95,9 +125,13 @@ class TableFiles(Settings):
         help="Write the first table here (.csv), and each further table beside it, with its name "
         "before the ending.",
         check=_ends_with(".csv"),
+        shared="output",
     )
     latex: Path | None = setting(
-        None, help="Write the tables for LaTeX here (.tex).", check=_ends_with(".tex")
+        None,
+        help="Write the tables for LaTeX here (.tex).",
+        check=_ends_with(".tex"),
+        shared="output",
     )
 
     def check_files(self) -> None:

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from fabula.errors import CallFailed, FabulaError, InputError, ModelError
+from fabula.errors import CallFailed, InputError, ModelError
 from fabula.instruments import SET, Instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.originality_result import younger_remark
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.measures.draft_reading import Wanted, read_drafts
 from fabula.measures.groups import GroupBook
@@ -74,10 +74,6 @@ _OPENED = (
 )  # fmt: skip
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
-
-
-class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """The user does not agree to the cost: raised by a `Confirm`."""
 
 
 class Reviewer:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fabula.errors import InputError, ModelError
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
+from fabula.reasons import explain
 from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.types import Rubric
 
 if TYPE_CHECKING:
     from fabula.tasks.expanding import Expanded
-    from fabula.types import Rubric
 
 _LINE_TOKENS = 60
 """Approximate tokens of a name or a question."""
@@ -24,17 +28,91 @@ _MEANING_TOKENS = 150
 
 @dataclass(frozen=True, slots=True)
 class ShowSettings(Settings):
-    """The format in which a rubric is shown."""
+    """What is shown of rubrics."""
 
     toml: bool = setting(False, help="Print the file itself, as a start for your own rubric.")
+    check: bool = setting(False, help="Check files, and say all errors in each.")
 
 
-def rubric_text(rubric: Rubric, settings: ShowSettings) -> str:
-    """A rubric's items by dimension, with the question of each; or its file."""
-    from fabula.rubrics.load import rubric_toml
+@dataclass(frozen=True, slots=True, repr=False)
+class Rubrics(Result):
+    """Rubrics as they are listed, shown or checked."""
 
-    if settings.toml:
-        return rubric_toml(rubric)
+    names_settings = False
+    said: Sequence[str]
+    kept: list[Row]
+    shown: Rubric | None = None
+
+    def lines(self) -> Sequence[str]:
+        return self.said
+
+    def rows(self) -> list[Row]:
+        return self.kept
+
+    def to_json(self) -> Any:
+        return self.kept if self.shown is None else asdict(self.shown)
+
+
+def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = ()) -> Rubrics:
+    """Show a rubric: its items by dimension, with the question of each; or list those built in.
+
+    With `check`, checks rubric files. A rubric has id, version, title, and optionally citation,
+    wording, unit (story, group, text); [aggregate] with rule (count, mean, none), counts (Yes, No),
+    title; and [[items]], each with id, index, title, question, and optionally dimension,
+    background, list_first (what to list before deciding), show_if (a condition such as
+    first == 'Yes' and not second == 'No'), and scale: a table with kind (yes-no, choice, rank,
+    number, text), options, low, high. Start from a built-in one, as `toml` prints it.
+
+    Raises `InputError` with all errors of all files.
+    """
+    from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_toml
+
+    if settings.check:
+        return _checked(names)
+    if len(names) > 1:
+        raise SettingsError("names", "must be one rubric to show, or files to `check`")
+    if names:
+        rubric = load_rubric(names[0])
+        said = rubric_toml(rubric) if settings.toml else _text(rubric)
+        return Rubrics([said.removesuffix("\n")], [], rubric)
+    lines, rows = [], []
+    for name in builtin_rubrics():
+        one = load_rubric(name)
+        n = len(one.items)
+        rows.append({"name": name, "key": one.key, "title": one.title, "n_items": n})
+        lines.append(f"{name:<14} {one.title}, {n} items about a {one.unit}")
+    return Rubrics(lines, rows)
+
+
+def _checked(files: Sequence[str]) -> Rubrics:
+    """Raises `InputError` if a file has errors."""
+    from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_faults, rubric_toml
+
+    if not files:
+        raise SettingsError("check", "needs the files of rubrics")
+    faults: list[str] = []
+    lines, rows = [], []
+    for file in files:
+        try:
+            own = rubric_toml(load_rubric(file)).encode() if file in builtin_rubrics() else None
+            found = rubric_faults(own or Path(file).read_bytes(), file)
+        except OSError as error:
+            found = [f"{file}: cannot be read ({error.strerror})"]
+        faults += found
+        rows.append({"file": file, "faults": found})
+        if not found:
+            good = load_rubric(file)
+            counts = Counter(item.dimension for item in good.items if item.dimension)
+            dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
+            shown = f" ({dimensions})" if dimensions else ""
+            lines.append(f"{file}: {good.key}, {len(good.items)} items{shown}, valid")
+    if faults:
+        raise InputError("\n       ".join(faults))
+    return Rubrics(lines, rows)
+
+
+def _text(rubric: Rubric) -> str:
+    """A rubric's items by dimension, with the question of each."""
     lines = [f"{rubric.title} ({rubric.key})", rubric.citation, f"Wording: {rubric.wording}", ""]
     dimension = ""
     for item in rubric.items:
@@ -65,10 +143,29 @@ class ImportSettings(Settings):
     )
 
 
-def import_rubric(name: str, file: Path, settings: ImportSettings) -> tuple[Rubric, Path]:
-    """Write the rubric `name` in its published wording, which is in the authors' `file`.
+@dataclass(frozen=True, slots=True, repr=False)
+class WrittenRubric(Result):
+    """A rubric that was written, and what was said of it."""
 
-    Returns it and its path. Raises `InputError`, also if another file would be overwritten.
+    rubric: Rubric
+    out: Path
+    said: Sequence[str]
+    content: dict[str, Any]
+
+    def lines(self) -> Sequence[str]:
+        return self.said
+
+    def to_json(self) -> dict[str, Any]:
+        return {"out": str(self.out), **self.content}
+
+
+def import_(name: str, file: Path, settings: ImportSettings) -> WrittenRubric:
+    """Make a rubric with the published wording of NAME, from the authors' released FILE.
+
+    For ttcw the file is ttcw_all_tests.json. The new rubric has the same ids as Fabula's own but a
+    different digest, so that verdicts on the two wordings can be compared but are never mixed.
+
+    Raises `InputError`, also if another file would be overwritten.
     """
     from fabula.rubrics.load import rubric_toml
     from fabula.rubrics.released import released_rubric
@@ -80,7 +177,9 @@ def import_rubric(name: str, file: Path, settings: ImportSettings) -> tuple[Rubr
         raise _taken(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, rubric_toml(rubric).encode())
-    return rubric, out
+    n = len(rubric.items)
+    said = [f"written: {out} ({rubric.key}, {n} items)"]
+    return WrittenRubric(rubric, out, said, {"key": rubric.key, "n_items": n})
 
 
 def _taken(out: Path) -> InputError:
@@ -108,11 +207,16 @@ class DraftSettings(Settings):
 
 
 def draft(
-    measures: Path, settings: DraftSettings, *, confirm: Confirm = agreed
-) -> tuple[Rubric, int]:
-    """Draft yes-no tests from experts' measures, to `out`; the model `none` asks no model.
+    measures: Annotated[Path, "MEASURES.csv"], settings: DraftSettings, *, confirm: Confirm = agreed
+) -> WrittenRubric:
+    """Draft binary tests from experts' free-form measures, for a person to edit.
 
-    Returns the rubric and the number of measures. Raises `InputError`, `ModelError`.
+    MEASURES.csv has the column measure, and optionally dimension and participant. As in the
+    formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
+    their dimension, and the fullest measure of each group becomes a yes/no question. The model
+    `none` drafts without a model.
+
+    Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.writing import confirm_prompts
     from fabula.rubrics.load import rubric_toml
@@ -134,7 +238,11 @@ def draft(
     )
     text = rubric_toml(rubric) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())
-    return rubric, len(rows)
+    said = [
+        f"written: {out} ({len(rubric.items)} tests from {len(rows)} measures); edit it, then run",
+        f"  fabula rubric show {out} --check",
+    ]
+    return WrittenRubric(rubric, out, said, {"n_items": len(rubric.items), "n_measures": len(rows)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +263,20 @@ class ExpansionSettings(Settings):
 
 
 def expand(
-    source: str,
+    source: Annotated[str, "NAME|FILE"],
     settings: ExpansionSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> Expanded:
-    """Write a rubric (its name or file), expanded, to `out`. Raises `InputError`, `ModelError`."""
+) -> WrittenRubric:
+    """Have a model write out what each question of a rubric means, for experts to verify.
+
+    A question alone is ambiguous, so each item gets a background, what to list before deciding, and
+    with `n_paraphrases` other wordings, as in section 5.2.1 of "Art or Artifice?". Parts that an
+    item already has are not changed.
+
+    Raises `InputError`, `ModelError`.
+    """
     from fabula.jobs.writing import confirm_prompts
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
@@ -201,4 +316,12 @@ def expand(
     expanded = replace(found.rubric, wording=wording)
     text = rubric_toml(expanded)
     write_whole(out, text.encode())
-    return replace(found, rubric=parse_rubric(text.encode(), str(out)))
+    rubric = parse_rubric(text.encode(), str(out))
+    lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
+    said = [
+        f"written: {out} ({found.n_written} texts for {len(rubric.items)} "
+        f"items{f'; missing: {lacking}' if lacking else ''}); verify it, then run",
+        f"  fabula rubric show {out} --check",
+    ]
+    content = {"key": rubric.key, "n_written": found.n_written, "missing": found.missing}
+    return WrittenRubric(rubric, out, said, content)

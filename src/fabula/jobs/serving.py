@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from fabula.errors import InputError
 from fabula.jobs.references import is_size, n_bytes_of
+from fabula.jobs.result import Result
 from fabula.settings import Between, Settings, setting
-
-if TYPE_CHECKING:
-    from fabula.reference import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,19 @@ class ServeSettings(Settings):
 
 
 def serve(
-    directories: Sequence[str | Path],
+    directories: Annotated[Sequence[Path], "corpus"],
     settings: ServeSettings,
     *,
-    announce: Callable[[Reference, str, int], None],
-    warn: Callable[[str], None],
-) -> None:
-    """Serve the corpora until the process is stopped.
+    announce: Callable[[str], None] = print,
+    warn: Callable[[str], None] = print,
+) -> Result:
+    """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
 
-    `announce` receives what is served, the address, and the number of tokens; `warn` receives
-    problems. Raises `InputError`, `CorpusError`.
+    Every command accepts it as `--reference http://HOST:PORT`, and gives the same numbers as the
+    corpora on disk. If documents are added to a corpus or removed, the change is served within
+    seconds; runs that began before must be started again.
+
+    Raises `InputError`, `CorpusError`; else it returns when the process is stopped.
     """
     try:
         from fabula.reference.serving.app import Gate, create_app, read_tokens
@@ -108,10 +109,21 @@ def serve(
         except InputError as error:
             warn(f"the tokens were not reloaded: {error}")
 
+    def begun() -> None:
+        reference = served.now.reference
+        announce(f"{reference.name}: {reference.size}, fingerprint {reference.fingerprint}")
+        if gate:
+            announce(f"served at {url} to clients with one of {len(gate):,} tokens")
+            announce("put your token into FABULA_REFERENCE_TOKEN, and then run:")
+        else:
+            announce(f"served at {url} to this machine only; no token is needed")
+        announce(f"  fabula originality TEXTS --reference {url}")
+
     web.serve(
         create_app(served, gate, limits, settings.check_every),
         listening,
-        lambda: announce(served.now.reference, url, len(gate)),
+        begun,
         on_hangup=look_again,
         keep_alive_s=60,
     )
+    return Result()

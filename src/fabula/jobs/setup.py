@@ -1,22 +1,29 @@
-"""Fetch the model files that instruments need: which, from where, their size, and destination."""
+"""Fetch the model files that instruments need; or list the models that can judge here."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.jobs.progress import SILENT, Progress
-from fabula.settings import Settings, SettingsError, setting
+from fabula.jobs.models import Pricing
+from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
+from fabula.jobs.result import Result, Row
+from fabula.settings import Between, SettingsError, setting
 
 if TYPE_CHECKING:
+    from fabula.judging.judging_plan import JudgePlan
+    from fabula.judging.trust import Trust
+    from fabula.models.cost import Prices
     from fabula.models.fetching import ModelFiles
+    from fabula.presentation.sheet import Block
 
 SETS = ("nlp", "local")
 """What can be set up, each named after the extra whose code uses it."""
 _RUNTIMES = {"nlp": "spacy", "local": "xllamacpp"}
+_NOT_KNOWN = "name a model to see"
 
 
 def _is_web(address: str) -> str | None:
@@ -26,8 +33,8 @@ def _is_web(address: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SetupSettings(Settings):
-    """Where files are fetched from, if at all."""
+class SetupSettings(Pricing):
+    """Where files are fetched from, if at all; or what to find out about models."""
 
     source: Literal["auto", "maker", "index"] = setting(
         "auto",
@@ -41,6 +48,17 @@ class SetupSettings(Settings):
         check=_is_web,
     )
     dry_run: bool = setting(False, help="Show what would be fetched, without fetching it.")
+    models: tuple[str, ...] = setting(
+        (), help="Without SETS: list this model only.", unit="MODEL", option="model"
+    )
+    rubric: str = setting(
+        "ttcw", help="Without SETS: rubric that trust and cost refer to.", unit="NAME|FILE"
+    )
+    words: int = setting(
+        1500,
+        help="Without SETS: length of the story that costs are estimated for, in words.",
+        check=Between(1, 1_000_000),
+    )
 
     def check_together(self) -> None:
         if self.mirror is not None and self.source == "index":
@@ -85,12 +103,39 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SetUp:
-    """Models, and what is still missing to use them."""
+class Judge:
+    """A model that can be called here."""
 
-    steps: tuple[Step, ...]
-    extras: tuple[str, ...]
+    name: str
+    where: str
+    trust: Trust | None
+    """Over all items, in the style in which it was best checked; None if it never was."""
+    cost: float | None
+    """Dollars for the rubric on one story; 0 on this machine, None if the price is unknown."""
+    is_named: bool = True
+    """Whether it is a single model, rather than all models of a provider."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.name,
+            "where": self.where,
+            "cost": self.cost,
+            "is_named": self.is_named,
+            "trust": None if self.trust is None else asdict(self.trust),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SetUp(Result):
+    """Models, and what is still missing to use them; or the models that can judge here."""
+
+    steps: tuple[Step, ...] = ()
+    extras: tuple[str, ...] = ()
     """Those whose code is not installed."""
+    judges: tuple[Judge, ...] | None = None
+    """The models on this machine and those of the API keys that are set; None for sets."""
+    about: str = ""
+    """What the costs of judges are of."""
 
     @property
     def missing(self) -> tuple[Step, ...]:
@@ -99,14 +144,52 @@ class SetUp:
 
     def lines(self) -> list[str]:
         """A line for each model, and for each extra that is not installed."""
+        if self.judges is not None:
+            return []
         return [
             *(one.line() for one in self.steps),
             *(f"also needed: pip install 'fabula[{name}]'" for name in self.extras),
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"models": [one.to_json() for one in self.steps], "extras": list(self.extras)}
+    def tables(self) -> list[Block]:
+        from fabula.presentation.sheet import Column, Sheet
+        from fabula.reasons import NEVER_CHECKED
+
+        if self.judges is None:
+            return list(self.lines())
+        if not self.judges:
+            return [
+                "no model is available here: fetch the embedded one (`pip install "
+                "'fabula[local]'` and `fabula setup local`), start Ollama, LM Studio, llama.cpp or "
+                "vLLM, or set a key"
+            ]
+
+        def cost(one: Judge) -> str:
+            if not one.is_named:
+                return _NOT_KNOWN
+            return "unknown" if one.cost is None else f"{one.cost:.4f}" if one.cost else "nothing"
+
+        def trust(one: Judge) -> str:
+            if not one.is_named:
+                return _NOT_KNOWN
+            return NEVER_CHECKED if one.trust is None else one.trust.shown
+
+        columns = [
+            Column("model", of="name"),
+            Column("where"),
+            Column("cost of one story, dollars", name="cost", of=cost),
+            Column("agreement with experts (kappa)", name="trust", of=trust),
+        ]
+        return [Sheet.of("models", self.judges, columns), "", self.about]
+
+    def rows(self) -> list[Row]:
+        """A row for each model."""
+        return [one.to_json() for one in self.judges or self.steps]
+
+    def to_json(self) -> Any:
+        if self.judges is not None:
+            return self.rows()
+        return {"models": self.rows(), "extras": list(self.extras)}
 
 
 def usable_sets() -> tuple[str, ...]:
@@ -114,25 +197,42 @@ def usable_sets() -> tuple[str, ...]:
     return tuple(name for name in SETS if importlib.util.find_spec(_RUNTIMES[name]) is not None)
 
 
-def run_setup(
-    sets: Sequence[str],
+def setup(
     settings: SetupSettings,
+    sets: Sequence[str] = (),
     *,
-    agree: Callable[[SetUp], None],
+    agree: Agree = agreed_to,
     progress: Progress = SILENT,
 ) -> SetUp:
-    """Fetch what is missing, unless `agree` raises; with `dry_run`, nothing.
+    """Fetch the model files that instruments need; without SETS, list the models that can judge.
 
-    Raises `ModelError` if no source has a file with the expected digest, `BusyError` if another
-    process is fetching it. Partial downloads are kept for the next run.
+    nlp: spaCy's English pipeline and a sentence encoder, for profile, near matches, lines and
+    continuations. local: the small language model that comes with Fabula as a demonstration, and
+    the encoder. all: everything. Files that are already installed are kept.
+
+    Says what is fetched from where, and asks first. Each file is checked against a SHA-256 in this
+    version of Fabula. What is complete is not downloaded again.
+
+    Without SETS, lists the available models, what is known about each as a judge, and its cost.
+    Looks for the embedded model, servers at the usual ports of this machine (Ollama, LM Studio,
+    llama.cpp, vLLM), and providers whose key is set. With `models`, lists only these.
+
+    Raises `InputError`, `ModelError`, also if no source has a file with the expected digest, and
+    `BusyError` if another process is fetching it. Partial downloads are kept for the next run.
     """
     from fabula.models.fetching import KNOWN, fetch
 
-    plan = _plan(sets, settings)
+    if not sets:
+        return _available(settings)
+    for name in sets:
+        if name not in (*SETS, "all"):
+            raise SettingsError("sets", f"must be nlp, local or all, got {name!r}")
+    chosen = SETS if "all" in sets else sets
+    plan = _plan(chosen, settings)
     if settings.dry_run:
         return plan
     if plan.missing:
-        agree(plan)
+        agree("Fetch?", [one.line() for one in plan.missing])
     for step in plan.missing:
         fetch(
             KNOWN[step.name],
@@ -142,7 +242,7 @@ def run_setup(
             advance=progress.advance,
             tell=progress.tell,
         )
-    return _plan(sets, settings)
+    return _plan(chosen, settings)
 
 
 def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
@@ -199,3 +299,43 @@ def _installed(name: str) -> Path | None:
         return embedded_model() if name == LANGUAGE_MODEL else packaged_encoder()[1].parent
     except ModelError:
         return None
+
+
+def _available(settings: SetupSettings) -> SetUp:
+    """The models that are named, or all that are found. Raises `InputError`, `ModelError`."""
+    from fabula.judging.judge_prompts import Template
+    from fabula.judging.judging_plan import JudgePlan
+    from fabula.models.available import find_models
+    from fabula.rubrics.load import load_rubric
+
+    plan = JudgePlan(load_rubric(settings.rubric), Template("reason-first"))
+    found = [(one.name, one.where, one.kind != "provider") for one in find_models()]
+    if settings.models:
+        where = {name: place for name, place, _ in found}
+        found = [(name, where.get(name, "named"), True) for name in settings.models]
+    judges = [
+        _judge(name, place, plan, settings.words, settings.prices())
+        if is_one
+        else Judge(name, place, None, None, False)
+        for name, place, is_one in found
+    ]
+    about = (
+        f"one story: {settings.words:,} words, {len(plan.items)} items; use a judge by the name "
+        "shown here"
+    )
+    return SetUp(judges=tuple(judges), about=about)
+
+
+def _judge(name: str, where: str, plan: JudgePlan, n_words: int, prices: Prices) -> Judge:
+    from fabula.judging.judging_plan import AnswerBook, identity
+    from fabula.judging.session import Session, estimate_calls
+    from fabula.judging.trust import TrustBook
+    from fabula.models.model_spec import open_model
+    from fabula.types import Document
+
+    model = open_model(name)
+    story = [Document("story", "word " * n_words)]
+    session = Session(story, [name], plan, None)
+    estimate = estimate_calls(session, story, model, AnswerBook(), prices.of(name))
+    trust = TrustBook().best(identity(model.name), plan.rubric.key)
+    return Judge(name, where, trust, estimate.cost)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.reading import Reading, read_stories
+from fabula.jobs.result import Row
 from fabula.jobs.result_files import rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.resume import Row, Share
+    from fabula.resume import Share
     from fabula.tasks.story_writing import Plot, WritePlan
-    from fabula.types import Document
 
 _RESTART_HELP = "Ask for everything again and replace `out`."
 _SEED_HELP = "Seed for sampling."
@@ -41,6 +43,9 @@ class StorySettings(Settings):
 
     out: Path = setting(
         help="Write the finished stories here (.jsonl); every round is kept beside it."
+    )
+    human: tuple[str, ...] = setting(
+        (), help="Add the human story of each plot (same id) to its group.", unit="SOURCE"
     )
     n_words: int | None = setting(
         None,
@@ -100,14 +105,60 @@ class OpeningSettings(Settings):
     models: ModelSettings = part(ModelSettings)
 
 
-def plot_stories(
-    documents: Sequence[Document],
+@dataclass(frozen=True, slots=True, repr=False)
+class WrittenStories(Written):
+    """Plots, stories or other texts by models."""
+
+    what: str = "texts"
+    finished: Sequence[Row] | None = None
+    """The rows of `out`, if they are others than were asked for."""
+
+    def rows(self) -> list[Row]:
+        return list(self.asked if self.finished is None else self.finished)
+
+    @property
+    def n_framed(self) -> int:
+        """The number of texts that a model put others around, which were removed."""
+        return sum(bool(row.get("frame_removed")) for row in self.asked)
+
+    def lines(self) -> list[str]:
+        from fabula.reasons import explain
+
+        what = self.what
+        lines = [f"{self.n:,} of {len(self.asked):,} {what}, written: {self.out}"]
+        lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in self.missing.items()]
+        if self.n_framed:
+            lines.append(
+                f"removed the text that the model put around {self.n_framed:,} {what} "
+                "(frame_removed)"
+            )
+        return lines + [
+            f"  {row['id']} by {row['model']}: {row['n_words']:,} words after {row['round']} "
+            f"rounds, target {row['target_words']:,}"
+            for row in self.asked
+            if row["missing_reason"] == "not_converged"
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return Written.to_json(self) | {"n_framed": self.n_framed}
+
+    def notices(self) -> list[str]:
+        if self.what != "plots":
+            return []
+        return ["read them, and set `verified` to true for those that are right"]
+
+
+def plot(
+    sources: Texts,
     settings: PlotSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> Written:
-    """Return a row with the one-sentence plot of each story, for a person to verify.
+) -> WrittenStories:
+    """Summarise the plot of each story of SOURCES in a sentence.
+
+    Read the plots, correct those that are wrong, and set `verified` to true before stories are
+    written from them.
 
     Raises `InputError`, `ModelError`, `BusyError`; finished plots are kept in `out`.
     """
@@ -115,7 +166,7 @@ def plot_stories(
     from fabula.tasks.story_writing import PLOTS, make_plots
 
     share = share_of(settings.share, settings.out)
-    documents = list(documents if share is None else share.of(documents))
+    documents = list(sources if share is None else share.of(sources))
     texts = [document.text for document in documents]
     with kept_rows(settings.out, PLOTS, restart=settings.restart, share=share) as kept:
         progress.begin("plots", len(texts) * settings.models.n_models)
@@ -129,27 +180,41 @@ def plot_stories(
             confirm,
         )
         kept.settle(rows)
-    return Written(rows, rows_file(settings.share, settings.out))
+    return WrittenStories(rows, rows_file(settings.share, settings.out), "plots")
 
 
-def write_stories(
+def write(
     plots: Path,
     settings: StorySettings,
-    human: Sequence[Document] = (),
+    how_to_read: Reading,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> Written:
-    """Write a story for each plot of a file, close to its length; `out` has the finished ones.
+) -> WrittenStories:
+    """Have models write a story for each plot, close to a target length.
 
-    The `human` story of a plot has the plot's id, and joins its group. Raises like `plot_stories`.
+    PLOTS is a file from `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
+    rewritten until it is within `within` words of its target length, up to `attempts` times;
+    stories that never come close are reported and left out. All rounds are kept in
+    FILE.rounds.jsonl.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.store import write_rows
     from fabula.tasks.plots import check_output, read_plots
     from fabula.tasks.story_writing import WritePlan, story_row
+    from fabula.text import count_words, read_documents
 
     out = settings.out
-    check_output(out, [plots])
+    check_output(out, [plots, *map(Path, settings.human)])
+    human = []
+    if settings.human:
+        names: dict[str, Any] = {
+            "text_field": how_to_read.text_field,
+            "id_field": how_to_read.id_field,
+            "format_": how_to_read.format,
+        }
+        human = read_stories(settings.human, lambda others: read_documents(others, **names))
     wanted, n_unverified = read_plots(
         plots, n_words=settings.n_words, verified_only=settings.verified_only
     )
@@ -167,16 +232,27 @@ def write_stories(
     )
     last = _last_rounds(wanted, plan, settings, share, progress, confirm)
     if share is not None:
-        return Written(last, share.beside(_rounds_of(out)))
+        return WrittenStories(last, share.beside(_rounds_of(out)), "stories")
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
-    finished = _human_rows(human, wanted)
+    places = {one.id: place for place, one in enumerate(wanted)}
+    finished: list[Row] = [
+        {
+            "id": f"{document.id}_human",
+            "text": document.text,
+            "author": document.author or "human",
+            "prompt_id": document.id,
+            "plot": wanted[places[document.id]].text,
+            "n_words": count_words(document.text),
+        }
+        for document in human
+        if document.id in places
+    ]
     finished += [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
-    places = {plot.id: place for place, plot in enumerate(wanted)}
     finished.sort(key=lambda row: places[row["prompt_id"]])
     write_rows(out, finished)
-    return Written(last, out)
+    return WrittenStories(last, out, "stories", finished)
 
 
 def _last_rounds(
@@ -189,8 +265,7 @@ def _last_rounds(
 ) -> list[Row]:
     """The last round of each story; every round is kept beside `out`."""
     from fabula.resume import kept_rows
-    from fabula.tasks.story_writing import ROUNDS
-    from fabula.tasks.story_writing import write_stories as write
+    from fabula.tasks.story_writing import ROUNDS, write_stories
 
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in plots) / len(plots))
     rounds = _rounds_of(settings.out)
@@ -199,7 +274,7 @@ def _last_rounds(
         last = ask_models(
             settings.models,
             kept,
-            lambda model: write(plots, model, plan, kept, meter=progress.advance),
+            lambda model: write_stories(plots, model, plan, kept, meter=progress.advance),
             estimate_texts([plot.text for plot in plots], n_output, n_again=plan.max_rounds),
             confirm,
         )
@@ -211,37 +286,24 @@ def _rounds_of(out: Path) -> Path:
     return out.with_name(f"{out.stem}.rounds.jsonl")
 
 
-def _human_rows(documents: Sequence[Document], plots: Sequence[Plot]) -> list[Row]:
-    from fabula.text import count_words
-
-    by_id = {plot.id: plot for plot in plots}
-    return [
-        {
-            "id": f"{document.id}_human",
-            "text": document.text,
-            "author": document.author or "human",
-            "prompt_id": document.id,
-            "plot": by_id[document.id].text,
-            "n_words": count_words(document.text),
-        }
-        for document in documents
-        if document.id in by_id
-    ]
-
-
-def write_openings(
-    beginnings: Sequence[Document],
+def openings(
+    beginnings: Texts,
     settings: OpeningSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> Written:
-    """A text for each line of the beginnings, in each format. Raises like `plot_stories`."""
+) -> WrittenStories:
+    """Have models continue a first sentence, a headline or a theorem.
 
+    BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line;
+    with `n_sentences` they are people's whole texts, which then stand beside the models'.
+    The defaults are those of the Creativity Index paper (appendix B.1): top-p 0.9, 288 tokens.
+
+    Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
+    """
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats
-    from fabula.tasks.openings import write_openings as write
+    from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats, write_openings
     from fabula.tasks.plots import by_line
     from fabula.text.pipeline import load_pipeline
     from fabula.text.sentences import first_sentences
@@ -277,7 +339,7 @@ def write_openings(
         rows = ask_models(
             settings.models,
             kept,
-            lambda model: write(
+            lambda model: write_openings(
                 documents,
                 model,
                 kept,
@@ -291,4 +353,5 @@ def write_openings(
             confirm,
         )
         kept.settle([*human, *rows])
-    return Written(rows, rows_file(settings.share, settings.out))
+    out = rows_file(settings.share, settings.out)
+    return WrittenStories(rows, out, finished=[*human, *rows])

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from fabula.settings import Between, Settings, setting
+from fabula.jobs.result import Result
+from fabula.jobs.result_files import check_kept
+from fabula.settings import Between, Settings, SettingsError, changed, setting
 
 if TYPE_CHECKING:
+    from fabula.studies.backups import Backup
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 _PASSWORD = "FABULA_STUDY_PASSWORD"
 PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
 _LEAST_PASSWORD = 10
+
+StudyFile = Annotated[Path, "STUDY.toml"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +157,8 @@ class NewStudySettings(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DesignedStudy:
+@dataclass(frozen=True, slots=True, repr=False)
+class DesignedStudy(Result):
     """A study that is ready to run."""
 
     design: StudyDesign
@@ -243,8 +248,13 @@ def named(names: Sequence[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
 
 
-def design_study(file: Path, settings: NewStudySettings) -> DesignedStudy:
-    """Write the file of a study, ready to run and to edit. Raises `InputError`."""
+def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
+    """Write STUDY.toml, ready to run and for you to edit.
+
+    Shows how many people the study needs, and what it cannot hide from them.
+
+    Raises `InputError`.
+    """
     from fabula.errors import InputError
     from fabula.studies.design import load_study, new_study
     from fabula.studies.units import NoGroup, group_field_of, read_units
@@ -274,8 +284,16 @@ def design_study(file: Path, settings: NewStudySettings) -> DesignedStudy:
 class StudyServeSettings(Settings):
     """Where a study's page is served."""
 
+    preview: bool = setting(
+        False, help="Try the study out on this machine, with a link for yourself: nothing is kept."
+    )
     host: str = setting("127.0.0.1", help="Address to listen on.")
-    port: int = setting(8000, help="Port to listen on.", check=Between(0, 65535))
+    port: int | None = setting(
+        None,
+        help="Port to listen on.",
+        check=Between(0, 65535),
+        default_text="8000; a free one for a preview",
+    )
     behind_proxy: str | None = setting(
         None,
         help="Trust the forwarded headers of a proxy at this address (for https).",
@@ -288,15 +306,44 @@ class StudyServeSettings(Settings):
         "answers.",
     )
 
+    def check_together(self) -> None:
+        for name in changed(self) if self.preview else ():
+            if name not in ("preview", "port"):
+                raise SettingsError(name, "is of no use with `preview`, on this machine only")
 
-def serve_study(
-    study: OpenStudy, settings: StudyServeSettings, *, announce: Callable[[str, str | None], None]
-) -> None:
-    """Serve a study's page until the process is stopped.
 
-    `announce` receives its address, and the organisers' password if none is set. Raises
-    `InputError`.
+def serve(
+    file: StudyFile,
+    settings: StudyServeSettings,
+    place: StudyPlace,
+    *,
+    announce: Callable[[str], None] = print,
+    warn: Callable[[str], None] = lambda _sentence: None,
+) -> Result:
+    """Serve the study's page. Organisers log in at /organise.
+
+    Their password is read from the environment variable FABULA_STUDY_PASSWORD; without it, one is
+    generated and printed. With FABULA_PROLIFIC_TOKEN, and the study's ids as `studies` under
+    [entry], the statuses of Prolific's submissions are fetched every minute.
+
+    With `preview`, the page is served on this machine only, with a link for yourself. Answers go
+    into a separate database, which is deleted at the end: they are never counted and take nobody's
+    place, and you can still change the study. The title says that it is a preview. The organiser's
+    page has further links.
+
+    Raises `InputError`; else it returns when the process is stopped.
     """
+    if settings.preview:
+        if place.database is not None:
+            raise SettingsError("database", "is of no use with `preview`, which keeps no answers")
+        _serve_preview(file, settings, announce)
+        return Result()
+    with open_study(file, place, create=True, serves=True, warn=warn) as study:
+        _serve(study, settings, announce)
+    return Result()
+
+
+def _serve(study: OpenStudy, settings: StudyServeSettings, announce: Callable[[str], None]) -> None:
     import secrets
 
     from fabula.errors import InputError
@@ -325,42 +372,20 @@ def serve_study(
         platform_token=os.environ.get(PLATFORM_TOKEN, ""),
     )
     mounted = settings.root_path.strip("/")
-    listening = web.listen(host, settings.port)
+    listening = web.listen(host, 8000 if settings.port is None else settings.port)
     url = f"http://{host}:{listening.getsockname()[1]}"
-    web.serve(
-        app,
-        listening,
-        lambda: announce(url, None if set_password else password),
-        behind_proxy=proxy,
-        root_path=f"/{mounted}" if mounted else "",
-    )
+
+    def begun() -> None:
+        announce(f"{study.design.title}: {url}, organisers: {url}/organise")
+        if not set_password:
+            announce(f"organisers' password for this run: {password}")
+
+    web.serve(app, listening, begun, behind_proxy=proxy, root_path=f"/{mounted}" if mounted else "")
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewSettings(Settings):
-    """Where a study is previewed."""
-
-    port: int | None = setting(
-        None, help="Port to listen on.", check=Between(0, 65535), default_text="free"
-    )
-
-
-class Preview(NamedTuple):
-    """The addresses of a preview."""
-
-    title: str
-    link: str
-    organisers: str
-    password: str
-
-
-def preview_study(
-    file: Path, settings: PreviewSettings, *, announce: Callable[[Preview], None]
+def _serve_preview(
+    file: Path, settings: StudyServeSettings, announce: Callable[[str], None]
 ) -> None:
-    """Serve a study on this machine until the process is stopped, without keeping answers.
-
-    Raises `InputError`.
-    """
     import secrets
     import tempfile
 
@@ -384,9 +409,13 @@ def preview_study(
             app = create_app(design, units, store, password=password, own_names_only=True)
             listening = web.listen("127.0.0.1", settings.port or 0)
             url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            link = f"{url}/i/{token}?change=yes"
-            preview = Preview(design.title, link, f"{url}/organise", password)
-            web.serve(app, listening, lambda: announce(preview), behind_proxy=None, root_path="")
+
+            def begun() -> None:
+                announce(f"{design.title}: {url}/i/{token}?change=yes")
+                announce(f"organisers: {url}/organise, password {password}")
+                announce("answers given here are not kept")
+
+            web.serve(app, listening, begun, behind_proxy=None, root_path="")
         finally:
             store.close()
 
@@ -403,50 +432,124 @@ class ExportSettings(Settings):
     wide: bool = setting(
         False, help="Write a row for each person and text, with a column for each item."
     )
-    people: Path | None = setting(
-        None, help="Write a table of participants here, in the same format."
+    people_file: Path | None = setting(
+        None, help="Write a table of participants here, in the same format.", option="people"
     )
     times: Path | None = setting(
         None, help="Write the time each person took over each page here, in the same format."
     )
 
-    @property
-    def files(self) -> list[Path | None]:
-        """All output files; None for those not requested."""
-        return [self.out, self.people, self.times]
 
-
-class Exported(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class Exported(Result):
     """How many answers from how many people were written."""
 
+    files: Sequence[Path]
     n: int
     n_people: int
 
+    def lines(self) -> list[str]:
+        return [
+            f"{self.n:,} answers of {self.n_people:,} people",
+            f"written: {', '.join(map(str, self.files))}",
+        ]
 
-def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
-    """Write all answers that count as measurements, each with the time it was saved (UTC)."""
+    def to_json(self) -> dict[str, Any]:
+        return {"out": str(self.files[0]), "n": self.n, "n_people": self.n_people}
+
+
+def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Exported:
+    """Write all valid answers as measurements, one per row, each with the time it was saved (UTC).
+
+    Commands that read measurements (`judge agreement --labels`, `feedback score --people`) expect
+    this format.
+
+    Raises `InputError`.
+    """
     from fabula.studies.export_files import (
         write_measurements,
         write_people,
         write_times,
         write_wide,
     )
-    from fabula.studies.exporting import export
+    from fabula.studies.exporting import export as measurements_of
     from fabula.studies.forms import pages_of
     from fabula.studies.quality import standings
     from fabula.studies.times import page_times
 
-    design, units = study.design, {one.key: one for one in study.units}
-    people, times = settings.people, settings.times
-    with study.store.reading() as connection:
-        found = list(export(connection, design, units, unfinished=settings.unfinished))
-        everybody = standings(connection, design, found) if people else []
-        pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
-        spent = page_times(connection, pages) if times else []
+    people, times = settings.people_file, settings.times
+    files = {"out": settings.out, "people_file": people, "times": times}
+    with open_study(file, place) as study:
+        check_kept(files, study.files)
+        design, units = study.design, {one.key: one for one in study.units}
+        with study.store.reading() as connection:
+            found = list(measurements_of(connection, design, units, unfinished=settings.unfinished))
+            everybody = standings(connection, design, found) if people else []
+            pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
+            spent = page_times(connection, pages) if times else []
     (write_wide if settings.wide else write_measurements)(found, settings.out, settings.format)
     if people is not None:
         write_people(everybody, people, settings.format)
     if times is not None:
         write_times(spent, times, settings.format)
     given = [one for one in found if one.value is not None]
-    return Exported(len(given), len({one.rater for one in given}))
+    n_people = len({one.rater for one in given})
+    return Exported([path for path in files.values() if path], len(given), n_people)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Copied(Result):
+    """What was copied from a study, or back into its database."""
+
+    done: Backup
+    file: Path
+    is_restored: bool = False
+
+    def lines(self) -> list[str]:
+        done = self.done
+        how = "restored" if self.is_restored else "copied"
+        lines = [
+            f"{done.n_answers:,} saved answers of {done.n_people:,} people, {how} and compared"
+        ]
+        if not self.is_restored:
+            lines.append(f"written: {self.file}")
+        if done.lacked_log:
+            lines.append(f"{self.file} was copied without its log: later answers may be missing")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        counts = {"n_saved": self.done.n_answers, "n_people": self.done.n_people}
+        if self.is_restored:
+            return {**counts, "may_lack_answers": self.done.lacked_log}
+        return {"out": str(self.file), **counts}
+
+
+def backup(file: StudyFile, backup_file: Annotated[Path, "FILE"], place: StudyPlace) -> Copied:
+    """Copy all current answers into FILE, and compare the copy with the original.
+
+    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL.
+    Keep STUDY.toml and the documents with it.
+
+    Raises `InputError`.
+    """
+    from fabula.studies.backups import back_up
+
+    with open_study(file, place) as study:
+        check_kept({"backup_file": backup_file}, study.files)
+        return Copied(back_up(study.store, backup_file), backup_file)
+
+
+def restore(file: StudyFile, backup_file: Annotated[Path, "FILE"], place: StudyPlace) -> Copied:
+    """Restore the answers in FILE, which `study backup` wrote, into an empty database.
+
+    FILE can also be a copy of the study's own file, with or without its log (FILE-wal) beside it.
+
+    Raises `InputError`.
+    """
+    from fabula.studies.backups import restore as put_back
+
+    if not backup_file.exists():
+        raise SettingsError("backup_file", f"{backup_file} does not exist")
+    with open_study(file, place, create=True) as study:
+        done = put_back(study.store, study.design, study.units, backup_file)
+    return Copied(done, backup_file, is_restored=True)

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
+from fabula.jobs.result import Result
 from fabula.jobs.result_files import plot_setting
-from fabula.jobs.studies import OpenStudy, answers_of
+from fabula.jobs.studies import OpenStudy, StudyFile, StudyPlace, answers_of, open_study
 from fabula.settings import Settings, SettingsError, seed_setting
 
 if TYPE_CHECKING:
-    from fabula.jobs.study_pairs import PeoplesPairs
     from fabula.measures.rater_agreement import Panel, PanelRow
     from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
@@ -30,8 +31,20 @@ class AnalysisSettings(Settings):
     seed: int = seed_setting()
 
 
-@dataclass(frozen=True, slots=True)
-class StoryAnalysis:
+class StudyAnalysis(Result):
+    """The tables of a study's answers so far."""
+
+    __slots__ = ()
+
+    def tables(self) -> list[Block]:
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoryAnalysis(StudyAnalysis):
     """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from a study's answers."""
 
     design: StudyDesign
@@ -94,8 +107,11 @@ class StoryAnalysis:
             expert_correlation(panel, rubric, seed=self.seed),
         )
 
+    def writers(self) -> dict[str, Any]:
+        """Figures 3 and 4."""
+        return dict.fromkeys((".svg", ".pdf", ".png"), self.draw)
+
     def draw(self, path: Path) -> None:
-        """Draw Figures 3 and 4. Raises `InputError` for an unknown suffix."""
         from fabula.presentation.study_tables import save_study
 
         save_study(*self._counts(), len(self.rubric.items), path)
@@ -116,8 +132,8 @@ class StoryAnalysis:
         return self.design.rubric.id == "ttcw" and set(self.authors) == expected
 
 
-@dataclass(frozen=True, slots=True)
-class FeedbackAnalysis:
+@dataclass(frozen=True, slots=True, repr=False)
+class FeedbackAnalysis(StudyAnalysis):
     """Tables 2 to 5 of Rashkin et al. 2025, from a study's answers."""
 
     items: Sequence[str]
@@ -155,22 +171,26 @@ class FeedbackAnalysis:
         }
 
 
-def analyse_study(
-    study: OpenStudy, settings: AnalysisSettings
-) -> StoryAnalysis | FeedbackAnalysis | PeoplesPairs:
-    """The tables of a study's answers so far; draws `plot`. Raises `InputError`."""
-    if study.design.kind == "ttcw":
-        found = _of_stories(study, settings.seed)
-        if settings.plot is not None:
-            found.draw(settings.plot)
-        return found
-    if settings.plot is not None:
-        raise SettingsError("plot", "is only for the design ttcw")
-    if study.design.kind == "pairs":
-        from fabula.jobs.study_pairs import analyse_pairs
+def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> StudyAnalysis:
+    """Print the paper's tables from the answers: pass rates, agreement, ranks and origins (ttcw);
+    means with standard errors, agreement between raters (feedback); rankings by the Bradley-Terry
+    model, as in `judge --pairwise` (pairs).
 
-        return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
-    return _of_feedback(study)
+    Raises `InputError`, also if nobody has handed in anything yet.
+    """
+    with open_study(file, place) as study:
+        if study.design.kind == "ttcw":
+            found = _of_stories(study, settings.seed)
+            if settings.plot is not None:
+                found.draw(settings.plot)
+            return found
+        if settings.plot is not None:
+            raise SettingsError("plot", "is only for the design ttcw")
+        if study.design.kind == "pairs":
+            from fabula.jobs.study_pairs import analyse_pairs
+
+            return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
+        return _of_feedback(study)
 
 
 def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
@@ -231,7 +251,5 @@ def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
     )
 
 
-def _too_early(design: StudyDesign) -> Exception:
-    from fabula.errors import InputError
-
+def _too_early(design: StudyDesign) -> InputError:
     return InputError(f"{design.path}: nobody has handed in anything yet")

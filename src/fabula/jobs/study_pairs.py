@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fabula.jobs.study_analysis import StudyAnalysis
+
 if TYPE_CHECKING:
     from fabula.judging.pairwise import PairRanking
     from fabula.presentation.sheet import Block
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 _PEOPLE = "people"
 
 
-@dataclass(frozen=True, slots=True)
-class PeoplesPairs:
+@dataclass(frozen=True, slots=True, repr=False)
+class PeoplesPairs(StudyAnalysis):
     """Stories, and authors, ranked by people's preferences; and people's agreement."""
 
     by: str

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fabula.jobs.studies import PLATFORM_TOKEN, OpenStudy
-from fabula.settings import Settings, SettingsError, setting
+from fabula.errors import InputError
+from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
+from fabula.jobs.result import Result, Row
+from fabula.jobs.result_files import check_kept
+from fabula.jobs.studies import PLATFORM_TOKEN, OpenStudy, StudyFile, StudyPlace, named, open_study
+from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.studies.participants import Invitation
-    from fabula.studies.places import Applied
 
 _LOCAL = "http://127.0.0.1:8000"
 
@@ -61,35 +64,73 @@ class InviteSettings(LinkSettings):
     csv: Path | None = setting(None, help="Also write numbers, notes and links here.")
 
 
-@dataclass(frozen=True, slots=True)
-class Invited:
+@dataclass(frozen=True, slots=True, repr=False)
+class Invited(Result):
     """Links, one per person. They are not stored and cannot be shown again."""
 
     invitations: Sequence[Invitation]
     address: str
+    csv: Path | None = None
 
-    @property
-    def rows(self) -> list[dict[str, str]]:
+    def people(self) -> list[Row]:
         return [
             {"participant": one.name, "note": one.note, "link": f"{self.address}/i/{one.token}"}
             for one in self.invitations
         ]
 
     def lines(self) -> list[str]:
-        return [f"{row['participant']}  {row['link']}  {row['note']}".rstrip() for row in self.rows]
+        shown = [f"{one['participant']}  {one['link']}  {one['note']}" for one in self.people()]
+        written = [] if self.csv is None else [f"written: {self.csv}"]
+        return [*(line.rstrip() for line in shown), *written]
 
     def to_json(self) -> dict[str, Any]:
-        return {"links": [row["link"] for row in self.rows], "invitations": self.rows}
+        people = self.people()
+        return {"links": [one["link"] for one in people], "invitations": people}
 
 
-def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
-    """A note for each of `n` people, or for each line of the file `notes`. Raises `InputError`."""
+_N_PEOPLE = Between(1, 10_000)
+
+
+def invite(
+    file: StudyFile,
+    settings: InviteSettings,
+    place: StudyPlace,
+    n: int | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> Invited:
+    """Print N invitations: a number, a link and a note for each person.
+
+    Links are not kept and cannot be shown again; `study people --reissue` makes a new one.
+
+    Raises `InputError`.
+    """
+    from fabula.store import write_whole
+    from fabula.studies.export_files import invitations_csv
+    from fabula.studies.participants import invite_each
+
+    notes = _notes(n, settings)
+    with open_study(file, place, create=True) as study:
+        check_kept({"csv": settings.csv}, study.files)
+        with study.store.writing() as connection:
+            invitations = invite_each(connection, notes, "command line")
+    if settings.csv is not None:
+        table = invitations_csv(invitations, settings.address)
+        write_whole(settings.csv, table, is_private=True)
+    _tell_if_local(settings, progress)
+    return Invited(invitations, settings.address, settings.csv)
+
+
+def _notes(n: int | None, settings: InviteSettings) -> list[str]:
+    """A note for each of `n` people, or for each line of the file `notes`."""
     from fabula.studies.forms import clean_text
 
     if n is None and settings.notes is None:
         raise SettingsError("notes", "or N must be given: how many people to invite")
     if n is not None and settings.notes is not None:
         raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
+    if n is not None and (problem := _N_PEOPLE(n)):
+        raise SettingsError("n", problem)
     if settings.notes is None:
         return [clean_text(settings.note)] * (n or 0)
     lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
@@ -99,89 +140,144 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
     return found
 
 
-def invite(study: OpenStudy, notes: Sequence[str], settings: InviteSettings) -> Invited:
-    """A number and a link for each person, one per note."""
-    from fabula.store import write_whole
-    from fabula.studies.export_files import invitations_csv
-    from fabula.studies.participants import invite_each
-
-    with study.store.writing() as connection:
-        invitations = invite_each(connection, notes, "command line")
-    if settings.csv is not None:
-        table = invitations_csv(invitations, settings.address)
-        write_whole(settings.csv, table, is_private=True)
-    return Invited(invitations, settings.address)
-
-
-def reissue(study: OpenStudy, participant: str, settings: LinkSettings) -> Invited:
-    """A new link for a participant, such as `p0007`; the old one expires. Raises `InputError`."""
-    from fabula.studies.participants import number_of
-    from fabula.studies.participants import reissue as make_new_link
-
-    with study.store.writing() as connection:
-        invitation = make_new_link(connection, number_of(participant), "command line")
-    return Invited([invitation], settings.address)
+def _tell_if_local(settings: LinkSettings, progress: Progress) -> None:
+    if settings.url is None:
+        progress.tell("these links work on this machine only; set `url` for other people")
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSettings(Settings):
-    """Who is removed, besides those who are named."""
+class PeopleSettings(LinkSettings):
+    """What is done: one of four."""
 
+    reissue: bool = setting(
+        False, help="Print a new link for each PARTICIPANT; the old link stops working."
+    )
+    remove: bool = setting(
+        False,
+        help="Leave out the answers of each PARTICIPANT, and give their places to others. This "
+        "cannot be undone; the answers stay in the database.",
+    )
+    forget: bool = setting(False, help="Delete all answers of each PARTICIPANT permanently.")
+    statuses: bool = setting(
+        False,
+        help="Fetch the status of the study's submissions from Prolific, as a running server does.",
+    )
     status: str | None = setting(
         None,
-        help="Everybody whose submission has this status on the platform: RETURNED, TIMED-OUT, "
-        "REJECTED, ...",
+        help="With `remove`: everybody whose submission has this status on the platform: RETURNED, "
+        "TIMED-OUT, REJECTED, ...",
         unit="STATUS",
     )
 
+    def check_together(self) -> None:
+        if self.reissue + self.remove + self.forget + self.statuses != 1:
+            raise SettingsError(
+                "reissue", "or `remove`, `forget` or `statuses` must be given, and only one of them"
+            )
+        if self.status is not None and not self.remove:
+            raise SettingsError("status", "is only for `remove`")
+        if self.url is not None and not self.reissue:
+            raise SettingsError("url", "is only for `reissue`")
 
-class Removed(NamedTuple):
-    """Who was removed, and how many units were reassigned."""
 
-    names: list[str]
-    n_units: int
+@dataclass(frozen=True, slots=True, repr=False)
+class PeopleDone(Result):
+    """What was done."""
+
+    content: dict[str, Any]
+    said: Sequence[str]
+
+    def lines(self) -> Sequence[str]:
+        return self.said
+
+    def to_json(self) -> dict[str, Any]:
+        return self.content
 
 
-def remove(
-    study: OpenStudy,
-    people: Sequence[str],
-    settings: RemoveSettings,
+def people(
+    file: StudyFile,
+    settings: PeopleSettings,
+    place: StudyPlace,
+    participants: Annotated[Sequence[str], "PARTICIPANT"] = (),
     *,
-    confirm: Callable[[Sequence[str]], None] = lambda _names: None,
-) -> Removed:
-    """Exclude the answers of these participants, and reassign their places.
+    agree: Agree = agreed_to,
+    progress: Progress = SILENT,
+) -> PeopleDone:
+    """Look after the participants of a study; each PARTICIPANT is a name such as p0007.
 
-    `confirm` receives their names first, and raises to keep them. Raises `InputError`.
+    A new link is shown once and not kept. The API token for `statuses` is read from the environment
+    variable FABULA_PROLIFIC_TOKEN; places of people who returned their submission, or timed out,
+    are given to others.
+
+    Raises `InputError`.
     """
-    from fabula.studies.participants import check_known, number_of, pseudonym
-    from fabula.studies.participants import remove as remove_participant
+    if settings.statuses and participants:
+        raise SettingsError("statuses", "and participants cannot be used together")
+    if not participants and settings.remove and not settings.status:
+        raise SettingsError("status", "or participants (such as p0007) must be given")
+    if not participants and (settings.reissue or settings.forget):
+        name = "reissue" if settings.reissue else "forget"
+        raise SettingsError(name, "needs participants (such as p0007)")
+    if participants and settings.status:
+        raise SettingsError("status", "and participants cannot be used together")
+    with open_study(file, place) as study:
+        if settings.statuses:
+            return _fetch_statuses(study)
+        if settings.reissue:
+            done = _reissue(study, participants, settings)
+            _tell_if_local(settings, progress)
+            return done
+        return (_remove if settings.remove else _forget)(study, participants, settings, agree)
+
+
+def _reissue(study: OpenStudy, participants: Sequence[str], settings: PeopleSettings) -> PeopleDone:
+    from fabula.studies.participants import number_of, reissue
+
+    with study.store.writing() as connection:
+        numbers = dict.fromkeys(map(number_of, participants))
+        links = [reissue(connection, number, "command line") for number in numbers]
+    invited = Invited(links, settings.address)
+    return PeopleDone(invited.to_json(), invited.lines())
+
+
+def _remove(
+    study: OpenStudy, participants: Sequence[str], settings: PeopleSettings, agree: Agree
+) -> PeopleDone:
+    from fabula.studies.participants import check_known, number_of, pseudonym, remove
     from fabula.studies.places import people_with_status
 
-    if not people and not settings.status:
-        raise SettingsError("status", "or participants (such as p0007) must be given")
-    if people and settings.status:
-        raise SettingsError("status", "and participants cannot be used together")
-    ids = {number_of(name) for name in people}
-    if settings.status:
-        with study.store.reading() as connection:
-            ids = people_with_status(connection, settings.status)
+    ids = {number_of(name) for name in participants}
     with study.store.reading() as connection:
+        if settings.status:
+            ids = people_with_status(connection, settings.status)
         for id_ in ids:
             check_known(connection, id_)
     names = [pseudonym(id_) for id_ in sorted(ids)]
     if names:
-        confirm(names)
+        agree(f"Leave out all answers of {named(names)}?")
     with study.store.writing() as connection:
-        n = sum(remove_participant(connection, id_, "command line") for id_ in sorted(ids))
-    return Removed(names, n)
+        n_units = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
+    said = f"{len(names):,} people removed, {n_units:,} units given to others"
+    return PeopleDone({"removed": names, "n_units": n_units}, [said])
 
 
-def fetch_statuses(study: OpenStudy) -> Applied:
-    """Fetch the status of the study's submissions from Prolific.
+def _forget(
+    study: OpenStudy, participants: Sequence[str], _settings: PeopleSettings, agree: Agree
+) -> PeopleDone:
+    from fabula.studies.participants import check_known, forget, number_of
 
-    Raises `InputError`, also without a token.
-    """
-    from fabula.errors import InputError
+    ids = {number_of(name): name for name in participants}
+    with study.store.reading() as connection:
+        for id_ in ids:
+            check_known(connection, id_)
+    agree(f"Delete all answers of {named(list(ids.values()))} permanently?")
+    with study.store.writing() as connection:
+        n = sum(forget(connection, id_, "command line") for id_ in ids)
+    study.store.after_forgetting()
+    return PeopleDone({"n_deleted": n}, [f"{n:,} answers deleted"])
+
+
+def _fetch_statuses(study: OpenStudy) -> PeopleDone:
     from fabula.studies.prolific import Prolific
     from fabula.studies.statuses import Statuses
 
@@ -194,4 +290,10 @@ def fetch_statuses(study: OpenStudy) -> Applied:
         )
     done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
     assert done is not None
-    return done
+    said = [
+        f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
+        f"{done.n_returned:,} units given back"
+    ]
+    if done.n_unknown:
+        said.append(f"{done.n_unknown:,} people have no submission at Prolific")
+    return PeopleDone(asdict(done), said)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, part, setting
 
 if TYPE_CHECKING:
-    from fabula.resume import Row
     from fabula.tasks.reason_themes import Theme
     from fabula.types import Rubric
 
@@ -35,34 +35,44 @@ class ThemeSettings(Settings):
     models: ModelSettings = part(ModelSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedReasons:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupedReasons(Result):
     """Themes in the order of the rubric's items."""
 
     themes: Sequence[Theme]
     rubric: Rubric
+    out: Path | None = None
 
     def rows(self) -> list[Row]:
         from fabula.tasks.reason_themes import theme_row
 
         return [theme_row(theme) for theme in self.themes]
 
-    def __str__(self) -> str:
+    def lines(self) -> Sequence[str]:
         from fabula.presentation.theme_tables import theme_lines
 
-        return theme_lines(self.themes, self.rubric)
+        found = theme_lines(self.themes, self.rubric)
+        if self.out is None:
+            return found
+        return [
+            *found,
+            f"written: {self.out}; edit the labels there and run this again to see them",
+        ]
 
 
-def group_reasons(
-    sources: Sequence[Path],
+def themes(
+    sources: Annotated[Sequence[Path], "RUN|FILE"],
     settings: ThemeSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> GroupedReasons:
-    """Group the reasons in runs of `fabula judge`, or in the experts' ttcw_annotations.json.
+    """Group the reasons that raters gave into themes, separately for passing and failing each test.
 
-    Writes `out`. Raises `InputError`, also if a label edited there would be lost, and `ModelError`.
+    A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
+    by the meaning of their sentences; the most typical ones are shown beside each theme.
+
+    Raises `InputError`, also if a label edited in `out` would be lost, and `ModelError`.
     """
     from fabula.jobs.writing import confirm_prompts
     from fabula.store import write_rows
@@ -85,7 +95,7 @@ def group_reasons(
     others: list[dict[str, Any]] = []
     if out is not None and out.exists():
         found, others = keep_labels(found, out)
-    grouped = GroupedReasons(found, rubric)
+    grouped = GroupedReasons(found, rubric, out)
     if out is not None:
         write_rows(out, [*grouped.rows(), *others])
     return grouped

@@ -10,36 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import Confirm
+from fabula.jobs.result import Result, Row
 
 if TYPE_CHECKING:
     from fabula.models.base import Model
     from fabula.models.cost import Estimate, Price, Prices
-    from fabula.resume import KeptRows, Row
+    from fabula.resume import KeptRows
 
 _PROMPT_TOKENS = 150
 """Approximate tokens of a prompt, besides the text it is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+@dataclass(frozen=True, slots=True, repr=False)
+class Written(Result):
     """Requested texts, one row each; a missing text has its reason."""
 
-    rows: Sequence[Row]
+    asked: Sequence[Row]
     out: Path
+
+    def rows(self) -> list[Row]:
+        return list(self.asked)
 
     @property
     def missing(self) -> dict[str, int]:
         """Why texts are missing, and how often."""
-        reasons = Counter(str(row["missing_reason"]) for row in self.rows if row["missing_reason"])
+        reasons = Counter(str(row["missing_reason"]) for row in self.asked if row["missing_reason"])
         return dict(sorted(reasons.items()))
 
     @property
     def n(self) -> int:
         """The number of texts."""
-        return len(self.rows) - sum(self.missing.values())
+        return len(self.asked) - sum(self.missing.values())
 
     def to_json(self) -> dict[str, Any]:
-        n_asked = len(self.rows)
+        n_asked = len(self.asked)
         return {"out": str(self.out), "n": self.n, "n_asked": n_asked, "missing": self.missing}
 
 

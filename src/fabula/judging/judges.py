@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,9 @@ from fabula.judging.pairwise import PairSummary, summarise_pairs
 from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
 from fabula.measures.rater_agreement import Panel
+from fabula.models.base import Usage
+from fabula.models.cost import Prices
+from fabula.models.replay import recorded
 from fabula.packages import scipy
 from fabula.stats.association import association_within
 from fabula.stats.reliability import (
@@ -31,6 +35,7 @@ from fabula.stats.reliability import (
     difference_interval,
     fleiss_estimate,
 )
+from fabula.store import read_rows
 from fabula.types import Estimate, Measurement, Rubric
 
 Subject = tuple[str, str]
@@ -119,6 +124,23 @@ class JudgeCost:
     n_output: int
     cost: float | None
     """Dollars at the model's known price; None if that is unknown."""
+
+
+def costs_of(folder: Path, prices: Prices) -> dict[str, JudgeCost]:
+    """What the answers that a run keeps cost, by model."""
+    path = folder / "answers.jsonl"
+    found: dict[str, list[Usage]] = {}
+    for row in read_rows(path) if path.exists() else ():
+        usage = Usage() if row.get("failed") else recorded(row).usage
+        found.setdefault(row["model"], []).append(usage)
+    costs = {}
+    for model, each in found.items():
+        usage = sum(each, Usage())
+        # After `@` comes what the server reported.
+        price = prices.of(model) or prices.of(model.rpartition("@")[0])
+        cost = None if price is None else price.of(usage)
+        costs[model] = JudgeCost(len(each), usage.n_input, usage.n_output, cost)
+    return costs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ Rashkin et al. 2025, appendix G: a label is right if it is among the gold labels
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fabula.errors import InputError
 from fabula.stats.reliability import pooled_estimate
-from fabula.store import read_rows
 from fabula.types import Estimate
 
 
@@ -70,28 +69,30 @@ def category_shares(
     return found
 
 
-def read_gold(path: Path, categories: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Gold labels by piece: rows with `id` and `labels` (a list) or `label`.
+def read_gold(
+    rows: Iterable[tuple[Mapping[str, Any], str]], categories: Sequence[str], source: str
+) -> dict[str, frozenset[str]]:
+    """Gold labels by piece, from rows with `id` and `labels` (a list) or `label`.
 
-    Raises `InputError` with the line, also for a label that is not a category.
+    rows: each with its place. Raises `InputError`, also for a label that is not a category.
     """
     found: dict[str, frozenset[str]] = {}
-    for number, row in enumerate(read_rows(path), 1):
+    for row, where in rows:
         given = row.get("labels", row.get("label"))
         labels = [given] if isinstance(given, str) else given
         if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
-            raise InputError(f"{path}, line {number}: a gold row needs an id and labels")
+            raise InputError(f"{where}: a gold row needs an id and labels")
         unknown = [label for label in labels if label not in categories]
         if unknown:
             raise InputError(
-                f"{path}, line {number}: {unknown[0]!r} is not a category; the categories are "
+                f"{where}: {unknown[0]!r} is not a category; the categories are "
                 f"{', '.join(categories)}"
             )
         if row["id"] in found:
-            raise InputError(f"{path}, line {number}: the id {row['id']!r} occurs twice")
+            raise InputError(f"{where}: the id {row['id']!r} occurs twice")
         found[row["id"]] = frozenset(labels)
     if not found:
-        raise InputError(f"{path}: contains no gold labels")
+        raise InputError(f"{source}: contains no gold labels")
     return found
 
 

@@ -17,7 +17,7 @@ from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has
 from fabula.measures.detector import INSTRUMENTS, Calibration, Collected, Labelled, auroc, calibrate
 from fabula.measures.kind import Kind, traits
 from fabula.measures.scores import DIRECTIONS
-from fabula.store import read_rows, write_whole
+from fabula.store import write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Signature
 
@@ -98,38 +98,6 @@ class Label:
         return f"{self.field}={self.human}"
 
 
-def calibrate_files(
-    paths: Sequence[Path],
-    label: Label,
-    *,
-    cluster: str | None = None,
-    scores: Sequence[str] = (),
-    targets: Sequence[float] = (0.01, 0.05, 0.1),
-    seed: int = 0,
-) -> list[Calibration]:
-    """Calibrate each score in each file (those in `scores`, or all known ones).
-
-    Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
-    `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
-
-    Raises `InputError` if a row lacks the label or the field, `MixError` if the rows of a file were
-    not measured in the same way.
-    """
-    return [
-        found
-        for path in paths
-        for found in calibrate_rows(
-            read_rows(path),
-            label,
-            str(path),
-            cluster=cluster,
-            scores=scores,
-            targets=targets,
-            seed=seed,
-        )
-    ]
-
-
 def calibrate_rows(
     given: Iterable[dict[str, Any]],
     label: Label,
@@ -140,7 +108,14 @@ def calibrate_rows(
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> list[Calibration]:
-    """Like `calibrate_files`, for the rows of one file; `path` names them in errors."""
+    """Calibrate each score in rows (those in `scores`, or all known ones); `path` names the rows.
+
+    Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
+    `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
+
+    Raises `InputError` if a row lacks the label or the field, `MixError` if rows were not measured
+    in the same way.
+    """
     found = []
     rows = list(_checked(given, path))
     measured = _measured(rows[0])
@@ -329,24 +304,17 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
     return detectors
 
 
-def apply_detectors(
-    detectors: Sequence[dict[str, Any]], path: Path, target: float
+def apply_to_rows(
+    detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
 ) -> Iterator[dict[str, Any]]:
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
     `target` is the allowed share of human texts called machine-written, one of those that the
-    detector was calibrated for. There is no verdict if the detector does not separate, or may flag
-    far more of people's texts than that; nor on a text that it was calibrated on, or a
-    near-duplicate; nor on one of another kind. Raises `MixError` if the scores were measured in
-    another way than the detector's.
+    detector was calibrated for; `path` names the rows in errors. There is no verdict if the
+    detector does not separate, or may flag far more of people's texts than that; nor on a text that
+    it was calibrated on, or a near-duplicate; nor on one of another kind. Raises `MixError` if the
+    scores were measured in another way than the detector's.
     """
-    yield from apply_to_rows(detectors, read_rows(path), str(path), target)
-
-
-def apply_to_rows(
-    detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
-) -> Iterator[dict[str, Any]]:
-    """Like `apply_detectors`, for the rows of one file; `path` names them in errors."""
     rows = list(_checked(given, path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
     if not fitting:

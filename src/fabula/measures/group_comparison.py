@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,8 @@ from fabula.errors import InputError
 from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
-from fabula.store import read_rows
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
-
-_FILE_FIELD = "file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,38 +119,6 @@ class Comparison:
         }
 
 
-def compare_scores(
-    paths: Iterable[Path],
-    *,
-    by: str,
-    baseline: str | None = None,
-    cluster: str | None = None,
-    seed: int = 0,
-) -> Comparison:
-    """Group the rows of score files by a field (`file`: the file's name) and compare the groups.
-
-    With `baseline`, every other group is compared with it; without, every pair is. With `cluster`,
-    rows that share this field belong together, and so do near-duplicates: those of one group count
-    as one, by their mean, and tests permute within what groups share (`permutation_f`).
-
-    Raises `MixError` if rows were not all measured in the same way, and `InputError` if a row lacks
-    a field.
-    """
-    paths = list(paths)
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError("a score file is listed twice, so its texts would count twice")
-    are_named = len({path.name for path in paths}) == len(paths)
-
-    def located() -> Iterator[tuple[dict[str, Any], str]]:
-        for path in paths:
-            for number, row in enumerate(read_rows(path), 1):
-                if by == _FILE_FIELD:
-                    row = {**row, _FILE_FIELD: path.name if are_named else str(path)}
-                yield row, f"{path}, line {number}"
-
-    return compare_rows(located(), by=by, baseline=baseline, cluster=cluster, seed=seed)
-
-
 def compare_rows(
     located: Iterable[tuple[dict[str, Any], str]],
     *,
@@ -163,7 +127,15 @@ def compare_rows(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Like `compare_scores`, for rows of scores, each with a description of its origin."""
+    """Group rows of scores by a field and compare the groups; each row comes with its place.
+
+    With `baseline`, every other group is compared with it; without, every pair is. With `cluster`,
+    rows that share this field belong together, and so do near-duplicates: those of one group count
+    as one, by their mean, and tests permute within what groups share (`permutation_f`).
+
+    Raises `MixError` if rows were not all measured in the same way, and `InputError` if a row lacks
+    a field.
+    """
     table = _Table(by, cluster)
     for row, where in located:
         table.add(row, where)

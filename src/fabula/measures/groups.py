@@ -154,7 +154,7 @@ def read_groups(path: Path) -> list[GroupNumbers]:
         except DAMAGE as error:
             raise InputError(
                 f"{path}, line {number}: not the numbers of a group ({error}); use the output of "
-                "`fabula groups measure --out`"
+                "`fabula reference group --out`"
             ) from error
     return found
 

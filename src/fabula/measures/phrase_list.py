@@ -1,6 +1,6 @@
 """Phrase lists in files, and where their phrases occur in a text: not a detector.
 
-A list is either written by `fabula groups phrases --out`, with how often two groups use each
+A list is either written by `fabula phrases --out`, with how often two groups use each
 phrase, or a plain JSON list of phrases, or of [phrase, count].
 """
 
@@ -104,7 +104,7 @@ def read_phrases(path: Path) -> PhraseList:
     except DAMAGE as error:
         raise InputError(
             f"{path}: not a list of phrases ({error}); use the output of "
-            "`fabula groups phrases --out`, or a JSON list of phrases or of [phrase, count]"
+            "`fabula phrases --out`, or a JSON list of phrases or of [phrase, count]"
         ) from error
     if not found.phrases:
         raise InputError(f"{path}: contains no phrases")

@@ -17,7 +17,7 @@ def catalogue_tables(catalogue: Catalogue, name: str | None) -> list[Block]:
         return [
             _corpora(catalogue),
             "",
-            "Sizes after ~ are estimated from bytes or tokens. `fabula reference catalogue NAME` "
+            "Sizes after ~ are estimated from bytes or tokens. `fabula reference info NAME` "
             "shows more; `fabula reference build NAME --sample 100M --out DIR` builds one.",
             "",
             _indexes(catalogue),

@@ -139,7 +139,7 @@ def _agreement(judges: Sequence[JudgeFigures]) -> Sheet:
         ]
         for one in judges
     ]
-    return Sheet("judges", columns, rows)
+    return Sheet("comparison", columns, rows)
 
 
 def _corrected(

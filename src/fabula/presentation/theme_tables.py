@@ -13,7 +13,7 @@ _N_REASONS = 3
 _WIDTH = 92
 
 
-def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
+def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
     """By item, why stories pass it, then why they fail it, with the most typical reasons."""
     lines: list[str] = []
     for item in rubric.items:
@@ -36,4 +36,5 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
             "A rationale with several sentences can count under several themes; `name_with_model` "
             "has a model name them."
         )
-    return render(*lines)
+    # Wrapped as the terminal shows them, without its commands.
+    return render(*lines).split("\n")[:-1]

@@ -160,7 +160,7 @@ def build_reference(
                 return found
             raise CorpusError(
                 f"{path}: already contains another reference corpus; add to it with "
-                "`fabula reference add`, choose another `out`, or replace it with `restart`"
+                "`add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
         return _extend(home, manifest, stream, n_jobs, restart, report, share)

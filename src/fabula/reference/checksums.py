@@ -84,7 +84,7 @@ class _Folder:
         if checksum(self.path / name) != self.files[name]:
             raise CorpusError(
                 f"{self.path / name}: damaged (changed since it was written); restore it from a "
-                "copy, or build it again (`fabula reference verify` checks all files)"
+                "copy, or build it again (`fabula reference info --check` checks all files)"
             )
 
     def remember(self) -> None:
@@ -118,7 +118,7 @@ class _Folder:
         except (OSError, ValueError) as error:
             raise CorpusError(
                 f"{self.path / name}: missing or unreadable ({error}); restore it from a copy, or "
-                "build it again (`fabula reference verify` checks all files)"
+                "build it again (`fabula reference info --check` checks all files)"
             ) from error
         return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 

@@ -375,13 +375,13 @@ class Shard:
         if not 0 <= begin <= end <= self.info.n_tokens:
             raise CorpusError(
                 f"{self.folder / 'starts.npy'}: damaged (a document begins after its end); run "
-                "`fabula reference verify` and build the corpus again"
+                "`fabula reference info --check` and build the corpus again"
             )
         ids = read_tokens(self.tokens, begin, end)
         if ids.max(initial=0) > self.info.n_vocabulary:
             raise CorpusError(
                 f"{self.folder / 'tokens.npy'}: damaged (contains a word missing from the "
-                "vocabulary); run `fabula reference verify` and build the corpus again"
+                "vocabulary); run `fabula reference info --check` and build the corpus again"
             )
         return ids
 
@@ -394,7 +394,7 @@ class Shard:
         except (zstandard.ZstdError, ValueError, IndexError, TypeError, MemoryError) as error:
             raise CorpusError(
                 f"{self.folder / 'documents.zst'}: damaged ({error}); run "
-                f"`fabula reference verify` and build the corpus again"
+                f"`fabula reference info --check` and build the corpus again"
             ) from error
 
 

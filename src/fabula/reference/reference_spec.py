@@ -117,7 +117,7 @@ def open_backend(
     if not name:
         raise InputError(
             "`references` infinigram: add the name of an index, as in infinigram:v4_rpj_llama_s4; "
-            "`fabula reference catalogue` lists them"
+            "`fabula reference info` lists them"
         )
     index = _known_index(spec)
     opened = InfiniGramMini if _is_by_characters(spec) else InfiniGramWeb

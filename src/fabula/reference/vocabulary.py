@@ -100,7 +100,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
         mapped = _mapped(path)
     except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise CorpusError(
-            f"{path}: missing or damaged ({error}); run `fabula reference verify`"
+            f"{path}: missing or damaged ({error}); run `fabula reference info --check`"
         ) from error
     fits = mapped.ndim == len(shape) and all(
         wanted in (None, found) for wanted, found in zip(shape, mapped.shape, strict=True)
@@ -108,7 +108,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
     if mapped.dtype != np.dtype(kind) or not fits or not mapped.flags.c_contiguous:
         raise CorpusError(
             f"{path}: damaged, or from another corpus (its type and sizes do not match); run "
-            "`fabula reference verify`"
+            "`fabula reference info --check`"
         )
     return plain_array(mapped)
 
@@ -136,7 +136,9 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
         # An empty file cannot be mapped.
         data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{path}: missing ({error}); run `fabula reference verify`") from error
+        raise CorpusError(
+            f"{path}: missing ({error}); run `fabula reference info --check`"
+        ) from error
     return plain_array(data)
 
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.measures.detector import Calibration
-from fabula.measures.detector_verdicts import Label, calibrate_files, calibrate_rows
+from fabula.measures.detector_verdicts import Label, calibrate_rows
 from fabula.measures.exclusion import ExcludeSame, own_field
-from fabula.measures.group_comparison import Comparison, compare_scores, difference, omnibus
+from fabula.measures.group_comparison import Comparison, compare_rows, difference, omnibus
 from fabula.measures.near_paper import PaperSearch, PaperSettings
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
@@ -41,7 +41,7 @@ from fabula.replicate.creativity_index_texts import CLUSTER, Texts, cluster_set,
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
 from fabula.stats.intervals import mean_interval
-from fabula.store import read_rows, write_rows
+from fabula.store import located_rows, read_rows, write_rows
 from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document, Estimate, Signature
@@ -417,7 +417,7 @@ def build(
 
 
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
-    groups = compare_scores([path], by=plan.by, cluster=CLUSTER, seed=plan.seed)
+    groups = compare_rows(located_rows(path), by=plan.by, cluster=CLUSTER, seed=plan.seed)
     people = next((g for g in groups.groups if g.name == plan.label.human), None)
     others = [g for g in groups.groups if people is not None and g is not people]
     differences = [
@@ -428,7 +428,7 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
     corrected = holm([one.p for one in differences])
     found = zip(others, differences, corrected, strict=True)
     above = {group.name: (one, p) for group, one, p in found}
-    both = compare_scores([path], by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
+    both = compare_rows(located_rows(path), by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
     rows = list(read_rows(path))
     return Scored(
         texts=name,
@@ -493,7 +493,9 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
             file = out / "scores" / f"{name}-probability.jsonl"
             for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
                 report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-            calibrations = calibrate_files([file], plan.label, cluster=CLUSTER, seed=plan.seed)
+            calibrations = calibrate_rows(
+                read_rows(file), plan.label, str(file), cluster=CLUSTER, seed=plan.seed
+            )
             found += [Detector(name, "a language model", None, one) for one in calibrations]
     return found
 

@@ -22,7 +22,7 @@ NOT_MADE = (
     "Not made of the paper's figures and tables: Figure 5 (the length of its stories; `fabula "
     "profile` counts words), Tables 1 to 4 and 10 (who took part, the tests, the stories), and "
     "Tables 7 to 9 and 11 to 14 (what people and models wrote, in their words: an export has every "
-    "reason and remark, and `fabula themes` groups them)"
+    "reason and remark, and `fabula judge themes` groups them)"
 )
 
 

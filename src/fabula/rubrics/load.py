@@ -73,7 +73,7 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
         rubric = _rubric_of(table)
     except _FieldError as error:
         first, *more = error.faults
-        also = f" (and {len(more)} more: fabula rubric check shows all)" if more else ""
+        also = f" (and {len(more)} more: `fabula rubric show --check` shows all)" if more else ""
         raise InputError(f"{where}: {first}{also}") from error
     _check(rubric, where)
     if faults := _condition_faults(rubric, where, data):

@@ -372,7 +372,7 @@ READERS: dict[str, Reader] = {
 
 def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
     if fields.text not in row:
-        raise InputError(_no_field(where, fields.text, list(row), "`text_field`"))
+        raise InputError(_no_field(where, fields.text, list(row), "`text`"))
     text = row[fields.text]
     lines = text if _is_list_of_text(text) else None
     if lines is not None:

@@ -324,7 +324,10 @@ def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
     for one in measurements:
         quotations = one.details.get("quotations")
         if one.rubric != "advice" or not one.rationale or not quotations:
-            raise InputError("`since` requires output of an earlier `fabula feedback for --out`")
+            raise InputError(
+                "`since` requires the points of an earlier draft, as "
+                "`fabula report --only feedback --points-file` writes them"
+            )
         was = tuple((span.start, span.end) for span in one.evidence)
         found.append(Earlier(one.rationale, str(quotations[0]), was=was))
     return found

@@ -51,7 +51,7 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     """
     given = [row for row in rows if not is_withheld(row)]
     if n > len(given):
-        raise InputError(f"`n_pieces` {n:,}: there are only {len(given):,} pieces to sample from")
+        raise InputError(f"`pieces` {n:,}: there are only {len(given):,} pieces to sample from")
     pools: dict[tuple[str, ...], list[int]] = {}
     for place, row in enumerate(given):
         lacking = [name for name in by if row.get(name) is None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
-
 from fabula.errors import InputError
 
 NAME = "fabula.toml"
+_SETS = ("models", "near", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,8 @@ class Config:
     """It was found in the current folder, where somebody else may have put it."""
     prices: Mapping[str, str] = field(default_factory=dict)
     """Dollars per million tokens as IN/OUT, by model name."""
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    """What tunes shared sets of settings: `models.timeout`."""
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
         """Return configured prices (all if no model is named) in the format of `price`, or None."""
@@ -47,22 +47,9 @@ def read_config() -> Config:
     return Config()
 
 
-def agree_to_addresses(values: Iterable[str]) -> None:
-    """Ask before texts and keys go to an address that only the current folder's file names.
-
-    Raises `click.UsageError` where nobody can be asked.
-    """
-    named = [value for value in values if "://" in value and not _is_this_machine(value)]
-    if not named:
-        return
-    from platformdirs import user_config_path
-
-    said = f"{NAME} in this folder names {', '.join(named)}, which texts would be sent to"
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            f"{said}; give the address as an option, or keep it in {user_config_path('fabula')}"
-        )
-    click.confirm(f"{said}. Go on?", abort=True, err=True)
+def addresses_in(values: Iterable[str]) -> list[str]:
+    """The addresses among these values that are not on this machine."""
+    return [value for value in values if "://" in value and not _is_this_machine(value)]
 
 
 def _is_this_machine(address: str) -> bool:
@@ -74,17 +61,24 @@ def _read(path: Path) -> Config:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as TOML ({error})") from error
-    unknown = content.keys() - {"reference", "model", "prices"}
+    unknown = content.keys() - {"reference", "model", "prices", *_SETS}
     if unknown:
         raise InputError(
-            f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices"
+            f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices, and "
+            f"the tables {', '.join(_SETS)}"
         )
+    sets = {
+        f"{name}.{key.replace('_', '-')}": value
+        for name in _SETS
+        for key, value in dict(content.get(name, {})).items()
+    }
     prices = content.get("prices", {})
     if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
         raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
     return Config(
         _several(path, "reference", content.get("reference", [])),
         _several(path, "model", content.get("model", [])),
+        sets=sets,
         prices=prices,
     )
 

@@ -1,34 +1,59 @@
-"""`fabula desk`: the writer's local page."""
+"""The job `desk`: open the writer's local page."""
 
 from __future__ import annotations
 
+import os
+import secrets
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
+from platformdirs import user_data_path
 
-from fabula.cli.derived import Command
-from fabula.jobs.desk import DeskSettings
+from fabula.errors import InputError
+from fabula.jobs.engine import Processes
+from fabula.jobs.result import Result
+from fabula.settings import Between, setting
 
 
-@click.command(cls=Command, short_help="Open a local page to drop drafts on and read reports.")
-def desk(settings: DeskSettings) -> None:
+@dataclass(frozen=True)
+class DeskSettings(Processes):
+    """How the desk is opened."""
+
+    references: tuple[str, ...] = setting(
+        (),
+        help="Corpus offered for comparison.",
+        unit="PATH",
+        option="reference",
+        env="FABULA_REFERENCE",
+    )
+    folder: Path | None = setting(
+        None,
+        help="Folder where drafts are kept.",
+        unit="DIR",
+        option="dir",
+        default_text="a folder of the current user",
+    )
+    port: int = setting(8765, help="Port to listen on.", check=Between(0, 65535))
+    opens: bool = setting(True, help="Open the page in the browser.", option="open")
+
+
+def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> Result:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 
     The desk can be reached from this machine only. Nothing leaves the machine unless you name a
     hosted model, an index on the web or a reference served elsewhere; the desk then says first what
     it sends, and where to.
+
+    Raises `InputError`.
     """
-    import os
-    import webbrowser
-
-    from fabula.errors import InputError
-
     try:
-        from fabula.desk import Desk, create_app, desk_name
+        from fabula.desk.app import create_app, desk_name
+        from fabula.desk.work import Desk
         from fabula.web.app import listen, serve
     except ImportError as error:
         raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
-    from platformdirs import user_data_path
 
     home = os.environ.get("FABULA_HOME")
     place = settings.folder or (Path(home) if home else user_data_path("fabula")) / "desk"
@@ -40,8 +65,8 @@ def desk(settings: DeskSettings) -> None:
     )
     with Desk(place, settings.references, n_jobs=settings.n_processes) as work:
 
-        def announce() -> None:
-            click.echo(
+        def announce_both() -> None:
+            announce(
                 f"The desk: {address}\nIf your browser does not know names that end in localhost: "
                 f"{elsewhere}\n(only on a computer that nobody else uses: other people's pages "
                 "under 127.0.0.1 receive its cookie)\n"
@@ -52,13 +77,12 @@ def desk(settings: DeskSettings) -> None:
 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
         app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
-        serve(app, listening, announce)
+        serve(app, listening, announce_both)
+    return Result()
 
 
 def _key(place: Path) -> str:
     """The desk's key, kept between runs so that open pages keep working."""
-    import secrets
-
     path = place / "key"
     key = path.read_text(encoding="ascii", errors="replace").strip() if path.exists() else ""
     if len(key) < 20:
@@ -75,8 +99,6 @@ def _door(place: Path, address: str) -> Path:
 
 
 def _write_secret(path: Path, text: str) -> None:
-    import os
-
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

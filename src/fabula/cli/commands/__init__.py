@@ -1,1 +1,0 @@
-"""The commands, a module each; a group with many has several."""

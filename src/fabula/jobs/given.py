@@ -1,0 +1,346 @@
+"""What jobs are given: texts, rows, labels and runs, from files or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from fabula.errors import InputError
+from fabula.jobs.reading import Reading, read_stories
+from fabula.provenance import note_texts
+from fabula.types import Document
+
+if TYPE_CHECKING:
+    from fabula.judging.judges import JudgeCost
+    from fabula.models.cost import Prices
+    from fabula.types import Measurement, Rubric
+
+Row = dict[str, Any]
+
+FrameKind = Literal["pandas", "polars", "arrow"]
+
+Texts = Any
+"""A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, a mapping from id
+to text, or the path of a file, a folder or a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTexts:
+    """Documents, and the kind of frame that they came in; None for anything else."""
+
+    read: Callable[[], list[Document]]
+    kind: FrameKind | None
+    names: tuple[str, ...] = ()
+    """The files, if they are files."""
+
+    def as_input(self, kind: Any, how: Reading) -> Any:
+        """As a job takes them: in memory, or when it comes to them."""
+        if kind is Document:
+            return self.read()
+        return kind(lambda: iter(self.read()), self.names, how)
+
+
+def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa: B008 (frozen)
+    """The documents, and what kind of frame they came in.
+
+    `how.text_field` and `how.id_field` name the columns of a frame and the keys of dicts; other
+    columns become the documents' fields. Strings in a list get the ids "1", "2", ..., unless they
+    name files, which are read. Raises `InputError` for anything else, and for duplicate ids.
+    """
+    from fabula.text import check_documents, check_ids
+    from fabula.text.readers import Fields, document_of_row
+
+    rows, kind = rows_of(texts)
+    names: tuple[str, ...] = ()
+    if isinstance(texts, str | Path):
+        names = (str(texts),)
+    elif isinstance(texts, list | tuple) and texts and all(map(_is_file, texts)):
+        names = tuple(map(str, texts))
+    if names:
+        return GivenTexts(lambda: read_stories(names, partial(_read_files, how)), None, names)
+    if rows is not None:
+        fields = Fields(how.text_field, how.id_field)
+        found = [
+            document_of_row(row, f"row {number}", str(number), fields)
+            for number, row in enumerate(rows, 1)
+        ]
+    elif isinstance(texts, Document):
+        found = [texts]
+    else:
+        found = list(check_documents(_numbered(texts)))
+    if not found:
+        raise InputError("no texts")
+    note_texts(found)
+    check_ids(found)
+    return GivenTexts(lambda: found, kind)
+
+
+def _read_files(how: Reading, names: tuple[str, ...]) -> Iterator[Document]:
+    from fabula.text import find_files, read_documents
+
+    yield from read_documents(
+        find_files(names, format_=how.format),
+        text_field=how.text_field,
+        id_field=how.id_field,
+        format_=how.format,
+    )
+
+
+def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:  # noqa: A002
+    """Load texts as documents: a frame, list, mapping from id to text, file, folder or pattern.
+
+    Raises `InputError`, naming the row or the file.
+    """
+    return documents_of(texts, Reading(id_field=id, text_field=text)).read()
+
+
+def _is_file(text: Any) -> bool:
+    """Whether a value of a list names a file, and is no text."""
+    if isinstance(text, Path):
+        return True
+    try:
+        return isinstance(text, str) and len(text) < 1000 and Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _numbered(texts: Any) -> Any:
+    """Strings of a list as documents; other elements are unchanged."""
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        return texts
+    return (
+        Document(str(number), one) if isinstance(one, str) else one
+        for number, one in enumerate(texts, 1)
+    )
+
+
+def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
+    """The rows of a frame, of a list of dicts or of a mapping from id to text; None for others.
+
+    Missing values of a frame are None in a row.
+    """
+    kind = _frame_kind(table)
+    if kind == "pandas":
+        named = table.astype(object).where(table.notna(), None)
+        return [
+            dict(zip(map(str, named.columns), row, strict=True))
+            for row in named.itertuples(index=False, name=None)
+        ], kind
+    if kind == "polars":
+        return list(table.iter_rows(named=True)), kind
+    if kind == "arrow":
+        return table.to_pylist(), kind
+    if isinstance(table, Mapping):
+        return [{"id": str(key), "text": value} for key, value in table.items()], None
+    if isinstance(table, list | tuple) and table and all(isinstance(r, dict) for r in table):
+        return list(table), None
+    return None, None
+
+
+def _frame_kind(table: Any) -> FrameKind | None:
+    package = type(table).__module__.partition(".")[0]
+    kinds: dict[tuple[str, str], FrameKind] = {
+        ("pandas", "DataFrame"): "pandas",
+        ("polars", "DataFrame"): "polars",
+        ("pyarrow", "Table"): "arrow",
+    }
+    return kinds.get((package, type(table).__name__))
+
+
+def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
+    """Rows as a frame of a kind; by default of the first of pandas and Polars that is installed.
+
+    An Arrow table if neither is, and the list of rows itself without PyArrow.
+    """
+    listed = list(rows)
+    for candidate in (kind,) if kind else ("pandas", "polars", "arrow"):
+        try:
+            return _made(listed, candidate)
+        except ImportError as error:
+            if kind:
+                raise InputError(f"{kind} is not installed; run: pip install {kind}") from error
+    return listed
+
+
+def _made(rows: list[dict[str, Any]], kind: str) -> Any:
+    if kind == "pandas":
+        import pandas
+
+        return pandas.DataFrame(rows)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(rows, infer_schema_length=None)
+    import pyarrow
+
+    return pyarrow.Table.from_pylist(rows)
+
+
+Part = Path | tuple[list[Row], str]
+"""A file, the folder of a run, or rows with the words that name them in errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of results: of files, of runs, or in memory."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """From a path, a result, a frame, rows, or several of them. Raises `InputError`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls((Path(value),))
+        rows = _rows_in(value)
+        if rows is not None:
+            return cls(((rows, "the rows"),))
+        if not isinstance(value, Iterable):
+            raise InputError(f"expected rows, a frame or a file, not {type(value).__name__}")
+        return cls(tuple(part for one in value for part in cls.of(one).parts))
+
+    @property
+    def paths(self) -> list[Path]:
+        return [one for one in self.parts if isinstance(one, Path)]
+
+    def __iter__(self) -> Iterator[tuple[Row, str]]:
+        """Each row, and where it is. Raises `InputError` for what cannot be read."""
+        for one in self.parts:
+            yield from located_in(one)
+
+
+def _rows_in(value: Any) -> list[Row] | None:
+    from fabula.jobs.result import Result
+
+    return value.compared_rows() if isinstance(value, Result) else rows_of(value)[0]
+
+
+def named_parts(given: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:
+    """The rows of each file, or of those in memory, and what names them in errors."""
+    from fabula.store import read_rows
+
+    for one in given:
+        for part in one.parts:
+            yield (read_rows(part), str(part)) if isinstance(part, Path) else part
+
+
+def located_in(part: Part) -> Iterator[tuple[Row, str]]:
+    """The rows of a part of `Rows`, each with its place."""
+    from fabula.store import located_rows
+
+    if isinstance(part, Path):
+        yield from located_rows(part)
+    else:
+        for number, row in enumerate(part[0], 1):
+            yield dict(row), f"row {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSource:
+    """Texts that a setting names: a file, a folder or a pattern, or texts in memory."""
+
+    value: Texts
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        return value if isinstance(value, cls) else cls(value)
+
+    @property
+    def path(self) -> Path | None:
+        return Path(self.value) if isinstance(self.value, str | Path) else None
+
+    def read(self) -> list[Document]:
+        """Raises `InputError`."""
+        return documents_of(self.value).read()
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """People's labels: a file, or rows with document, item, rater and value."""
+
+    source: Path | list[Row]
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """From a path, a frame or rows. Raises `InputError`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls(Path(value))
+        rows = _rows_in(value)
+        if rows is None:
+            raise InputError("labels: expected a table or rows with document, item, rater, value")
+        return cls(rows)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path | None:
+        return self.source if isinstance(self.source, Path) else None
+
+    @property
+    def name(self) -> str:
+        """What they are called in errors and signatures."""
+        return "labels" if self.path is None else self.path.name
+
+    def read(self, rubric: Rubric) -> list[Measurement]:
+        """Raises `InputError`, naming the file or the row."""
+        from fabula.measures.labels import labels_of, read_labels
+
+        if isinstance(self.source, Path):
+            return read_labels(self.source, rubric)
+        rows = ((row, f"row {number}") for number, row in enumerate(self.source, 1))
+        return labels_of(rows, rubric, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of judges: the folder that it was kept in, or its result in memory."""
+
+    name: str
+    folder: Path | None
+    judged: Any = None
+    """A `Judged`, if it is in memory."""
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """From a folder or a result of `judge`. Raises `InputError`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls(str(value), Path(value))
+        if not hasattr(value, "plan") or not hasattr(value, "said"):
+            raise InputError(
+                f"expected the folder of a run or a result of `judge`, not {type(value).__name__}"
+            )
+        return cls("the verdicts", None, value)
+
+    def read(self) -> tuple[Rubric, list[Measurement]]:
+        """The rubric, and all verdicts. Raises `InputError`."""
+        from fabula.judging.folder import read_run
+
+        if self.folder is None:
+            return self.judged.plan.rubric, self.judged.said
+        return read_run(self.folder)
+
+    def documents(self) -> tuple[Document, ...]:
+        """The judged texts, if they are in memory."""
+        return () if self.judged is None else tuple(self.judged.documents)
+
+    def costs(self, prices: Prices) -> dict[str, JudgeCost]:
+        """What each judge cost, by model."""
+        from fabula.judging.judges import JudgeCost, costs_of
+
+        if self.folder is not None:
+            return costs_of(self.folder, prices)
+        # Existing answers were not counted.
+        return {
+            one.model: JudgeCost(one.n_calls, one.usage.n_input, one.usage.n_output, one.cost)
+            for one in self.judged.spent
+            if one.n_calls
+        }

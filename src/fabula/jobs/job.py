@@ -1,0 +1,145 @@
+"""What a job is: a typed function, from whose signature all ways to start it follow.
+
+Its positional parameters are what it reads, its parameters whose types are classes of `Settings`
+say how, its keyword-only ones are handed in by whoever starts it (`progress`, `confirm`, ...), and
+it returns a `Result`. The command, the function of `import fabula`, records and reruns are derived
+from that; its docstring is the help of both. A paragraph that begins with "Raises" is only for
+Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from fabula.jobs.reading import Reading
+from fabula.jobs.result import Result
+from fabula.settings import Settings
+from fabula.types import Document
+
+Texts = Annotated[Sequence[Document], "texts"]
+"""Texts that a job keeps in memory, all of them with ids of their own."""
+Corpus = Annotated[Path, "corpus"]
+"""The folder of a reference corpus, which the job may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Iterable[Document]):
+    """Texts that are read as the job comes to them, and where from."""
+
+    read: Callable[[], Iterator[Document]] = lambda: iter(())
+    names: tuple[str, ...] = ()
+    """The files, folders, patterns or URLs; none for texts in memory."""
+    how: Reading = field(default_factory=Reading)
+
+    def __iter__(self) -> Iterator[Document]:
+        return self.read()
+
+
+class WholeStream(Stream):
+    """Of which every file is needed: the first that cannot be read is an error."""
+
+    __slots__ = ()
+
+
+class OneSource(WholeStream):
+    """The texts of a single file, folder, pattern or URL, or of one frame."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a job reads: a positional parameter."""
+
+    name: str
+    kind: Any
+    """`Document` for texts, `Stream`, `Path`, `str`, `int`, or a class with a method `of`."""
+    is_many: bool
+    is_required: bool
+    mark: str = ""
+    """What the annotation adds: `corpus`, or the word that stands for the input in usage lines."""
+
+    @property
+    def is_texts(self) -> bool:
+        return self.kind is Document or _is_stream(self.kind)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A job's function, and what its signature says."""
+
+    function: Callable[..., Any]
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        """The types of what is given, and of the result; what is handed in needs none."""
+        module: Any = inspect.getmodule(self.function)
+        known = vars(module) if module is not None else {}
+        own = {
+            name: self.function.__annotations__[name]
+            for name, one in inspect.signature(self.function).parameters.items()
+            if one.kind is not one.KEYWORD_ONLY
+        }
+        own["return"] = self.function.__annotations__["return"]
+        named: Any = SimpleNamespace(__annotations__=own)
+        return get_type_hints(named, {**known, **self.function.__globals__}, include_extras=True)
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """What the job reads, in order."""
+        parameters = inspect.signature(self.function).parameters
+        return tuple(
+            _input(name, hint, parameters[name].default is inspect.Parameter.empty)
+            for name, hint in self._hints.items()
+            if name != "return" and name not in self.settings
+        )
+
+    @cached_property
+    def settings(self) -> dict[str, type[Settings]]:
+        """Its settings, by parameter."""
+        return {
+            name: hint
+            for name, hint in self._hints.items()
+            if isinstance(hint, type) and issubclass(hint, Settings)
+        }
+
+    @cached_property
+    def handed(self) -> frozenset[str]:
+        """What is handed in: `progress`, `confirm`, `each`, `agree`, `announce`, `warn`."""
+        return frozenset(
+            name
+            for name, one in inspect.signature(self.function).parameters.items()
+            if one.kind is one.KEYWORD_ONLY
+        )
+
+    @cached_property
+    def result(self) -> type[Result]:
+        return self._hints["return"]  # type: ignore[no-any-return]
+
+    @property
+    def help(self) -> str:
+        """The docstring without what is only for Python."""
+        parts = (inspect.getdoc(self.function) or "").split("\n\n")
+        return "\n\n".join(part for part in parts if not part.startswith("Raises"))
+
+
+def _input(name: str, hint: Any, is_required: bool) -> Input:
+    mark = ""
+    if get_origin(hint) is Annotated:
+        hint, mark = get_args(hint)
+    if hint == str | None or hint == Path | None or hint == int | None:
+        hint = next(one for one in get_args(hint) if one is not type(None))
+    is_many = get_origin(hint) is not None
+    kind = get_args(hint)[0] if is_many else hint
+    is_many = is_many or (_is_stream(kind) and kind is not OneSource)
+    return Input(name, kind, is_many, is_required, mark)
+
+
+def _is_stream(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Stream)

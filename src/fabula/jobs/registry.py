@@ -1,0 +1,178 @@
+"""All jobs, by the words of their commands, in the sections of `fabula --help`.
+
+Nothing here imports a job: a line has its place. `register` adds one of your own, and so does an
+entry point of the group `fabula.jobs` in any installed package, whose name is the command's words
+and whose value the place of its function:
+
+    [project.entry-points."fabula.jobs"]
+    rhymes = "my_package.jobs:rhymes"
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from fabula.jobs.job import Shape
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULTS = {"judge": "stories"}
+"""The command of a group that need not be named: `fabula judge STORIES...`, `fabula.judge`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job by the words of its command, and where its function is."""
+
+    name: str
+    """The words of its command: `judge correct`."""
+    place: str
+    """Its module and function: `fabula.jobs.correction:correct`."""
+    short: str
+    """What it does, in one line."""
+    acts: bool = False
+    """Whether it does more than make a result, so that no record may start it."""
+
+    @property
+    def python(self) -> str:
+        """Its name in Python."""
+        words = self.name.split()
+        if len(words) > 1 and DEFAULTS.get(words[0]) == words[1]:
+            words = words[:1]
+        return "_".join(words).replace("-", "_")
+
+    def load(self) -> Shape:
+        from fabula.jobs.job import Shape
+
+        module, _, function = self.place.partition(":")
+        return Shape(getattr(import_module(module), function))
+
+
+_BUILT_IN = """
+One draft
+  report = reported:report | Run every instrument and write one page.
+  desk = fabula.desk.start:desk | Open a local page to drop drafts on and read reports.
+  setup = setup:setup | Fetch the model files that instruments need, or list models.
+Texts and groups of texts
+  originality = originality:originality | Score texts against a reference corpus.
+  profile = profiles:profile | Measure rhythm, dialogue, word rarity and more.
+  diversity = diversity:diversity | Measure how alike texts are that should differ.
+  compare = comparison:compare | Compare groups of texts in any numbers.
+  phrases = phrases:phrases | List phrases that one group uses more than another.
+  detect score = detection:score | Score texts by how probable a language model finds them.
+  detect calibrate = detection:calibrate | Calibrate a detector on labelled scores.
+  detect apply = detection:apply | Apply a calibrated detector to scores.
+Judges and people
+  judge stories = judging:judge | Judge stories with a rubric.
+  judge calibrate = calibration:calibrate | Measure how far a judge agrees with experts.
+  judge correct = correction:correct | Correct a judge with labels from experts.
+  judge agreement = agreement:agreement | Compare judges with people and with each other.
+  judge themes = themes:themes | Group raters' reasons into themes.
+  rubric show = rubrics:show | List, show and check rubrics.
+  rubric import = rubrics:import_ | Import the published wording of a rubric.
+  rubric draft = rubrics:draft | Draft yes/no tests from experts' free-form measures.
+  rubric expand = rubrics:expand | Expand the items of a draft rubric.
+  study new = studies:new | Design a study and write its file.
+  study invite = study_people:invite | Print invitation links.
+  study people = study_people:people | Look after participants: links, removals, statuses.
+  study serve = studies:serve | Serve a study's pages, or a preview of them.
+  study export = studies:export | Export the answers as measurements.
+  study backup = studies:backup | Copy a study, even while it runs, into one file.
+  study restore = studies:restore | Put a backup into an empty database.
+  study analyse = study_analysis:analyse | Print the paper's tables from a study's answers.
+  plan = plan:plan | Plan how large a study must be.
+Experiments
+  stories draw = drawing:draw | Draw some texts, or pieces of feedback, at random.
+  stories plot = stories:plot | Summarise the plot of each story in a sentence.
+  stories write = stories:write | Write a story of a given length for each plot.
+  stories openings = stories:openings | Continue a first sentence, a headline or a theorem.
+  continuation passages = continuation:passages | Cut books into contexts and what follows them.
+  continuation train = continuation:train | Train the baseline generators.
+  continuation generate = continuation:generate | Generate the next sentence of each passage.
+  continuation score = continuation:score | Compare systems on fifteen metrics, with tests.
+  feedback corrupt = feedback:corrupt | Corrupt stories in known ways.
+  feedback elicit = feedback:elicit | Ask models for feedback on corrupted stories.
+  feedback find = planted_faults:find | Score which answers find the planted faults.
+  feedback score = feedback:score | Measure length, repetition and precision of feedback.
+  feedback rate = feedback_raters:rate | Have a model rate or label each piece of feedback.
+  reference build = references:build | Build a reference corpus, or add texts to one.
+  reference remove = references:remove | Remove documents from a corpus.
+  reference info = references:info | List corpora, or show and check one.
+  reference measure = held_out:measure | Score a corpus's own documents against it.
+  reference group = groups:group | Measure texts as a reference group.
+  reference serve = serving:serve | Serve corpora over HTTP.
+  replicate ttcw = replication:ttcw | Replicate Chakrabarty et al. 2024.
+  replicate linguistic-metrics = replication:linguistic_metrics | Replicate Roemmele et al. 2017.
+  replicate creativity-index = replication:creativity_index | Replicate Lu et al. 2024.
+  replicate story-feedback = replication:story_feedback | Replicate Rashkin et al. 2025.
+  rerun = rerun:rerun | Make a result again, and check that it is the same.
+"""
+_ACTING = (
+    "desk", "judge calibrate", "setup", "study new", "study invite", "study people", "study serve",
+    "study export", "study backup", "study restore", "rubric show", "rubric import",
+    "reference info", "reference serve", "rerun",
+)  # fmt: skip
+"""Jobs that do more, or less, than make a result, which no record may start."""
+OTHERS = "Of other packages"
+_OWN: dict[str, Job] = {}
+
+
+def register(words: str, short: str = "") -> Callable[[F], F]:
+    """Make a function the job of these words. Raises `ValueError` if they are taken."""
+
+    def add(function: F) -> F:
+        place = f"{function.__module__}:{function.__name__}"
+        if words in jobs() and words not in _OWN and jobs()[words].place != place:
+            raise ValueError(f"the job {words!r} already exists")
+        _OWN[words] = Job(words, place, short or (function.__doc__ or words).split("\n")[0])
+        return function
+
+    return add
+
+
+@cache
+def _built_in() -> dict[str, list[Job]]:
+    sections: dict[str, list[Job]] = {}
+    for line in filter(None, _BUILT_IN.splitlines()):
+        if not line.startswith(" "):
+            own = sections.setdefault(line, [])
+            continue
+        words, _, rest = line.strip().partition(" = ")
+        place, _, short = rest.partition(" | ")
+        place = place if place.startswith("fabula.") else f"fabula.jobs.{place}"
+        own.append(Job(words, place, short, words in _ACTING))
+    return sections
+
+
+def _is_any_installed() -> bool:
+    """Whether a package brings jobs: to see that is ten times faster than to import how."""
+    files = (one for folder in sys.path for one in Path(folder).glob("*-info/entry_points.txt"))
+    return any(b"[fabula.jobs]" in one.read_bytes() for one in files)
+
+
+@cache
+def _installed() -> tuple[Job, ...]:
+    if not _is_any_installed():
+        return ()
+    from importlib.metadata import entry_points
+
+    found = sorted(entry_points(group="fabula.jobs"), key=lambda one: one.name)
+    return tuple(Job(one.name, one.value, f"From {one.value.partition(':')[0]}.") for one in found)
+
+
+def sections() -> dict[str, list[Job]]:
+    """The jobs by section; those of other packages are the last section."""
+    others = [*_installed(), *_OWN.values()]
+    return {**_built_in(), **({OTHERS: others} if others else {})}
+
+
+def jobs() -> dict[str, Job]:
+    """All jobs, by the words of their commands."""
+    return {job.name: job for own in sections().values() for job in own}

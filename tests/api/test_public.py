@@ -113,6 +113,25 @@ def test_strings_mappings_and_paths_are_texts_too(tmp_path: Path):
     (tmp_path / "a.txt").write_text("one")
     assert [d.text for d in fb.read(tmp_path)] == ["one"]
     assert [d.text for d in fb.read(str(tmp_path / "*.txt"))] == ["one"]
+    (tmp_path / "b.txt").write_text("two")
+    names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    assert [d.text for d in fb.read(names)] == ["one", "two"], "they are files, and no texts"
+    assert [d.id for d in fb.read({"id": str(k), "text": "x"} for k in range(2))] == ["0", "1"]
+    assert [d.id for d in fb.read(pd.Series(["one", "two"], index=["k", "l"]))] == ["k", "l"]
+    assert [d.text for d in fb.read(pl.Series(["one", "two"]))] == ["one", "two"]
+    named = pd.DataFrame({"text": ["one"]}, index=pd.Index(["k"], name="story"))
+    assert [d.id for d in fb.read(named)] == ["k"]
+
+
+def test_values_are_taken_in_whatever_they_come(books: Any):
+    """Ranges, lists and tuples, one value or several."""
+    scores = [
+        fb.originality(DRAFTS, books, levels=levels, jobs=1).to_json()
+        for levels in ("3-5", [3, 4, 5], range(3, 6), (3, 4, 5))
+    ]
+    assert scores[0] == scores[1] == scores[2] == scores[3]
+    with pytest.raises(fb.SettingsError, match=r"`levels` must be str .* of type object"):
+        fb.originality(DRAFTS, books, levels=object())
 
 
 def test_what_is_missing_in_a_frame_is_missing_in_its_document():

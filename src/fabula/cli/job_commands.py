@@ -63,12 +63,12 @@ def _argument(one: Input) -> click.Argument:
             issubclass(one.kind, Path) or (hasattr(one.kind, "of") and not one.is_texts)
         )
         kind = click.Path(path_type=Path) if is_path else one.kind if one.kind is int else str
-    word = (one.mark if one.mark != "corpus" and one.mark != "texts" else "") or one.name.upper()
-    word = {"corpus": "DIR"}.get(one.mark, word)
-    shown = f"{word}..." if one.is_many or one.mark == "texts" else word
+    is_many = one.is_many or one.mark == "texts"
+    word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
+    shown = f"{word}..." if is_many else word
     return click.Argument(
         [one.name],
-        nargs=-1 if one.is_many or one.mark == "texts" else 1,
+        nargs=-1 if is_many else 1,
         required=one.is_required,
         metavar=shown if one.is_required else f"[{shown}]",
         type=kind,

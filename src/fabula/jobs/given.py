@@ -61,6 +61,15 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         names = tuple(map(str, texts))
     if names:
         return GivenTexts(lambda: read_stories(names, partial(_read_files, how)), None, names)
+    if kind == "pandas" and rows and how.id_field not in texts and texts.index.name is not None:
+        rows = [{how.id_field: str(key), **row} for key, row in zip(texts.index, rows, strict=True)]
+    if (
+        rows is None
+        and isinstance(texts, Iterable)
+        and not isinstance(texts, str | bytes | Document)
+    ):
+        texts = list(texts)
+        rows = list(texts) if texts and all(isinstance(one, Mapping) for one in texts) else None
     if rows is not None:
         fields = Fields(how.text_field, how.id_field)
         found = [
@@ -123,6 +132,8 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     Missing values of a frame are None in a row.
     """
     kind = _frame_kind(table)
+    if type(table).__name__ == "Series" and hasattr(table, "items"):
+        table = dict(table.items())
     if kind == "pandas":
         named = table.astype(object).where(table.notna(), None)
         return [

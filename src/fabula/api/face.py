@@ -136,9 +136,11 @@ class _Face:
         names: nobody can be asked here.
         """
         config = read_config()
+        # A job that asks a model has a limit on what it costs.
+        names = ("reference", "model") if "max_cost" in self.fields else ("reference",)
         usual: dict[str, Any] = {
             name: getattr(config, name)
-            for name in ("reference", "model")
+            for name in names
             if name in self.fields
             and get_origin(self.fields[name][1].type) is tuple
             and not given.get(name)
@@ -327,7 +329,7 @@ def _hint(name: str, known: list[str]) -> str:
     return f"did you mean `{close[0]}`?" if close else f"it has {', '.join(sorted(known))}"
 
 
-def settings_from(kind: type[Settings], given: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
+def settings_from(kind: type[S], given: Mapping[str, Any], fixed: Mapping[str, Any]) -> S:
     """Settings of a class from values by the names of arguments. Raises `SettingsError`.
 
     `fixed` are values by the names of fields; they cannot be given again.

@@ -76,8 +76,7 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
     if given.get("template") is not None:
         given["template"] = Path(given["template"])
     fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
-    made: LabelledSettings = settings_from(LabelledSettings, given, {**fixed, "labels": None})
-    return made
+    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
 
 
 def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:

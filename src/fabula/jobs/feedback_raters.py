@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -68,7 +69,7 @@ class RateSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnsweredFeedback(Result):
+class AnsweredFeedback(Result, ABC):
     """What each rater says about each piece of feedback."""
 
     judged: Judged
@@ -76,13 +77,13 @@ class AnsweredFeedback(Result):
     """Rows without feedback, by reason; raters were not asked about them."""
     out: Path
 
+    @abstractmethod
     def answers(self) -> list[Block]:
         """The tables of what raters say."""
-        raise NotImplementedError
 
+    @abstractmethod
     def values(self) -> dict[str, Any]:
         """The same as plain values."""
-        raise NotImplementedError
 
     def tables(self) -> list[Block]:
         from fabula.reasons import explain

@@ -107,7 +107,7 @@ def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
 
 
 def _is_file(text: Any) -> bool:
-    """Whether a value of a list names a file, and is no text."""
+    """Whether an entry of a list is the name of a file rather than a text."""
     if isinstance(text, Path):
         return True
     try:
@@ -213,10 +213,6 @@ class Rows:
         if not isinstance(value, Iterable):
             raise InputError(f"expected rows, a frame or a file, not {type(value).__name__}")
         return cls(tuple(part for one in value for part in cls.of(one).parts))
-
-    @property
-    def paths(self) -> list[Path]:
-        return [one for one in self.parts if isinstance(one, Path)]
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
         """Each row, and where it is. Raises `InputError` for what cannot be read."""

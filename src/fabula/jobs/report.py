@@ -198,7 +198,7 @@ class ReportSettings(InstrumentSettings):
     def asks(self, instrument: str) -> bool:
         if self.only is not None:
             return instrument == self.only
-        # Explicit: a class with slots is made anew, which `super()` without arguments misses.
+        # A dataclass with slots is a new class, where `super()` without arguments fails.
         return InstrumentSettings.asks(self, instrument)
 
     def check_together(self) -> None:

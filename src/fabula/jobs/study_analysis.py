@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,16 +32,18 @@ class AnalysisSettings(Settings):
     seed: int = seed_setting()
 
 
-class StudyAnalysis(Result):
+class StudyAnalysis(Result, ABC):
     """The tables of a study's answers so far."""
 
     __slots__ = ()
 
+    @abstractmethod
     def tables(self) -> list[Block]:
-        raise NotImplementedError
+        """The tables of the paper that the study follows."""
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The same as plain values."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import fabula as fb
-from fabula import instruments
+from fabula import instruments, plugins
 from fabula.cli.main import cli
 from fabula.errors import ModelError
 from fabula.instruments import Figure, register
@@ -156,8 +156,10 @@ def test_a_package_that_is_installed_adds_its_own(tmp_path: Path, monkeypatch: p
     (facts / "entry_points.txt").write_text("[fabula.instruments]\npages = pages:make\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     instruments._installed.cache_clear()
+    plugins.installed.cache_clear()
     try:
         assert [one.id for one in instruments.instruments()] == ["book", "pages"]
         assert "pages" in instruments.names_of_parts()
     finally:
         instruments._installed.cache_clear()
+        plugins.installed.cache_clear()

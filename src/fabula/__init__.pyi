@@ -1695,7 +1695,7 @@ def continuation_generate(
     out: str | Path,
     *,
     from_: str | Path | None = None,
-    kind: Literal['random', 'unigram', 'case', 'recurrent', 'as-long'] | Sequence[Literal['random', 'unigram', 'case', 'recurrent', 'as-long']] = ...,
+    kind: str | Sequence[str] = ...,
     temperature: float = 0.7,
     seed: int = 0,
     share: str | None = None,
@@ -1722,8 +1722,9 @@ def continuation_generate(
         contexts: Passages to continue, as `continuation passages` writes them (.jsonl).
         out: Write a row for each continuation here (.jsonl).
         from_: Folder that `continuation train` wrote.
-        kind: Generators from that folder to use; repeat it for several. as-long needs no folder: it
-            is a control, a sentence of the same book with as many words as the book's own.
+        kind: Generator to use, repeat it for several: random, unigram, case, recurrent from that
+            folder; as-long needs none: it is a control, a sentence of the same book with as many
+            words as the book's own.
         temperature: Sampling temperature of the recurrent network and of models.
         seed: Seed of all random draws; the same seed gives the same bytes.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same

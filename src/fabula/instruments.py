@@ -16,16 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
+from fabula.plugins import installed, load
 from fabula.types import PARTS, Document, Measurement, Signature
 
 SET = "diversity"
 """The part of a report that covers several texts together."""
-_GROUP = "fabula.instruments"
-_BUILT_IN = (EntryPoint("book", "fabula.measures.book:BookInstrument", _GROUP),)
-"""Fabula's own instruments, loaded lazily like those of other packages."""
 _OWN: dict[str, Instrument] = {}
 
 
@@ -84,8 +81,9 @@ def register(instrument: I) -> I:
 @cache
 def _installed() -> tuple[Instrument, ...]:
     """Fabula's own and those of other packages, created once."""
-    others = sorted(entry_points(group=_GROUP), key=lambda one: one.name)
-    return tuple(one.load()() for one in (*_BUILT_IN, *others))
+    from fabula.measures.book import BookInstrument
+
+    return (BookInstrument(), *(load(one)() for one in installed("instruments")))
 
 
 def instruments() -> tuple[Instrument, ...]:

@@ -27,6 +27,7 @@ from typing import Any
 from fabula import __version__
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PROVENANCE
+from fabula.plugins import loaded_packages
 from fabula.store import checksum, dump_json, noting_writes, write_whole
 from fabula.types import Document
 
@@ -349,7 +350,7 @@ def _versions() -> dict[str, str]:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return found | loaded_packages()
 
 
 def _machine() -> dict[str, str]:

@@ -3,7 +3,8 @@
 A rubric's file names the kind, and `Scale(kind, ...)` creates an instance of its class, as
 `Path(...)` does for the current system. Code that prompts, parses, asks on a page, displays,
 averages or compares answers uses the scale's methods; nothing else distinguishes kinds. To add a
-kind, register another class, here or in your own program; docs/extend.md has an example.
+kind, register another class, here, in your own program or by an entry point of the group
+`fabula.scales`; docs/extend.md has an example.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
+from fabula.plugins import Registry
+
 _MAX_CHOICES = 5
 _MAX_CHARS = 400
 
-KINDS: dict[str, type[Scale]] = {}
+KINDS: Registry[type[Scale]] = Registry("scales")
 """The class of each kind, by its name in rubric files."""
 
 

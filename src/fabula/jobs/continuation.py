@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fabula.tasks.continuation.training import Progress as Training
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
-Writer = Literal["random", "unigram", "case", "recurrent", "as-long"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
 _SENTENCE_TOKENS = 40
 """Approximate tokens of a continuation."""
@@ -231,6 +230,12 @@ def _train_recurrent(
     return log
 
 
+def _is_generator(kind: str) -> str | None:
+    from fabula.tasks.continuation.generating import GENERATORS
+
+    return None if kind in GENERATORS else f"{kind!r}: must be one of {', '.join(GENERATORS)}"
+
+
 @dataclass(frozen=True, slots=True)
 class GenerateSettings(Settings):
     """What continues the passages, and how."""
@@ -243,10 +248,13 @@ class GenerateSettings(Settings):
     folder: Path | None = setting(
         None, help="Folder that `continuation train` wrote.", unit="DIR", option="from"
     )
-    kinds: tuple[Writer, ...] = setting(
+    kinds: tuple[str, ...] = setting(
         _TRAINED,
-        help="Generators from that folder to use; repeat it for several. as-long needs no folder: "
-        "it is a control, a sentence of the same book with as many words as the book's own.",
+        help="Generator to use, repeat it for several: random, unigram, case, recurrent from that "
+        "folder; as-long needs none: it is a control, a sentence of the same book with as many "
+        "words as the book's own.",
+        unit="NAME",
+        check=_is_generator,
         option="kind",
     )
     temperature: float = setting(
@@ -261,7 +269,8 @@ class GenerateSettings(Settings):
     models: NoModelSettings = part(NoModelSettings)
 
     def check_together(self) -> None:
-        if self.folder is None and not self.models.models and "as-long" not in self.kinds:
+        has_writer = bool(self.models.models) or not {*get_args(Kind)}.issuperset(self.kinds)
+        if self.folder is None and not has_writer:
             raise SettingsError("folder", "DIR, `models` MODEL, or both: name at least one writer")
 
 
@@ -302,7 +311,8 @@ def generate(
     stories = read_contexts(settings.contexts)
     stories = list(stories if share is None else share.of(stories))
     sources = {
-        kind: settings.contexts if kind == "as-long" else settings.folder for kind in settings.kinds
+        kind: settings.folder if kind in get_args(Kind) else settings.contexts
+        for kind in settings.kinds
     }
     choices = [
         GeneratorChoice(kind, source, settings.temperature)

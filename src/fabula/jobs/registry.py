@@ -10,15 +10,17 @@ and whose value the place of its function:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fabula.plugins import installed, load
+
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from fabula.jobs.job import Shape
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +41,8 @@ class Job:
     """What it does, in one line."""
     acts: bool = False
     """Whether it does more than make a result, so that no record may start it."""
+    point: EntryPoint | None = None
+    """Where another package says so."""
 
     @property
     def python(self) -> str:
@@ -51,6 +55,8 @@ class Job:
     def load(self) -> Shape:
         from fabula.jobs.job import Shape
 
+        if self.point is not None:
+            return Shape(load(self.point))
         module, _, function = self.place.partition(":")
         return Shape(getattr(import_module(module), function))
 
@@ -151,25 +157,13 @@ def _built_in() -> dict[str, list[Job]]:
     return sections
 
 
-def _is_any_installed() -> bool:
-    """Whether any package brings jobs, without the slow import that lists them."""
-    files = (one for folder in sys.path for one in Path(folder).glob("*-info/entry_points.txt"))
-    return any(b"[fabula.jobs]" in one.read_bytes() for one in files)
-
-
-@cache
-def _installed() -> tuple[Job, ...]:
-    if not _is_any_installed():
-        return ()
-    from importlib.metadata import entry_points
-
-    found = sorted(entry_points(group="fabula.jobs"), key=lambda one: one.name)
-    return tuple(Job(one.name, one.value, f"From {one.value.partition(':')[0]}.") for one in found)
-
-
 def sections() -> dict[str, list[Job]]:
     """The jobs by section; those of other packages are the last section."""
-    others = [*_installed(), *_OWN.values()]
+    installed_ones = [
+        Job(point.name, point.value, f"From {point.value.partition(':')[0]}.", point=point)
+        for point in installed("jobs")
+    ]
+    others = [*installed_ones, *_OWN.values()]
     return {**_built_in(), **({OTHERS: others} if others else {})}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
+from fabula.plugins import Registry
 from fabula.reference.backend import Backend
 from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts, Part
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _WEB, _INDEX, _MINI = "infinigram:", "infinigram-index:", "infinigram-mini:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
+
+REFERENCES: Registry[Callable[[str], Backend]] = Registry("references")
+"""How to open references of other kinds, by what stands before the colon in their names."""
 
 
 def index_url(spec: str) -> str:
@@ -49,7 +53,8 @@ def is_served(spec: str) -> bool:
 
 def is_elsewhere(spec: str) -> bool:
     """Whether it names something other than a corpus in a folder or at an address."""
-    return is_served(spec) or spec.startswith((_WEB, _INDEX, _MINI))
+    is_other = spec.startswith((_WEB, _INDEX, _MINI)) or spec.partition(":")[0] in REFERENCES
+    return is_served(spec) or is_other
 
 
 def is_looked_up(spec: str) -> bool:
@@ -100,10 +105,13 @@ def open_backend(
         return _open_joined(specs, n_parallel, max_retries, report)
     if len(specs) > 1:
         raise InputError(
-            f"`references` {elsewhere[0]}: an infini-gram index cannot be searched together with "
-            "other references; run each separately"
+            f"`references` {elsewhere[0]}: only corpora can be searched together; search this "
+            "one by itself"
         )
     spec = elsewhere[0]
+    kind, _, rest = spec.partition(":")
+    if kind in REFERENCES:
+        return REFERENCES[kind](rest)
     if spec.startswith(_INDEX):
         from fabula.reference.infinigram_index import InfiniGramIndex
 

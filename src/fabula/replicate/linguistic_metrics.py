@@ -27,7 +27,7 @@ from fabula.measures.linguistic.table import SystemTable, compare_systems
 from fabula.replicate.claims import Claim, claims_of, printed_table
 from fabula.resume import kept_rows
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, Kind, generate
+from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
 from fabula.tasks.continuation.retrieval import index_cases
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
@@ -36,12 +36,7 @@ from fabula.text.pipeline import load_pipeline
 PAPER_SYSTEMS = ("random", "case-based", "unigram", "recurrent", GOLD)
 """The columns of Table 2, in order."""
 
-_KINDS: dict[str, Kind] = {
-    "random": "random",
-    "case-based": "case",
-    "unigram": "unigram",
-    "recurrent": "recurrent",
-}
+_KINDS = {"random": "random", "case-based": "case", "unigram": "unigram", "recurrent": "recurrent"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from fabula.control_characters import without_controls
 from fabula.errors import InputError
 from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
+from fabula.plugins import Registry
 from fabula.text.cbt import cbt_documents
 from fabula.text.odt import parse_odt
 from fabula.text.paragraphs import ParsedText
@@ -355,18 +356,21 @@ def _headers(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
 
 Reader = Callable[[IO[bytes], str, Fields], Iterator[Document]]
 
-READERS: dict[str, Reader] = {
-    "txt": read_text,
-    "md": read_text,
-    "docx": read_docx,
-    "epub": read_epub,
-    "odt": partial(_read_parsed, parse_odt),
-    "rtf": partial(_read_parsed, parse_rtf),
-    "pdf": partial(_read_parsed, parse_pdf),
-    "scriv": partial(_read_parsed, parse_scriv),
-    **{kind: partial(_read_texts, kind) for kind in TABLES},
-    "wet": read_wet,
-}
+READERS: Registry[Reader] = Registry(
+    "readers",
+    {
+        "txt": read_text,
+        "md": read_text,
+        "docx": read_docx,
+        "epub": read_epub,
+        "odt": partial(_read_parsed, parse_odt),
+        "rtf": partial(_read_parsed, parse_rtf),
+        "pdf": partial(_read_parsed, parse_pdf),
+        "scriv": partial(_read_parsed, parse_scriv),
+        **{kind: partial(_read_texts, kind) for kind in TABLES},
+        "wet": read_wet,
+    },
+)
 """Readers by file suffix."""
 
 

@@ -12,18 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from fabula.errors import LookupFailed
 from fabula.measures.linguistic.system_scores import Story, read_contexts
+from fabula.plugins import Registry
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.continuation.baselines import AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.workers import in_order
-
-Kind = Literal["random", "unigram", "case", "recurrent", "as-long"]
 
 CONTINUATIONS = RowKind(
     "the continuation", ("id", "system"), ("missing_reason", "text", "context_digest")
@@ -51,28 +50,40 @@ class Generator(Protocol):
 class GeneratorChoice:
     """A generator, and what it is made from."""
 
-    kind: Kind
+    kind: str
     source: Path
-    """The folder that it was trained into; for the control `as-long`, the file of passages."""
+    """The folder that it was trained into; for one that is not, the file of passages."""
     temperature: float = 0.7
     """Of the recurrent network; lower favours its most probable words."""
 
     def open(self) -> Generator:
         """Raises `InputError` or `CorpusError` if it is not trained there."""
-        if self.kind == "as-long":
-            return AsLong(read_contexts(self.source))
-        corpus = Corpus.open(self.source)
-        if self.kind == "random":
-            return RandomSentence(corpus)
-        if self.kind == "unigram":
-            return Unigram(corpus)
-        if self.kind == "case":
-            from fabula.tasks.continuation.retrieval import CaseBased
+        return GENERATORS[self.kind](self)
 
-            return CaseBased(corpus)
-        from fabula.tasks.continuation.recurrent import Recurrent
 
-        return Recurrent.load(corpus, temperature=self.temperature)
+def _case_based(choice: GeneratorChoice) -> Generator:
+    from fabula.tasks.continuation.retrieval import CaseBased
+
+    return CaseBased(Corpus.open(choice.source))
+
+
+def _recurrent(choice: GeneratorChoice) -> Generator:
+    from fabula.tasks.continuation.recurrent import Recurrent
+
+    return Recurrent.load(Corpus.open(choice.source), temperature=choice.temperature)
+
+
+GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
+    "generators",
+    {
+        "random": lambda choice: RandomSentence(Corpus.open(choice.source)),
+        "unigram": lambda choice: Unigram(Corpus.open(choice.source)),
+        "case": _case_based,
+        "recurrent": _recurrent,
+        "as-long": lambda choice: AsLong(read_contexts(choice.source)),
+    },
+)
+"""How to open each kind."""
 
 
 @functools.cache

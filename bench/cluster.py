@@ -41,7 +41,7 @@ def main() -> None:
         books = write_books(folder / "books.jsonl", given.times)
         stories = write_stories(folder / "stories.jsonl", given.texts)
         report("building", lambda how, out: [
-            "reference", "build", books, "--out", out, "--shard-tokens", "2500000",
+            "reference", "build", books, "--out", out, "--set", "running.shard-tokens=2500000",
             *how,
         ], folder, "ref")  # fmt: skip
         reference = str(folder / "ref-0")

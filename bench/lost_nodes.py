@@ -100,17 +100,25 @@ def fabula(*words: str) -> None:
 def build(out: Path) -> list[str]:
     size = str(corpora.sized(500_000, 2000))
     source = str(corpora.SHARED / "reference")
-    return ["reference", "build", source, "--out", str(out), "--shard-tokens", size]
+    return [
+        "reference",
+        "build",
+        source,
+        "--out",
+        str(out),
+        "--set",
+        f"running.shard-tokens={size}",
+    ]
 
 
 def job(out: Path, source: str, folder: Path) -> list[str]:
-    words = f"originality {source} --format jsonl --reference {folder}/r --spread 3 --out {out}"
-    return words.split()
+    words = f"originality {source} --reference {folder}/r --spread 3 --out {out}"
+    return [*words.split(), "--set", "reading.format=jsonl"]
 
 
 def fed(rows: list[dict[str, str]], out: Path, address: str, seconds: float, folder: Path) -> int:
     """Write texts to the job until the time is over; returns how many."""
-    words = [*job(out, "-", folder), "--engine", "ray", "--address", address]
+    words = [*job(out, "-", folder), "--engine", "ray", "--set", f"running.address={address}"]
     until = time.monotonic() + seconds
     n = 0
     with subprocess.Popen(
@@ -133,7 +141,7 @@ def built(address: str, seconds: float, folder: Path) -> tuple[int, int]:
     expected = content(folder / "r")
     while time.monotonic() < until:
         out = folder / f"r{n}"
-        fabula(*build(out), "--engine", "ray", "--address", address)
+        fabula(*build(out), "--engine", "ray", "--set", f"running.address={address}")
         n, n_right = n + 1, n_right + (content(out) == expected)
         shutil.rmtree(out)
     return n, n_right

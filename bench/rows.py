@@ -96,7 +96,7 @@ def draw(folder: Path, n: int, n_words: int) -> None:
 
 
 def diversity(folder: Path, n: int, n_words: int) -> None:
-    how = ("--by", "author", "--permutations", "99", "--json", "-j", "1")
+    how = ("--by", "author", "--set", "tests.permutations=99", "--json", "-j", "1")
     base, most, seconds = of_texts(folder, n, n_words, "diversity", *how)
     said(f"diversity, {n:,} texts of {n_words} words", base, most, n, seconds)
 

@@ -104,7 +104,7 @@ def service(path: Path) -> Iterator[tuple[str, int]]:
     """Its address, and the number of its process."""
     process = subprocess.Popen(
         [corpora.FABULA, "reference", "serve", str(path), "--port", "0",
-         "--rate", "0", "--waiting", "256"],
+         "--set", "serving.rate=0", "--set", "serving.waiting=256"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None

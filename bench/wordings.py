@@ -49,7 +49,8 @@ def main() -> None:
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     asked = (
         "--model", given.model, "--items", ",".join(ITEMS[: corpora.sized(5, 2)]), "--style",
-        "verdict-first", "--max-tokens", "4", "--max-unreadable", "0", "--yes", "--quiet",
+        "verdict-first", "--set", "models.max-tokens=4", "--set", "models.max-unreadable=0",
+        "--yes", "--quiet",
     )  # fmt: skip
     runs = [given.out / name for name in ("plain", "worded", "shown")]
     run("judge", texts, *asked, "--out", runs[0])

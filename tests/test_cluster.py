@@ -59,9 +59,9 @@ def run(*arguments: object) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path: Path):
     texts = write_rows(tmp_path / "t.jsonl", library(300))
-    plan = ("reference", "build", texts, "--shard-tokens", "4000", "--out")
+    plan = ("reference", "build", texts, "--set", "running.shard-tokens=4000", "--out")
     run(*plan, tmp_path / "here", "--jobs", "1")
-    run(*plan, tmp_path / "there", "--engine", "ray", "--address", nodes.address)
+    run(*plan, tmp_path / "there", "--engine", "ray", "--set", f"running.address={nodes.address}")
     assert len(list((tmp_path / "here" / "shards").iterdir())) > 6
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     run(
@@ -69,7 +69,7 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path
     )
     run("reference", "build", "--add", "--out", tmp_path / "there", texts, "--restart",
         "--engine", "ray",
-        "--address", nodes.address)  # fmt: skip
+        "--set", f"running.address={nodes.address}")  # fmt: skip
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
 
 
@@ -82,7 +82,7 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
     asked = ["originality", texts, "--reference", built, *options]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     run(*asked, "--jobs", "1", "--out", here)
-    run(*asked, "--engine", "ray", "--address", nodes.address, "--out", there)
+    run(*asked, "--engine", "ray", "--set", f"running.address={nodes.address}", "--out", there)
     assert here.read_bytes() == there.read_bytes()
     rows = [json.loads(line) for line in here.read_text().splitlines()]
     assert len(rows) == 24
@@ -97,7 +97,16 @@ def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: 
     texts = write_rows(tmp_path / "t.jsonl", rows)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     run("profile", texts, "--out", here, "--jobs", "1")
-    run("profile", texts, "--out", there, "--engine", "ray", "--address", nodes.address)
+    run(
+        "profile",
+        texts,
+        "--out",
+        there,
+        "--engine",
+        "ray",
+        "--set",
+        f"running.address={nodes.address}",
+    )
     assert here.read_bytes() == there.read_bytes()
     assert len(here.read_text().splitlines()) == 12
 

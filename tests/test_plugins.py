@@ -122,7 +122,9 @@ def installed(tmp_path: Path) -> Path:
     (tmp_path / "pace.toml").write_text(_RUBRIC)
     (tmp_path / "play.script").write_text("ANSEL: Who minds the lamp?\nSISTER: Nobody.\n")
     (tmp_path / "sayings.txt").write_text("A stitch in time saves nine\n")
-    (tmp_path / "story.txt").write_text("In time, a stitch in time saves nine; in time a stitch saves time.")
+    (tmp_path / "story.txt").write_text(
+        "In time, a stitch in time saves nine; in time a stitch saves time."
+    )
     row = {"id": "b/1", "context": ["The lamp was lit.", "Nobody rowed over."], "gold": "He came."}
     (tmp_path / "passages.jsonl").write_text(json.dumps(row) + "\n")
     return tmp_path

@@ -62,7 +62,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def built(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("built") / "r"
-    run("reference", "build", texts, "--shard-tokens", "4000", "--out", path)
+    run("reference", "build", texts, "--set", "running.shard-tokens=4000", "--out", path)
     return path
 
 
@@ -70,7 +70,15 @@ def built(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     texts: Path, built: Path, tmp_path: Path, order: tuple[int, ...]
 ):
-    plan = ("reference", "build", texts, "--shard-tokens", "4000", "--out", tmp_path / "r")
+    plan = (
+        "reference",
+        "build",
+        texts,
+        "--set",
+        "running.shard-tokens=4000",
+        "--out",
+        tmp_path / "r",
+    )
     for number in order:
         assert f"share {number}/3 is written" in run(*plan, "--share", f"{number}/3")
     shards = sorted(file for file in (tmp_path / "r" / "shards").glob("*/tokens.npy"))

@@ -168,7 +168,7 @@ def report(
         per_thousand: lines, alone: show the N most important notes per thousand words (0: all).
         people: book, alone: show the N people named most often (0: all).
         points: feedback: maximum number of points per reading.
-        temperature: feedback: temperature of sampling.
+        temperature: Sampling temperature.
         by_chapter: feedback: ask about each chapter of a book by itself, then about contradictions
             between chapters.
         since: feedback: the `points_file` of an earlier draft; shows which of its points are
@@ -207,7 +207,7 @@ def report(
         price: Dollars per million tokens, to estimate the cost; for several models
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
-        seed: Seed of all random draws.
+        seed: Seed of all random draws; the same seed gives the same bytes.
         out: Write the page here. [default: report.html, but none with `only`]
         comments: Write the findings as comments into a Word document (.docx), which keeps the
             formatting of a .docx draft.
@@ -403,7 +403,7 @@ def profile(
         out: Write a row for each text here (.jsonl).
         html: Write a page here: rhythm, rare words, repeated phrases.
         plot: Draw rhythm and rarity for up to 12 texts here (.svg, .pdf or .png).
-        grammar: harper, languagetool (its server, as languagetool@URL where not on port 8081), or
+        grammar: harper, languagetool (its server, as languagetool@URL if not on port 8081), or
             none.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
         engine: ray: on a Ray cluster, or on `jobs` processes of one started for this command.
@@ -462,13 +462,14 @@ def diversity(
         each: Compare N texts of each group at a time. [default: as many as the smallest group has]
         with_: Also measure templates of parts of speech (English; needs `nlp`), or the spread of
             sentence vectors (needs `local`).
-        encoder: Folder of a sentence encoder in ONNX. [default: MiniLM]
+        encoder: Sentence encoder: a folder with model.onnx and tokenizer.json. [default: MiniLM,
+            packaged]
         phrases: Show the N phrases that each group shares most.
         pairs: Show the N pairs of texts with the most words in common.
         run_words: Shortest run that counts for a pair, in words.
         draws: Average over N draws of as many texts as the smallest group has.
         permutations: Number of permutations in a test.
-        seed: Seed of all random draws.
+        seed: Seed of all random draws; the same seed gives the same bytes.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
             csv, tsv, xlsx, parquet, wet.
@@ -730,7 +731,8 @@ def judge(
         paraphrases: Ask each question in N other wordings too, taken from the rubric, and show how
             far verdicts depend on the wording.
         temperature: Sampling temperature. [default: 0 for one sample, 1 for more]
-        max_tokens: Maximum length of an answer. [default: 1024; 200 for verdict-first]
+        max_tokens: Maximum length of what is written, in tokens. [default: 1024; 200 for verdict-
+            first]
         seed: Seed for the order of items, sampling and intervals.
         max_unreadable: Stop after N consecutive answers without a readable verdict (0: never).
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
@@ -826,7 +828,8 @@ def judge_calibrate(
         paraphrases: Ask each question in N other wordings too, taken from the rubric, and show how
             far verdicts depend on the wording.
         temperature: Sampling temperature. [default: 0 for one sample, 1 for more]
-        max_tokens: Maximum length of an answer. [default: 1024; 200 for verdict-first]
+        max_tokens: Maximum length of what is written, in tokens. [default: 1024; 200 for verdict-
+            first]
         seed: Seed for the order of items, sampling and intervals.
         max_unreadable: Stop after N consecutive answers without a readable verdict (0: never).
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
@@ -1592,7 +1595,7 @@ def stories_openings(
             and the text itself, up to the sentence that passes 256 words, becomes a row too.
         top_p: Nucleus sampling threshold (top-p).
         temperature: Sampling temperature.
-        max_tokens: Maximum length of a text.
+        max_tokens: Maximum length of what is written, in tokens.
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
@@ -1725,7 +1728,7 @@ def continuation_generate(
         kind: Generator to use, repeat it for several: random, unigram, case, recurrent from that
             folder; as-long needs none: it is a control, a sentence of the same book with as many
             words as the book's own.
-        temperature: Sampling temperature of the recurrent network and of models.
+        temperature: Sampling temperature.
         seed: Seed of all random draws; the same seed gives the same bytes.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
@@ -1905,8 +1908,8 @@ def feedback_elicit(
         prompt_file: Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix
             B has the published ones.
         out: Write the feedback here (.jsonl); interrupted runs resume.
-        temperature: Temperature of sampling.
-        max_tokens: Maximum length of an answer.
+        temperature: Sampling temperature.
+        max_tokens: Maximum length of what is written, in tokens.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
         restart: Ask for everything again and replace `out`.
@@ -1979,7 +1982,8 @@ def feedback_find(
         paraphrases: Ask each question in N other wordings too, taken from the rubric, and show how
             far verdicts depend on the wording.
         temperature: Sampling temperature. [default: 0 for one sample, 1 for more]
-        max_tokens: Maximum length of an answer. [default: 1024; 200 for verdict-first]
+        max_tokens: Maximum length of what is written, in tokens. [default: 1024; 200 for verdict-
+            first]
         seed: Seed for the order of items, sampling and intervals.
         max_unreadable: Stop after N consecutive answers without a readable verdict (0: never).
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
@@ -2092,7 +2096,8 @@ def feedback_rate(
         paraphrases: Ask each question in N other wordings too, taken from the rubric, and show how
             far verdicts depend on the wording.
         temperature: Sampling temperature. [default: 0 for one sample, 1 for more]
-        max_tokens: Maximum length of an answer. [default: 1024; 200 for verdict-first]
+        max_tokens: Maximum length of what is written, in tokens. [default: 1024; 200 for verdict-
+            first]
         seed: Seed for the order of items, sampling and intervals.
         max_unreadable: Stop after N consecutive answers without a readable verdict (0: never).
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
@@ -2216,9 +2221,9 @@ def reference_build(
         max_cost: Stop before spending more than this; needs a price.
         answers: Keep the models' texts here (.jsonl; `written_by`). [default: beside DIR,
             DIR.jsonl]
-        top_p: Nucleus sampling threshold (top-p; `written_by`).
-        temperature: Sampling temperature (`written_by`).
-        max_tokens: Maximum length of a continuation, in tokens (`written_by`).
+        top_p: Nucleus sampling threshold (top-p).
+        temperature: Sampling temperature.
+        max_tokens: Maximum length of what is written, in tokens.
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
             csv, tsv, xlsx, parquet, wet.
         id: Field of a row that contains its id.

@@ -114,7 +114,7 @@ def seed_setting(
     help: str = "Seed of all random draws; the same seed gives the same bytes.",  # noqa: A002
 ) -> int:
     """The field `seed` of a job that draws at random."""
-    made: int = setting(0, help=help, check=Between(0, 2**63 - 1))
+    made: int = setting(0, help=help, check=Between(0, 2**63 - 1), shared="running")
     return made
 
 

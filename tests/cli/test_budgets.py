@@ -21,8 +21,8 @@ TALE = "She went to sea and came back older. "
 # What a model knows of words, read from a file on this machine: never asked, and free.
 LOCAL_ONLY = {
     ("detect score", "--model"),
-    ("reference group", "--fluency-model"),
-    ("report", "--fluency-model"),
+    ("reference group", "--tools.fluency-model"),
+    ("report", "--tools.fluency-model"),
     ("replicate creativity-index", "--model"),
     ("setup", "--model"),
 }
@@ -150,7 +150,7 @@ def test_every_option_that_names_a_model_is_known_here_and_has_a_limit():
     for path, _ in CASES:
         said = run(*path.split(), "--help").output
         said += run(*path.split(), "--help", "models").output
-        assert all(option in said for option in ("--max-cost", "--price", "--yes")), path
+        assert all(option in said for option in ("--max-cost", "--set models.price", "--yes")), path
 
 
 def test_models_are_opened_in_one_place_only():
@@ -169,9 +169,9 @@ def test_nothing_is_asked_over_the_limit_or_without_consent(
     given = [*path.split(), *CASES[command](tmp_path)]
     with serving(lambda *_: "Yes. She went to sea.") as served:
         given += [option, f"{served.url}/v1#m"]
-        tiny = run(*given, "--price", "1/1000000", "--max-cost", "0.00001", "--yes")
+        tiny = run(*given, "--set", "models.price=1/1000000", "--max-cost", "0.00001", "--yes")
         assert served.requests == [], tiny.output
-        shy = run(*given, "--price", "1/10")
+        shy = run(*given, "--set", "models.price=1/10")
         assert served.requests == [], shy.output
         blind = run(*given, "--max-cost", "1")
         assert served.requests == [], blind.output
@@ -182,7 +182,7 @@ def test_nothing_is_asked_over_the_limit_or_without_consent(
         assert "--yes" in shy.output
         assert "calls, about" in shy.output
         assert "price" in str(blind.exception)
-        done = run(*given, "--price", "1/10", "--max-cost", "1", "--yes")
+        done = run(*given, "--set", "models.price=1/10", "--max-cost", "1", "--yes")
         assert served.requests, done.output
 
 
@@ -205,7 +205,8 @@ def test_a_limit_holds_where_the_server_reports_nothing(
     path, option = command
     given = [*path.split(), *CASES[command](tmp_path), option]
     with serving(lambda body, _: silent("Verdict: Yes", **lacking)) as served:
-        done = run(*given, f"{served.url}/v1#m", "--price", "1000/1000", "--max-cost", limit,
+        done = run(*given, f"{served.url}/v1#m", "--set", "models.price=1000/1000", "--max-cost",
+            limit,
                    "--yes")  # fmt: skip
         asked = served.prompts()
     assert asked
@@ -222,9 +223,9 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
     with serving(lambda *_: silent("Verdict: Yes")) as served:
         given += ["--model", f"{served.url}/v1#m", "--out"]
         unknown = run(*given, tmp_path / "a")
-        priced = run(*given, tmp_path / "b", "--price", "1/1", "--yes")
-        again = run(*given, tmp_path / "b", "--price", "1/1", "--yes")
-        free = run(*given, tmp_path / "c", "--price", "0/0", "--yes")
+        priced = run(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
+        again = run(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
+        free = run(*given, tmp_path / "c", "--set", "models.price=0/0", "--yes")
     for done in (unknown, priced, again, free):
         assert done.exit_code == 0, done.output
     assert ", free" not in unknown.output + priced.output + again.output
@@ -252,7 +253,7 @@ def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
     with serving(editor) as served:
         done = run("report", tmp_path / "d.txt", "--only", "feedback", "--model",
                    f"{served.url}/v1#m",
-                   "--samples", 3, "--points", 2, "--price", "1/1", "--yes")  # fmt: skip
+                   "--samples", 3, "--points", 2, "--set", "models.price=1/1", "--yes")  # fmt: skip
     announced = re.search(r"at most ([\d,]+) calls", done.output)
     assert announced is not None, done.output
     assert 3 < len(served.requests) <= int(announced[1])

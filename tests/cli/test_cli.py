@@ -178,7 +178,16 @@ def test_bad_input_is_one_sentence_and_exit_code_2(corpus: Path, story: Path, tm
     fabula("originality", story, "--reference", corpus, "--levels", "9-5", code=REFUSED)
     fabula("originality", story, "--reference", corpus, "--exclude", "no.txt", code=REFUSED)
     fabula("originality", story, code=REFUSED)
-    fabula("reference", "build", story, "--out", tmp_path / "r", "--memory", "lots", code=REFUSED)
+    fabula(
+        "reference",
+        "build",
+        story,
+        "--out",
+        tmp_path / "r",
+        "--set",
+        "running.memory=lots",
+        code=REFUSED,
+    )
     fabula("reference", "build", story, "--out", story, code=REFUSED)
 
 
@@ -240,7 +249,8 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
         rows = [json.dumps({"text": " ".join(f"w{k * n % 997}" for n in range(300))}) + "\n"
                 for k in range(150)]  # fmt: skip
         texts.write_text("".join(rows))
-        build = ["reference", "build", texts, "--out", disk / "r", "--shard-tokens", "4000",
+        build = ["reference", "build", texts, "--out", disk / "r",
+            "--set", "running.shard-tokens=4000",
                  "--jobs", "1"]  # fmt: skip
         done = fabula(*build, code=REFUSED)
         assert "disk is full" in done.stderr
@@ -255,8 +265,8 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
 
 @pytest.mark.parametrize("is_forked", [False, True])
 def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path, is_forked: bool):
-    build = ["reference", "build", "-", "--format", "jsonl", "--out", tmp_path / "r"]
-    build += ["--shard-tokens", "50", "--jobs", "1"]
+    build = ["reference", "build", "-", "--set", "reading.format=jsonl", "--out", tmp_path / "r"]
+    build += ["--set", "running.shard-tokens=50", "--jobs", "1"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [*([fabula_command()] if is_forked else COMMAND), *map(str, build)],

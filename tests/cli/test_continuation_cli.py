@@ -47,7 +47,7 @@ def test_from_books_to_a_table(made: Path):
     done = fabula(
         "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
         "--out", made / "scores.jsonl", "--vocabulary", made / "generators" / "vocabulary.tsv",
-        "--permutations", "999", "--html", made / "page.html", "--latex", made / "t.tex",
+        "--set", "tests.permutations=999", "--html", made / "page.html", "--latex", made / "t.tex",
         "--csv", made / "t.csv",
     )  # fmt: skip
     assert "15. Entity coreference rate" in done.stdout
@@ -56,7 +56,7 @@ def test_from_books_to_a_table(made: Path):
         assert (made / name).stat().st_size > 0
     again = fabula(
         "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
-        "--out", made / "scores.jsonl", "--permutations", "999", "--json",
+        "--out", made / "scores.jsonl", "--set", "tests.permutations=999", "--json",
     )  # fmt: skip
     table = json.loads(again.stdout)
     assert list(table["systems"]) == ["random", "unigram", "case-based", "gold"]
@@ -204,10 +204,20 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     assert drawn.keys() == golds.keys()
     for id_, row in drawn.items():
         assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
-    arguments = ("--contexts", passages, "--grammar", "none", "--permutations", "99", "--json")
+    arguments = (
+        "--contexts",
+        passages,
+        "--set",
+        "tools.grammar=none",
+        "--set",
+        "tests.permutations=99",
+        "--json",
+    )
     without = json.loads(fabula("continuation", "score", systems, *arguments).stdout)
     apart = json.loads(
-        fabula("continuation", "score", systems, "--test", "two-sample", *arguments).stdout
+        fabula(
+            "continuation", "score", systems, "--set", "tests.test=two-sample", *arguments
+        ).stdout
     )
     assert "permutation,two-sample" in apart["signature"]
     ps = [
@@ -228,7 +238,8 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
 
 def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path):
     arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
-                 made / "passages.jsonl", "--grammar", "none", "--permutations", "99",
+                 made / "passages.jsonl", "--set", "tools.grammar=none",
+                     "--set", "tests.permutations=99",
                  "--examples", "1")  # fmt: skip
     (example,) = json.loads(fabula(*arguments, "--json").stdout)["examples"]
     passages = {row["id"]: row for row in rows(made / "passages.jsonl")}

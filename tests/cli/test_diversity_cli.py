@@ -36,7 +36,7 @@ def stories(tmp_path: Path) -> Path:
 
 
 def run(*args: object) -> str:
-    done = CliRunner().invoke(cli, ["diversity", *map(str, args), "--permutations", "99"])
+    done = CliRunner().invoke(cli, ["diversity", *map(str, args), "--set", "tests.permutations=99"])
     assert done.exit_code == 0, (done.stderr, done.exception)
     return done.stdout
 
@@ -94,7 +94,7 @@ def test_python_gives_what_the_command_prints(stories: Path):
             ["--baseline", "plain"],
             "--baseline is a group; name the field that groups the texts with --by",
         ),
-        (["--encoder", "x"], "--encoder is only for --with embeddings"),
+        (["--set", "tools.encoder=x"], "--set tools.encoder is only for --with embeddings"),
         (["--by", "writer"], "no text has the field 'writer'"),
     ],
 )

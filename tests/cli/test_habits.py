@@ -131,7 +131,7 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
     assert CliRunner().invoke(tool, []).stdout == (
         "('a.ref', 'b.ref') ('openai/gpt-4o',) openai/gpt-4o=2.5/10\n"
     )
-    given = ["-r", "c.ref", "-m", "local", "--price", "1/1"]
+    given = ["-r", "c.ref", "-m", "local", "--set", "models.price=1/1"]
     assert CliRunner().invoke(tool, given).stdout == "('c.ref',) ('local',) 1/1\n"
     # The price is that of the model, and not of whatever is asked.
     assert (

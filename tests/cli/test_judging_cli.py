@@ -112,7 +112,7 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(tmp
         (("judge", "a.txt", "--rubric", "preference"), "--pairwise"),
         (("judge", "a.txt", "--model", "gpt4"), "provider/model"),
         (("judge", "a.txt", "--model", "x.gguf"), "no such model file"),
-        (("judge", "a.txt", "--price", "cheap"), "--price"),
+        (("judge", "a.txt", "--set", "models.price=cheap"), "models.price"),
         (("judge", "a.txt", "--pairwise"), "at least two stories"),
         (("judge", "a.txt", "--model", "replay:none.jsonl"), "none.jsonl"),
         (("judge", "calibrate", "."), "creativity_eval"),

@@ -64,18 +64,20 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
         model = "--written-by" if command is reference else "--model"
         given = [*command(folder), model, f"{served.url}/v1#m", "--set", "models.max-retries=0",
                  "--set", "models.structured=false", "--set", "models.parallel=1"]  # fmt: skip
-        said = fabula(*given, "--price", "1/10", code=REFUSED)
+        said = fabula(*given, "--set", "models.price=1/10", code=REFUSED)
         assert "cannot confirm the cost: not a terminal (use --yes)" in said
         assert served.requests == []
         # A call may take its longest answer: 1e6 dollars a million tokens leave room for none.
-        said = fabula(*given, "--price", "1/1000000", "--max-cost", "0.5", "--yes", code=REFUSED)
+        said = fabula(
+            *given, "--set", "models.price=1/1000000", "--max-cost", "0.5", "--yes", code=REFUSED
+        )
         assert "--max-cost 0.5 leaves no room" in said
         assert served.requests == []
         # And without a price there is no limit that could be held.
         assert "--max-cost needs the model's price" in fabula(
             *given, "--max-cost", "1", code=REFUSED
         )
-        fabula(*given, "--price", "1/10", "--max-cost", "1", "--yes")
+        fabula(*given, "--set", "models.price=1/10", "--max-cost", "1", "--yes")
         n = len(served.requests)
         assert n >= 6
         # A run includes its resumes: with room for two calls and a half, two are made and no more.
@@ -84,7 +86,7 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
         most = (most + max(len(text.encode()) for text in served.prompts())) / 1e6
         limit = f"{most + 1.5 * 105e-6:.7f}"
         for again in (["--restart"], [], []):
-            said = fabula(*given, *again, "--price", "1/1", "--max-cost", limit, "--yes",
+            said = fabula(*given, *again, "--set", "models.price=1/1", "--max-cost", limit, "--yes",
                           code=REFUSED)  # fmt: skip
             assert "leaves no room" in said
             n_new, n = len(served.requests) - n, len(served.requests)
@@ -98,7 +100,7 @@ def test_a_model_that_changes_its_name_is_told_of(folder: Path):
     with serving(changing) as served:
         fabula(*openings(folder), "--model", f"{served.url}/v1#m", "--set",
                "models.structured=false",
-               "--set", "models.parallel=1", "--price", "0/0", "--yes",
+               "--set", "models.parallel=1", "--set", "models.price=0/0", "--yes",
                "--log", str(folder / "log"))  # fmt: skip
     said = (folder / "log").read_text()
     assert "answered as old and as new: it is not one model throughout" in said

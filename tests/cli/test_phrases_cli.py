@@ -61,7 +61,7 @@ def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder:
     assert {"once", "upon", "once upon"}.isdisjoint(phrases)
     assert phrases["once upon a time there"]["background"] == 0
     assert "|p:1|" in found["signature"]
-    proven = json.loads(run(*command, "--p", "0.05", "--json").stdout)
+    proven = json.loads(run(*command, "--set", "tests.p=0.05", "--json").stdout)
     assert "|p:0.05|" in proven["signature"]
     shown = " ".join(run(*command).stdout.split())
     assert "elsewhere: per million words of the background" in shown
@@ -91,7 +91,11 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
             3,
             "--background infinigram:v4_rpj_llama_s4: must be a corpus",
         ),
-        (["all.jsonl", "human.jsonl", "--shortest", "6"], 2, "--longest must be at least"),
+        (
+            ["all.jsonl", "human.jsonl", "--set", "tests.shortest=6"],
+            2,
+            "--set tests.longest must be at least",
+        ),
         (["all.jsonl", "human.jsonl", "--words", "500"], 3, "fewer words with --words"),
         (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is already read or written"),
     ],

@@ -127,7 +127,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
 def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(home: Path, tmp_path: Path):
     path = tmp_path / "sea.ref"
     Reference.build([Document("d", "the sea was calm")], path)
-    with serving_process(str(path), "--port", "0", "--check-every", "3600") as at:
+    with serving_process(str(path), "--port", "0", "--set", "serving.check-every=3600") as at:
         before = httpx.get(f"{at.url}/health").json()
         add_documents([Document("e", "and grey")], path, n_jobs=1)
         os.kill(at.process.pid, signal.SIGHUP)

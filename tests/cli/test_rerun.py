@@ -284,7 +284,8 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path):
 
     with serving(steady) as server:
         made = run(
-            "stories", "plot", "texts.jsonl", "--model", f"{server.url}/v1#m", "--price", "1/10",
+            "stories", "plot", "texts.jsonl", "--model", f"{server.url}/v1#m",
+            "--set", "models.price=1/10",
             "--max-cost", "1", "--yes", "--out", "plots.jsonl",
         )  # fmt: skip
         assert made.exit_code == 0, made.output

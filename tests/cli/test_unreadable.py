@@ -41,7 +41,7 @@ def check_told(result: subprocess.CompletedProcess[str]) -> None:
 
 
 def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]):
-    result = run("profile", "--json", "--grammar", "none", *texts)
+    result = run("profile", "--json", "--set", "tools.grammar=none", *texts)
     check_told(result)
     assert [Path(row["id"]).name for row in json.loads(result.stdout)] == [
         "a.txt", "c.txt", "e.txt",
@@ -61,7 +61,7 @@ def test_the_texts_after_one_that_cannot_be_read_are_scored(
 
 def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_path: Path):
     page = tmp_path / "page.html"
-    check_told(run("report", *texts, "--grammar", "none", "--out", page))
+    check_told(run("report", *texts, "--set", "tools.grammar=none", "--out", page))
     assert page.exists()
 
 
@@ -86,7 +86,7 @@ def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_pat
 
 
 def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(texts: list[Path]):
-    result = run("profile", "--format", "xls", *texts)
+    result = run("profile", "--set", "reading.format=xls", *texts)
     assert result.returncode == 3
     assert "format xls: unknown" in result.stderr
     assert "left out" not in result.stderr

@@ -38,7 +38,7 @@ class Job:
 
 JOBS = {
     "reference build": Job(
-        "reference build books --out out.ref --shard-tokens 400 --jobs 1", "out.ref"),
+        "reference build books --out out.ref --set running.shard-tokens=400 --jobs 1", "out.ref"),
     "reference add": Job(
         "reference build more.jsonl --add --out out.ref --jobs 1", "out.ref",
         before=("reference build books --out out.ref --jobs 1",)),

@@ -84,11 +84,11 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
         return row["cost"]
 
     assert cost() is None
-    once = cost("--price", "1/10")
+    once = cost("--set", "models.price=1/10")
     assert once is not None
     Path("fabula.toml").write_text(f'[prices]\n"{name}" = "2/20"\n"openai/x" = "9/9"\n')
     assert cost() == pytest.approx(2 * once)
-    assert cost("--price", "1/10") == once
+    assert cost("--set", "models.price=1/10") == once
 
 
 def test_json_is_a_list_of_models(tmp_path: Path):

@@ -193,7 +193,7 @@ def test_a_model_that_is_named_and_not_there_is_a_failure(books: str):
                  fluency_model="nosuch.gguf")  # fmt: skip
     (entry,) = [one for one in review.left_out if one.part == "fluency"]
     assert entry.is_failure
-    assert "--fluency-model" in entry.remedy
+    assert "tools.fluency-model" in entry.remedy
 
 
 def test_what_is_off_by_default_is_asked_for_in_one_place():

@@ -207,7 +207,7 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
         assert run(*command).exit_code == 0
         assert len(served.requests) == 24 + 14, "a finished question is not asked again"
         assert sorted(out.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
-        other = run(*command, "--temperature", "0.1")
+        other = run(*command, "--set", "models.temperature=0.1")
         assert isinstance(other.exception, FabulaError)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len({row["id"] for row in rows}) == 24

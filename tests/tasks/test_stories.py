@@ -262,7 +262,7 @@ def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path):
         command = ("stories", "openings", str(lines), "--out", str(out), "--model")
         run(*command, f"{server.url}/v1#m")
         with pytest.raises(InputError, match="another sampling"):
-            run(*command, f"{server.url}/v1#m", "--temperature", "0.2")
+            run(*command, f"{server.url}/v1#m", "--set", "models.temperature=0.2")
         run(*command, f"{server.url}/v1#m", "--model", f"{server.url}/v1#m")
     assert len(server.requests) == 1
 

@@ -32,7 +32,7 @@ def agree_to_cost(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> Non
     if not estimate.n_calls or estimate.cost == 0:
         return
     at_most = "at most " if estimate.is_most else ""
-    cost = "price unknown, set it with --price IN/OUT"
+    cost = "price unknown, set it with --set models.price=IN/OUT"
     if estimate.cost is not None:
         cost = f"{at_most or 'about '}{estimate.cost:.2f} dollars"
     usage = estimate.usage

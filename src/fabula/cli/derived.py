@@ -62,7 +62,10 @@ SHARED = {
     "near": "What counts as a near match",
     "index": "How a web-scale index or a served reference is asked",
     "reading": "How files and tables are read",
-    "running": "On how many processors, or machines",
+    "running": "Seed, and on how many processors or machines",
+    "tools": "Checkers and encoders that instruments use",
+    "tests": "How tests and intervals are computed, and what is listed",
+    "serving": "What each client, and all together, may ask of the server",
     "output": "JSON, tables for papers, and notices",
 }
 """What the sets of options are about that many commands share."""
@@ -171,7 +174,7 @@ class Command(click.Command):
             ]
             _agree_to_addresses(chain.from_iterable(taken))
         named = {option.opts[-1]: option.name for option in self.params if option.name}
-        models, price = named.get("--model", named.get("--written-by")), named.get("--price")
+        models, price = named.get("--model", named.get("--written-by")), named.get("--models.price")
         if price is not None and ctx.params.get(price) is None:
             asked = () if models is None else ctx.params[models]
             asked = asked if isinstance(asked, tuple) else (asked,)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.models import Pricing
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, SettingsError, setting
+from fabula.settings import SettingsError, seed_setting, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class AgreementSettings(Pricing):
         unit="STORIES",
         option="stories",
     )
-    seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
+    seed: int = seed_setting("Seed for the intervals.")
 
 
 @dataclass(frozen=True, slots=True)

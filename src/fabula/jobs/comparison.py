@@ -12,7 +12,7 @@ from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Part, Rows, located_in
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
-from fabula.settings import Between, Settings, SettingsError, setting
+from fabula.settings import Settings, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
@@ -49,7 +49,7 @@ class ComparisonSettings(Settings):
         None, help="Compare every group with this one only.", unit="NAME"
     )
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
-    seed: int = setting(0, help="Seed for the permutations.", check=Between(0))
+    seed: int = seed_setting("Seed for the permutations.")
 
     def grouping_field(self) -> str:
         """The field that groups scores. Raises `SettingsError` if there is none."""

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from fabula.errors import InputError
 
 NAME = "fabula.toml"
-_SETS = ("models", "near", "index")
+_SETS = ("models", "near", "index", "reading", "running", "tools", "tests", "serving")
 
 
 @dataclass(frozen=True, slots=True)

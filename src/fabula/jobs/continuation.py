@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
-from fabula.jobs.models import NoModelSettings
+from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting, plot_setting, rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
@@ -257,11 +258,7 @@ class GenerateSettings(Settings):
         check=_is_generator,
         option="kind",
     )
-    temperature: float = setting(
-        0.7,
-        help="Sampling temperature of the recurrent network and of models.",
-        check=Between(0.01, 10),
-    )
+    temperature: float = temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
     share: str | None = share_setting()
     restart: bool = setting(False, help="Write everything again, ignoring what `out` contains.")
@@ -375,31 +372,34 @@ class CompareSettings(Settings):
         "paired",
         help="Compare systems passage by passage and book by book, or as independent samples, as "
         "the paper does.",
+        shared="tests",
+        tuned=True,
     )
     n_permutations: int = setting(
-        10_000, help="Number of permutations in each test.", check=Between(99)
+        10_000,
+        help="Number of permutations in each test.",
+        check=Between(99),
+        shared="tests",
+        tuned=True,
     )
     correction: Literal["bonferroni", "holm"] = setting(
         "bonferroni",
         help="Correction of p-values over the pairs, which decides the significance marks.",
+        shared="tests",
+        tuned=True,
     )
     level: float = setting(
-        0.05, help="Significance level of the tests.", check=Between(0, 1, low_open=True)
+        0.05,
+        help="Significance level of the tests.",
+        check=Between(0, 1, low_open=True),
+        shared="tests",
+        tuned=True,
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
     restart: bool = setting(False, help="Measure everything again and replace `out`.")
-    grammar: str = setting(
-        "harper",
-        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
-        unit="CHECKER",
-    )
-    encoder: Path | None = setting(
-        None,
-        help="Sentence encoder: a folder with model.onnx and tokenizer.json.",
-        unit="DIR",
-        default_text="MiniLM, packaged",
-    )
+    grammar: str = grammar_setting()
+    encoder: Path | None = encoder_setting()
     engine: Engine = part(Engine)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, setting
+from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.corrected_means import Correction
@@ -59,7 +59,7 @@ class CorrectSettings(Settings):
     n_next: int = setting(
         5, help="Number of documents to suggest for labelling next.", check=Between(0, 10_000)
     )
-    seed: int = setting(0, help="Seed for the choice of documents to label next.", check=Between(0))
+    seed: int = seed_setting("Seed for the choice of documents to label next.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

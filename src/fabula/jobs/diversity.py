@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Processes
 from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.reading import encoder_setting
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity, Plan
@@ -29,9 +30,14 @@ class EqualLength(Settings):
         option="words",
         default_text="the length that nine tenths of each group reach",
     )
-    case: Literal["fold", "keep"] = setting("fold", help="Whether case distinguishes words (keep).")
+    case: Literal["fold", "keep"] = setting(
+        "fold", help="Whether case distinguishes words (keep).", shared="reading", tuned=True
+    )
     punct: Literal["drop", "keep"] = setting(
-        "drop", help="Whether punctuation marks count as words (keep)."
+        "drop",
+        help="Whether punctuation marks count as words (keep).",
+        shared="reading",
+        tuned=True,
     )
 
 
@@ -67,9 +73,7 @@ class DiversitySettings(EqualLength):
         "sentence vectors (needs `local`).",
         option="with",
     )
-    encoder: Path | None = setting(
-        None, help="Folder of a sentence encoder in ONNX.", unit="DIR", default_text="MiniLM"
-    )
+    encoder: Path | None = encoder_setting()
     n_phrases: int = setting(
         10, help="Show the N phrases that each group shares most.", check=Between(0)
     )
@@ -77,17 +81,27 @@ class DiversitySettings(EqualLength):
         0, help="Show the N pairs of texts with the most words in common.", check=Between(0)
     )
     run_words: int = setting(
-        6, help="Shortest run that counts for a pair, in words.", check=Between(3, 100)
+        6,
+        help="Shortest run that counts for a pair, in words.",
+        check=Between(3, 100),
+        shared="tests",
+        tuned=True,
     )
     n_draws: int = setting(
         5,
         help="Average over N draws of as many texts as the smallest group has.",
         check=Between(1, 1000),
+        shared="tests",
+        tuned=True,
     )
     n_permutations: int = setting(
-        1000, help="Number of permutations in a test.", check=Between(99, 1_000_000)
+        1000,
+        help="Number of permutations in a test.",
+        check=Between(99, 1_000_000),
+        shared="tests",
+        tuned=True,
     )
-    seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
+    seed: int = seed_setting()
     engine: Processes = part(Processes)
 
     def check_together(self) -> None:

@@ -51,6 +51,7 @@ class Engine(Processes):
         "[env: RAY_ADDRESS]",
         unit="ADDRESS",
         shared="running",
+        tuned=True,
     )
 
     def check_together(self) -> None:

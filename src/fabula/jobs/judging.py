@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
-from fabula.jobs.models import ModelSettings
+from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting
-from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
@@ -86,25 +86,15 @@ class Asking(Settings):
         "verdicts depend on the wording.",
         check=Between(0, 100),
     )
-    temperature: float | None = setting(
-        None,
-        help="Sampling temperature.",
-        check=Between(0, 2),
-        default_text="0 for one sample, 1 for more",
-    )
-    max_tokens: int | None = setting(
-        None,
-        help="Maximum length of an answer.",
-        check=Between(1),
-        default_text="1024; 200 for verdict-first",
-    )
-    seed: int = setting(
-        0, help="Seed for the order of items, sampling and intervals.", check=Between(0)
-    )
+    temperature: float | None = temperature_setting(None, "0 for one sample, 1 for more")
+    max_tokens: int | None = max_tokens_setting(None, "1024; 200 for verdict-first")
+    seed: int = seed_setting("Seed for the order of items, sampling and intervals.")
     max_unreadable: int = setting(
         10,
         help="Stop after N consecutive answers without a readable verdict (0: never).",
         check=Between(0),
+        shared="models",
+        tuned=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.settings import Between, Settings, part, setting
 
@@ -11,6 +11,43 @@ if TYPE_CHECKING:
     from fabula.models.cost import Prices
     from fabula.models.model_spec import ModelOptions
     from fabula.resume import Ledger
+
+
+def temperature_setting(
+    default: float | None, default_text: str = "", check: Between | None = None
+) -> Any:
+    """The temperature of sampling."""
+    return setting(
+        default,
+        help="Sampling temperature.",
+        check=check or Between(0, 2),
+        default_text=default_text,
+        shared="models",
+        tuned=True,
+    )
+
+
+def top_p_setting(default: float) -> Any:
+    """The smallest probability of the words that are sampled from, together."""
+    return setting(
+        default,
+        help="Nucleus sampling threshold (top-p).",
+        check=Between(0, 1),
+        shared="models",
+        tuned=True,
+    )
+
+
+def max_tokens_setting(default: int | None, default_text: str = "") -> Any:
+    """The length of what a model writes."""
+    return setting(
+        default,
+        help="Maximum length of what is written, in tokens.",
+        check=Between(1),
+        default_text=default_text,
+        shared="models",
+        tuned=True,
+    )
 
 
 def _is_price(text: str) -> str | None:
@@ -35,6 +72,7 @@ class Pricing(Settings):
         unit="IN/OUT",
         check=_is_price,
         shared="models",
+        tuned=True,
     )
 
     def prices(self) -> Prices:

@@ -49,8 +49,12 @@ class PhraseSettings(EqualLength):
         "prompt, and phrases of three words or more that occur in the prompt do not count.",
         unit="FIELD",
     )
-    shortest: int = setting(1, help="Shortest phrase, in words.", check=Between(1, 8))
-    longest: int = setting(5, help="Longest phrase, in words.", check=Between(1, 8))
+    shortest: int = setting(
+        1, help="Shortest phrase, in words.", check=Between(1, 8), shared="tests", tuned=True
+    )
+    longest: int = setting(
+        5, help="Longest phrase, in words.", check=Between(1, 8), shared="tests", tuned=True
+    )
     extras: tuple[Literal["templates"], ...] = setting(
         (), help="Also compare templates of parts of speech (English; needs `nlp`).", option="with"
     )
@@ -61,6 +65,8 @@ class PhraseSettings(EqualLength):
         unit="N",
         check=Between(1),
         option="ratio",
+        shared="tests",
+        tuned=True,
     )
     max_p: float | None = setting(
         None,
@@ -70,6 +76,8 @@ class PhraseSettings(EqualLength):
         check=Between(0, 1, low_open=True),
         default_text="0.05; 1 with `background`",
         option="p",
+        shared="tests",
+        tuned=True,
     )
     background: tuple[str, ...] = setting(
         (),
@@ -83,6 +91,8 @@ class PhraseSettings(EqualLength):
         "million words.",
         unit="N",
         check=Between(0),
+        shared="tests",
+        tuned=True,
     )
     prior: float | None = setting(
         None,
@@ -90,6 +100,8 @@ class PhraseSettings(EqualLength):
         unit="N",
         check=Between(0, low_open=True),
         default_text="the number of words in a text",
+        shared="tests",
+        tuned=True,
     )
     n_listed: int = setting(
         20, help="Show the first N phrases of each group.", check=Between(0), option="top"

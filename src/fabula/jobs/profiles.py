@@ -12,6 +12,7 @@ from fabula.errors import InputError
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.reading import grammar_setting
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Settings, part, setting
@@ -31,12 +32,7 @@ class ProfileSettings(Settings):
     plot: Path | None = plot_setting(
         "Draw rhythm and rarity for up to 12 texts here (.svg, .pdf or .png)."
     )
-    grammar: str = setting(
-        "harper",
-        help="harper, languagetool (its server, as languagetool@URL where not on port 8081), or "
-        "none.",
-        unit="CHECKER",
-    )
+    grammar: str = grammar_setting()
     engine: Engine = part(Engine)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabula.settings import Settings, setting
 
@@ -23,12 +23,36 @@ class Reading(Settings):
         "csv, tsv, xlsx, parquet, wet.",
         unit="FORMAT",
         shared="reading",
+        tuned=True,
     )
     id_field: str = setting(
-        "id", help="Field of a row that contains its id.", option="id", shared="reading"
+        "id", help="Field of a row that contains its id.", option="id", shared="reading", tuned=True
     )
     text_field: str = setting(
         "text", help="Field of a row that contains the text.", option="text", shared="reading"
+    )
+
+
+def grammar_setting() -> Any:
+    """The checker of grammar."""
+    return setting(
+        "harper",
+        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
+        unit="CHECKER",
+        shared="tools",
+        tuned=True,
+    )
+
+
+def encoder_setting() -> Any:
+    """The encoder of sentences."""
+    return setting(
+        None,
+        help="Sentence encoder: a folder with model.onnx and tokenizer.json.",
+        unit="DIR",
+        default_text="MiniLM, packaged",
+        shared="tools",
+        tuned=True,
     )
 
 

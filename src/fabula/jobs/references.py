@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fabula.errors import CallFailed, InputError
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Corpus, WholeStream
-from fabula.jobs.models import ModelSettings
+from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
 from fabula.jobs.result import Result, Row
@@ -118,7 +118,11 @@ class BuildSettings(Settings):
         "override it.",
     )
     shard_tokens: int | None = setting(
-        None, help="Words per shard, which is sorted in memory.", default_text="133000000"
+        None,
+        help="Words per shard, which is sorted in memory.",
+        default_text="133000000",
+        shared="running",
+        tuned=True,
     )
     memory: str | None = setting(
         None,
@@ -126,6 +130,8 @@ class BuildSettings(Settings):
         unit="SIZE",
         default_text="4GB",
         check=is_size,
+        shared="running",
+        tuned=True,
     )
     engine: Engine = part(Engine)
     share: str | None = share_setting()
@@ -153,15 +159,9 @@ class WriterSettings(ModelSettings):
         help="Keep the models' texts here (.jsonl; `written_by`).",
         default_text="beside DIR, DIR.jsonl",
     )
-    top_p: float = setting(
-        0.9, help="Nucleus sampling threshold (top-p; `written_by`).", check=Between(0, 1)
-    )
-    temperature: float = setting(
-        1.0, help="Sampling temperature (`written_by`).", check=Between(0, 2)
-    )
-    max_tokens: int = setting(
-        2048, help="Maximum length of a continuation, in tokens (`written_by`).", check=Between(1)
-    )
+    top_p: float = top_p_setting(0.9)
+    temperature: float = temperature_setting(1.0)
+    max_tokens: int = max_tokens_setting(2048)
 
     def check_together(self) -> None:
         # The others, and prices, may be from the user's configuration.

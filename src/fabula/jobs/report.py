@@ -8,10 +8,11 @@ from typing import Literal
 
 from fabula.jobs.engine import Processes
 from fabula.jobs.given import Labels, Run
-from fabula.jobs.models import NoModelSettings
+from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.originality import Marking, Matching
+from fabula.jobs.reading import grammar_setting
 from fabula.jobs.result_files import TableFiles, page_setting
-from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 ON_REQUEST = ("fluency",)
 """The instruments that are off by default."""
@@ -70,12 +71,10 @@ class InstrumentSettings(Processes, Matching):
         "local",
         help="Model used for surprisal (with fluency): local (the embedded model) or a .gguf file.",
         unit="MODEL",
+        shared="tools",
+        tuned=True,
     )
-    grammar: str = setting(
-        "harper",
-        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
-        unit="CHECKER",
-    )
+    grammar: str = grammar_setting()
     without: tuple[str, ...] = setting(
         (),
         help="Leave an instrument out: originality, profile, lines, verdicts, feedback, "
@@ -114,9 +113,7 @@ class AdviceOptions(Settings):
     n_points: int = setting(
         7, help="feedback: maximum number of points per reading.", check=Between(1, 50)
     )
-    temperature: float = setting(
-        0.7, help="feedback: temperature of sampling.", check=Between(0, 2)
-    )
+    temperature: float = temperature_setting(0.7)
     by_chapter: bool = setting(
         False,
         help="feedback: ask about each chapter of a book by itself, then about contradictions "
@@ -191,7 +188,7 @@ class ReportSettings(InstrumentSettings):
         unit="RUN",
     )
     models: NoModelSettings = part(NoModelSettings)
-    seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
+    seed: int = seed_setting()
     keep: Path | None = None
     """A folder where models' answers are cached, so that none is paid for twice."""
 

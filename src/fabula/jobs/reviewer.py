@@ -242,7 +242,11 @@ class Reviewer:
                 progress.advance(1)
         except ModelError as error:
             is_own = self.plan.grammar != ReportSettings().grammar
-            remedy = "name another checker: `fabula report --grammar`" if is_own else _NLP_EXTRA
+            remedy = (
+                "name another checker: `fabula report --set tools.grammar`"
+                if is_own
+                else _NLP_EXTRA
+            )
             for part in wanted:
                 review = _left_out(review, part, str(error), remedy, is_failure=is_own)
             return review
@@ -263,7 +267,11 @@ class Reviewer:
         except ModelError as error:
             is_own = self.plan.fluency_model != ReportSettings().fluency_model
             remedy = f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
-            remedy = "name another model: `fabula report --fluency-model`" if is_own else remedy
+            remedy = (
+                "name another model: `fabula report --set tools.fluency-model`"
+                if is_own
+                else remedy
+            )
             return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
         texts = []
         lost = ""
@@ -281,7 +289,7 @@ class Reviewer:
                 review,
                 "fluency",
                 f"not for all texts: {lost}",
-                "name another model: `fabula report --fluency-model`",
+                "name another model: `fabula report --set tools.fluency-model`",
                 is_failure=True,
             )
         return _signed(review, "fluency", str(measure.signature))

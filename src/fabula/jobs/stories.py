@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.job import Texts
-from fabula.jobs.models import ModelSettings
+from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Row
@@ -61,8 +61,8 @@ class StorySettings(Settings):
     )
     attempts: int = setting(20, help="Rewrite a story up to N times.", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
-    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
-    top_p: float = setting(1.0, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
+    temperature: float = temperature_setting(1.0)
+    top_p: float = top_p_setting(1.0)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)
@@ -96,9 +96,9 @@ class OpeningSettings(Settings):
         check=Between(1),
         option="sentences",
     )
-    top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
-    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
-    max_tokens: int = setting(288, help="Maximum length of a text.", check=Between(1))
+    top_p: float = top_p_setting(0.9)
+    temperature: float = temperature_setting(1.0)
+    max_tokens: int = max_tokens_setting(288)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = setting(False, help=_RESTART_HELP)

@@ -102,8 +102,19 @@ class Field:
         return f"{self.shared}.{option}" if self.tuned else option
 
 
-def setting(default: Any = MISSING, *, help: str, **known: Any) -> Any:  # noqa: A002 (click's word)
-    """A field of a settings class; `known` as in `Field`. Without a default it is required."""
+def setting(
+    default: Any = MISSING,
+    *,
+    help: str,  # noqa: A002 (click's word)
+    tunes: str = "",
+    **known: Any,
+) -> Any:
+    """A field of a settings class; `known` as in `Field`. Without a default it is required.
+
+    One that `tunes` a shared set has no option of its own.
+    """
+    if tunes:
+        known |= {"shared": tunes, "tuned": True}
     metadata = {_KEY: Field(help, **known)}
     if default is MISSING:
         return dataclasses.field(metadata=metadata)

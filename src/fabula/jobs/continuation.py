@@ -372,28 +372,21 @@ class CompareSettings(Settings):
         "paired",
         help="Compare systems passage by passage and book by book, or as independent samples, as "
         "the paper does.",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     n_permutations: int = setting(
-        10_000,
-        help="Number of permutations in each test.",
-        check=Between(99),
-        shared="tests",
-        tuned=True,
+        10_000, help="Number of permutations in each test.", check=Between(99), tunes="tests"
     )
     correction: Literal["bonferroni", "holm"] = setting(
         "bonferroni",
         help="Correction of p-values over the pairs, which decides the significance marks.",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     level: float = setting(
         0.05,
         help="Significance level of the tests.",
         check=Between(0, 1, low_open=True),
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")

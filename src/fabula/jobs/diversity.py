@@ -31,13 +31,10 @@ class EqualLength(Settings):
         default_text="the length that nine tenths of each group reach",
     )
     case: Literal["fold", "keep"] = setting(
-        "fold", help="Whether case distinguishes words (keep).", shared="reading", tuned=True
+        "fold", help="Whether case distinguishes words (keep).", tunes="reading"
     )
     punct: Literal["drop", "keep"] = setting(
-        "drop",
-        help="Whether punctuation marks count as words (keep).",
-        shared="reading",
-        tuned=True,
+        "drop", help="Whether punctuation marks count as words (keep).", tunes="reading"
     )
 
 
@@ -84,22 +81,16 @@ class DiversitySettings(EqualLength):
         6,
         help="Shortest run that counts for a pair, in words.",
         check=Between(3, 100),
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     n_draws: int = setting(
         5,
         help="Average over N draws of as many texts as the smallest group has.",
         check=Between(1, 1000),
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     n_permutations: int = setting(
-        1000,
-        help="Number of permutations in a test.",
-        check=Between(99, 1_000_000),
-        shared="tests",
-        tuned=True,
+        1000, help="Number of permutations in a test.", check=Between(99, 1_000_000), tunes="tests"
     )
     seed: int = seed_setting()
     engine: Processes = part(Processes)

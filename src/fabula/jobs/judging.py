@@ -93,8 +93,7 @@ class Asking(Settings):
         10,
         help="Stop after N consecutive answers without a readable verdict (0: never).",
         check=Between(0),
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
 
 

@@ -22,19 +22,14 @@ def temperature_setting(
         help="Sampling temperature.",
         check=check or Between(0, 2),
         default_text=default_text,
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
 
 
 def top_p_setting(default: float) -> Any:
     """The smallest probability of the words that are sampled from, together."""
     return setting(
-        default,
-        help="Nucleus sampling threshold (top-p).",
-        check=Between(0, 1),
-        shared="models",
-        tuned=True,
+        default, help="Nucleus sampling threshold (top-p).", check=Between(0, 1), tunes="models"
     )
 
 
@@ -45,8 +40,7 @@ def max_tokens_setting(default: int | None, default_text: str = "") -> Any:
         help="Maximum length of what is written, in tokens.",
         check=Between(1),
         default_text=default_text,
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
 
 
@@ -71,8 +65,7 @@ class Pricing(Settings):
         "MODEL=IN/OUT;MODEL=IN/OUT.",
         unit="IN/OUT",
         check=_is_price,
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
 
     def prices(self) -> Prices:
@@ -123,15 +116,10 @@ class ModelSettings(Settings):
         help="Concurrent calls, for each copy or server.",
         check=Between(1),
         default_text="1 local, 10 elsewhere",
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
     max_retries: int = setting(
-        5,
-        help="Retries of a failed call (hosted models).",
-        check=Between(0),
-        shared="models",
-        tuned=True,
+        5, help="Retries of a failed call (hosted models).", check=Between(0), tunes="models"
     )
     timeout: int | None = setting(
         None,
@@ -139,28 +127,23 @@ class ModelSettings(Settings):
         unit="SECONDS",
         check=Between(1),
         default_text="the timeout of the provider's client",
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
     reasoning_effort: Literal["low", "medium", "high"] | None = setting(
         None,
         help="How long reasoning models think (hosted models); `max_tokens` includes the thinking.",
         default_text="the model's own",
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
-    cache: bool = setting(
-        False, help="Use Inspect's cache (hosted models).", shared="models", tuned=True
-    )
+    cache: bool = setting(False, help="Use Inspect's cache (hosted models).", tunes="models")
     batch: bool = setting(
-        False, help="Use the provider's batch mode: cheaper, slower.", shared="models", tuned=True
+        False, help="Use the provider's batch mode: cheaper, slower.", tunes="models"
     )
     structured: bool | None = setting(
         None,
         help="Constrain hosted models to a JSON schema.",
         default_text="models known to follow one",
-        shared="models",
-        tuned=True,
+        tunes="models",
     )
     spending: Spending = part(Spending)
 

@@ -49,16 +49,14 @@ class NearOptions(Settings):
         unit="T",
         check=Between(0, 1, low_open=True),
         default_text="0.45",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     floor: int | None = setting(
         None,
         help="Minimum number of similar content words.",
         check=Between(1),
         default_text="4",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     ratio: float | None = setting(
         None,
@@ -66,8 +64,7 @@ class NearOptions(Settings):
         unit="R",
         check=Between(1),
         default_text="2",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     meaning: float | None = setting(
         None,
@@ -75,8 +72,7 @@ class NearOptions(Settings):
         unit="M",
         check=Between(0, 1),
         default_text="0.5",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     bits: float | None = setting(
         None,
@@ -84,16 +80,14 @@ class NearOptions(Settings):
         unit="N",
         check=Between(0),
         default_text="22",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     stop_words: str | None = setting(
         None,
         help="Words that do not count as content words.",
         unit="english|none|FILE",
         default_text="english",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
     vectors: str | None = setting(
         None,
@@ -101,8 +95,7 @@ class NearOptions(Settings):
         "for those of the English pipeline.",
         unit="PATH|spacy",
         default_text="those of the sentence encoder",
-        shared="near",
-        tuned=True,
+        tunes="near",
     )
 
     def check_together(self) -> None:
@@ -200,11 +193,9 @@ class OriginalityOptions(Matching):
         check=Between(0, 100),
         option="cite",
     )
-    n_parallel: int = setting(
-        8, help="Concurrent look-ups.", check=Between(1, 64), shared="index", tuned=True
-    )
+    n_parallel: int = setting(8, help="Concurrent look-ups.", check=Between(1, 64), tunes="index")
     max_retries: int = setting(
-        5, help="Retries of a failed look-up.", check=Between(0), shared="index", tuned=True
+        5, help="Retries of a failed look-up.", check=Between(0), tunes="index"
     )
 
     def check_together(self) -> None:

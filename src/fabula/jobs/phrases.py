@@ -50,11 +50,9 @@ class PhraseSettings(EqualLength):
         unit="FIELD",
     )
     shortest: int = setting(
-        1, help="Shortest phrase, in words.", check=Between(1, 8), shared="tests", tuned=True
+        1, help="Shortest phrase, in words.", check=Between(1, 8), tunes="tests"
     )
-    longest: int = setting(
-        5, help="Longest phrase, in words.", check=Between(1, 8), shared="tests", tuned=True
-    )
+    longest: int = setting(5, help="Longest phrase, in words.", check=Between(1, 8), tunes="tests")
     extras: tuple[Literal["templates"], ...] = setting(
         (), help="Also compare templates of parts of speech (English; needs `nlp`).", option="with"
     )
@@ -65,8 +63,7 @@ class PhraseSettings(EqualLength):
         unit="N",
         check=Between(1),
         option="ratio",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     max_p: float | None = setting(
         None,
@@ -76,8 +73,7 @@ class PhraseSettings(EqualLength):
         check=Between(0, 1, low_open=True),
         default_text="0.05; 1 with `background`",
         option="p",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     background: tuple[str, ...] = setting(
         (),
@@ -91,8 +87,7 @@ class PhraseSettings(EqualLength):
         "million words.",
         unit="N",
         check=Between(0),
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     prior: float | None = setting(
         None,
@@ -100,8 +95,7 @@ class PhraseSettings(EqualLength):
         unit="N",
         check=Between(0, low_open=True),
         default_text="the number of words in a text",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     n_listed: int = setting(
         20, help="Show the first N phrases of each group.", check=Between(0), option="top"

@@ -22,11 +22,10 @@ class Reading(Settings):
         help="Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
         "csv, tsv, xlsx, parquet, wet.",
         unit="FORMAT",
-        shared="reading",
-        tuned=True,
+        tunes="reading",
     )
     id_field: str = setting(
-        "id", help="Field of a row that contains its id.", option="id", shared="reading", tuned=True
+        "id", help="Field of a row that contains its id.", option="id", tunes="reading"
     )
     text_field: str = setting(
         "text", help="Field of a row that contains the text.", option="text", shared="reading"
@@ -39,8 +38,7 @@ def grammar_setting() -> Any:
         "harper",
         help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
         unit="CHECKER",
-        shared="tools",
-        tuned=True,
+        tunes="tools",
     )
 
 
@@ -51,8 +49,7 @@ def encoder_setting() -> Any:
         help="Sentence encoder: a folder with model.onnx and tokenizer.json.",
         unit="DIR",
         default_text="MiniLM, packaged",
-        shared="tools",
-        tuned=True,
+        tunes="tools",
     )
 
 

@@ -121,8 +121,7 @@ class BuildSettings(Settings):
         None,
         help="Words per shard, which is sorted in memory.",
         default_text="133000000",
-        shared="running",
-        tuned=True,
+        tunes="running",
     )
     memory: str | None = setting(
         None,
@@ -130,8 +129,7 @@ class BuildSettings(Settings):
         unit="SIZE",
         default_text="4GB",
         check=is_size,
-        shared="running",
-        tuned=True,
+        tunes="running",
     )
     engine: Engine = part(Engine)
     share: str | None = share_setting()

@@ -337,8 +337,7 @@ class StoryFeedbackSettings(Settings):
         "words",
         help="What trigrams are made of: words, or what the authors' one public row suggests that "
         "they counted (Penn Treebank tokens without single punctuation marks).",
-        shared="tests",
-        tuned=True,
+        tunes="tests",
     )
     seed: int = seed_setting()
 

@@ -71,8 +71,7 @@ class InstrumentSettings(Processes, Matching):
         "local",
         help="Model used for surprisal (with fluency): local (the embedded model) or a .gguf file.",
         unit="MODEL",
-        shared="tools",
-        tuned=True,
+        tunes="tools",
     )
     grammar: str = grammar_setting()
     without: tuple[str, ...] = setting(

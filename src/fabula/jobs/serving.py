@@ -26,48 +26,35 @@ class ServeSettings(Settings):
         unit="FILE",
     )
     max_body: str = setting(
-        "32MB",
-        help="Maximum size of a request body.",
-        unit="SIZE",
-        check=is_size,
-        shared="serving",
-        tuned=True,
+        "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size, tunes="serving"
     )
     max_words: int = setting(
-        2_000_000,
-        help="Maximum number of words in a request.",
-        check=Between(1),
-        shared="serving",
-        tuned=True,
+        2_000_000, help="Maximum number of words in a request.", check=Between(1), tunes="serving"
     )
     max_documents: int = setting(
         64,
         help="Maximum number of documents that a request fetches.",
         check=Between(1),
-        shared="serving",
-        tuned=True,
+        tunes="serving",
     )
     rate: int = setting(
         500,
         help="Maximum requests per second for each token; 0 for no limit.",
         check=Between(0),
-        shared="serving",
-        tuned=True,
+        tunes="serving",
     )
     n_jobs: int | None = setting(
         None,
         help="Number of requests searched at a time.",
         check=Between(1),
         default_text="one per CPU",
-        shared="serving",
-        tuned=True,
+        tunes="serving",
     )
     n_waiting: int = setting(
         64,
         help="Number of requests that may wait; excess requests get 503.",
         check=Between(0),
-        shared="serving",
-        tuned=True,
+        tunes="serving",
     )
     check_every: float = setting(
         5.0,
@@ -75,8 +62,7 @@ class ServeSettings(Settings):
         "the tokens.",
         unit="SECONDS",
         check=Between(0.1),
-        shared="serving",
-        tuned=True,
+        tunes="serving",
     )
 
 

@@ -1011,78 +1011,12 @@ def rubric_show(
         check: Check files, and say all errors in each.
     """
 
-def rubric_import(
-    name: str,
-    file: str | Path,
-    *,
-    out: str | Path | None = None,
-) -> WrittenRubric:
-    r"""Make a rubric with the published wording of NAME, from the authors' released FILE.
-
-    For ttcw the file is ttcw_all_tests.json. The new rubric has the same ids as Fabula's own but a
-    different digest, so that verdicts on the two wordings can be compared but are never mixed.
-
-    Raises `InputError`, also if another file would be overwritten.
-
-    Parameters:
-        name: str
-        file: str | Path
-        out: Write the rubric here. [default: NAME-published.toml]
-    """
-
-def rubric_draft(
-    measures: str | Path,
+def rubric_make(
+    source: str,
     out: str | Path,
     *,
     n_groups: int | None = None,
     distance: float = 0.55,
-    model: str | AskFunction | FunctionModel | Sequence[str | AskFunction | FunctionModel] = ...,
-    parallel: int | None = None,
-    max_retries: int = 5,
-    timeout: int | None = None,
-    reasoning_effort: Literal['low', 'medium', 'high'] | None = None,
-    cache: bool = False,
-    batch: bool = False,
-    structured: bool | None = None,
-    price: str | None = None,
-    max_cost: float | None = None,
-) -> WrittenRubric:
-    r"""Draft binary tests from experts' free-form measures, for a person to edit.
-
-    MEASURES.csv has the column measure, and optionally dimension and participant. As in the
-    formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
-    their dimension, and the fullest measure of each group becomes a yes/no question. The model
-    `none` drafts without a model.
-
-    Raises `InputError`, `ModelError`.
-
-    Parameters:
-        measures: str | Path
-        out: Write the draft here, a .toml file to edit.
-        n_groups: Number of groups in each dimension. [default: depends on their distances]
-        distance: Measures farther apart than this (1 - cosine) go into different groups.
-        model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
-            (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
-            Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
-            ask several.
-        parallel: Concurrent calls, for each copy or server. [default: 1 local, 10 elsewhere]
-        max_retries: Retries of a failed call (hosted models).
-        timeout: Timeout of one attempt at a call (hosted models). [default: the timeout of the
-            provider's client]
-        reasoning_effort: How long reasoning models think (hosted models); `max_tokens` includes the
-            thinking. [default: the model's own]
-        cache: Use Inspect's cache (hosted models).
-        batch: Use the provider's batch mode: cheaper, slower.
-        structured: Constrain hosted models to a JSON schema. [default: models known to follow one]
-        price: Dollars per million tokens, to estimate the cost; for several models
-            MODEL=IN/OUT;MODEL=IN/OUT.
-        max_cost: Stop before spending more than this; needs a price.
-    """
-
-def rubric_expand(
-    source: str,
-    out: str | Path,
-    *,
     paraphrases: int = 0,
     model: str | AskFunction | FunctionModel | Sequence[str | AskFunction | FunctionModel] = ...,
     parallel: int | None = None,
@@ -1095,18 +1029,30 @@ def rubric_expand(
     price: str | None = None,
     max_cost: float | None = None,
 ) -> WrittenRubric:
-    r"""Have a model write out what each question of a rubric means, for experts to verify.
+    r"""Make a rubric: from experts' measures, from a published wording, or from a bare rubric.
 
-    A question alone is ambiguous, so each item gets a background, what to list before deciding, and
-    with `paraphrases` other wordings, as in section 5.2.1 of "Art or Artifice?". Parts that an
-    item already has are not changed.
+    SOURCE is one of three. MEASURES.csv has the column measure, and optionally dimension and
+    participant: as in the formative study of "Art or Artifice?" (section 4.1), measures are grouped
+    by meaning within their dimension, and the fullest measure of each group becomes a yes/no
+    question, worded by a model (`none` drafts without one).
 
-    Raises `InputError`, `ModelError`.
+    The authors' ttcw_all_tests.json gives the tests of creative writing in their published wording,
+    with the ids of ttcw but a different digest, so that verdicts on the two wordings can be
+    compared but are never mixed.
+
+    A rubric, by name or file, is written out by a model for experts to verify: a question alone is
+    ambiguous, so each item gets a background, what to list before deciding, and with
+    `paraphrases` other wordings (section 5.2.1 there). What an item has is not changed.
+
+    Raises `InputError`, also if another file would be overwritten, and `ModelError`.
 
     Parameters:
         source: str
-        out: Write the expanded rubric here, a .toml file to verify.
-        paraphrases: Also write N other wordings of each question, for `fabula judge`.
+        out: Write the rubric here, a .toml file to edit or verify.
+        n_groups: Measures: number of groups in each dimension. [default: depends on their
+            distances]
+        distance: Measures farther apart than this (1 - cosine) go into different groups.
+        paraphrases: A rubric: also write N other wordings of each question, for `fabula judge`.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
             Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
@@ -1282,36 +1228,23 @@ def study_backup(
     file: str | Path,
     backup_file: str | Path,
     *,
+    restore: bool = False,
     database: str | None = None,
 ) -> Copied:
-    r"""Copy all current answers into FILE, and compare the copy with the original.
+    r"""Copy all current answers into FILE and compare the copy with the original, or restore them.
 
-    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL.
-    Keep STUDY.toml and the documents with it.
+    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL. Keep
+    STUDY.toml and the documents with it.
+
+    With `restore`, FILE can also be a copy of the study's own file, with or without its log
+    (FILE-wal) beside it.
 
     Raises `InputError`.
 
     Parameters:
         file: str | Path
         backup_file: str | Path
-        database: sqlite:///FILE or postgresql://... [default: a file beside STUDY.toml]
-    """
-
-def study_restore(
-    file: str | Path,
-    backup_file: str | Path,
-    *,
-    database: str | None = None,
-) -> Copied:
-    r"""Restore the answers in FILE, which `study backup` wrote, into an empty database.
-
-    FILE can also be a copy of the study's own file, with or without its log (FILE-wal) beside it.
-
-    Raises `InputError`.
-
-    Parameters:
-        file: str | Path
-        backup_file: str | Path
+        restore: Put the answers in FILE into an empty database.
         database: sqlite:///FILE or postgresql://... [default: a file beside STUDY.toml]
     """
 

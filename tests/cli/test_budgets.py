@@ -73,14 +73,6 @@ def doubtful(folder: Path) -> list[str]:
     return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
 
 
-def bare_rubric(folder: Path) -> Path:
-    """A rubric whose only item says nothing of what it means."""
-    path = folder / "bare.toml"
-    item = 'id = "warm"\nindex = 1\ntitle = "Warmth"\nquestion = "Is it warm?"\n'
-    path.write_text(f'id = "bare"\nversion = "1"\ntitle = "Bare"\n[[items]]\n{item}')
-    return path
-
-
 def measures(folder: Path) -> Path:
     (folder / "m.csv").write_text("measure\nThe ending is earned\nThe people seem real\n")
     return folder / "m.csv"
@@ -110,8 +102,7 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("reference build", "--written-by"): lambda f: [stories(f), "--out", f / "o"],
     ("report", "--model"): lambda f: [
         stories(f, 1), "--without", "profile", "--out", f / "o.html"],
-    ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
-    ("rubric expand", "--model"): lambda f: [bare_rubric(f), "--out", f / "o.toml"],
+    ("rubric make", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
     ("stories openings", "--model"): lambda f: [
         stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
     ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],

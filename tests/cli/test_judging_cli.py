@@ -35,11 +35,14 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path):
 
 def test_published_wording_is_imported_and_never_overwrites(shared_data: Path, tmp_path: Path):
     source = str(shared_data / "ttcw" / "ttcw_all_tests.json")
-    fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
+    words = ("rubric", "make", source, "--out", "ttcw-published.toml")
+    fabula(*words, cwd=tmp_path)
     assert "valid" in fabula("rubric", "show", "--check", "ttcw-published.toml", cwd=tmp_path)
-    fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
+    fabula(*words, cwd=tmp_path)
     (tmp_path / "ttcw-published.toml").write_text("mine")
-    said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=REFUSED)
+    said = fabula(
+        "rubric", "make", source, "--out", "ttcw-published.toml", cwd=tmp_path, code=REFUSED
+    )
     assert "--out" in said
 
 

@@ -44,7 +44,7 @@ def expanding(body: dict[str, Any], _: int) -> Reply:
 def run(tmp_path: Path, says: Any, *more: str) -> Result:
     (tmp_path / "mine.toml").write_text(DRAFT)
     with serving(says) as server:
-        words = ["rubric", "expand", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
+        words = ["rubric", "make", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
                  "--model", f"{server.url}/v1#m", "--yes", "--set", "models.max-retries=0",
                  *more]  # fmt: skip
         return CliRunner().invoke(cli, list(map(str, words)))
@@ -82,7 +82,7 @@ def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path):
     assert "returned no usable text" in str(result.exception)
     assert not (tmp_path / "out.toml").exists()
     result = CliRunner().invoke(
-        cli, ["rubric", "expand", "ttcw", "--out", str(tmp_path / "o.toml"), "--model", "none"]
+        cli, ["rubric", "make", "ttcw", "--out", str(tmp_path / "o.toml"), "--model", "none"]
     )
     assert "there is nothing to write" in str(result.exception)
 

@@ -98,7 +98,7 @@ def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
         model = f"{served.url}#m"
         run("judge", "themes", rationales(tmp_path), "--name-with-model", "--model", model, "--out",
             tmp_path / "t.jsonl")  # fmt: skip
-        run("rubric", "draft", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
+        run("rubric", "make", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
         assert len(served.requests) > 1
     assert {theme["drafted_by"] for theme in read(tmp_path / "t.jsonl")} == {"words"}
     assert "sorry" not in (tmp_path / "r.toml").read_text().casefold()
@@ -163,8 +163,6 @@ def test_every_command_that_writes_with_a_model_is_tried():
         "judge calibrate", "judge stories", "feedback find",
         "feedback rate", "report", "originality",
     }  # fmt: skip
-    tried = {*WRITING, "judge themes", "rubric draft", "feedback corrupt"}
-    # Of `rubric expand` in test_expanding.py.
-    tried |= {"rubric expand"}
+    tried = {*WRITING, "judge themes", "rubric make", "feedback corrupt"}
     # `reference build` asks as `stories openings` does.
     assert {path for path, _ in CASES} == judging | tried | {"reference build"}

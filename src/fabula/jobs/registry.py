@@ -82,16 +82,13 @@ Judges and people
   judge agreement = agreement:agreement | Compare judges with people and with each other.
   judge themes = themes:themes | Group raters' reasons into themes.
   rubric show = rubrics:show | List, show and check rubrics.
-  rubric import = rubrics:import_ | Import the published wording of a rubric.
-  rubric draft = rubrics:draft | Draft yes/no tests from experts' free-form measures.
-  rubric expand = rubrics:expand | Expand the items of a draft rubric.
+  rubric make = rubrics:make | Draft, import or expand a rubric.
   study new = studies:new | Design a study and write its file.
   study invite = study_people:invite | Print invitation links.
   study people = study_people:people | Look after participants: links, removals, statuses.
   study serve = studies:serve | Serve a study's pages, or a preview of them.
   study export = studies:export | Export the answers as measurements.
-  study backup = studies:backup | Copy a study, even while it runs, into one file.
-  study restore = studies:restore | Put a backup into an empty database.
+  study backup = studies:backup | Copy a study into one file, or back from it.
   study analyse = study_analysis:analyse | Print the paper's tables from a study's answers.
   plan = plan:plan | Plan how large a study must be.
 Experiments
@@ -122,7 +119,7 @@ Experiments
 """
 _ACTING = (
     "desk", "judge calibrate", "setup", "study new", "study invite", "study people", "study serve",
-    "study export", "study backup", "study restore", "rubric show", "rubric import",
+    "study export", "study backup", "rubric show",
     "reference info", "reference serve", "rerun",
 )  # fmt: skip
 """Jobs that do more, or less, than make a result, which no record may start."""

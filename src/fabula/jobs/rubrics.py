@@ -1,4 +1,4 @@
-"""Rubrics: show them, import them from a release, draft and expand them with a model."""
+"""Rubrics: show them, and make them from measures, a published wording, or a bare rubric."""
 
 from __future__ import annotations
 
@@ -134,15 +134,6 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, width, initial_indent="     ", subsequent_indent="     ")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSettings(Settings):
-    """Where a published rubric is written."""
-
-    out: Path | None = setting(
-        None, help="Write the rubric here.", default_text="NAME-published.toml"
-    )
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class WrittenRubric(Result):
     """A rubric that was written, and what was said of it."""
@@ -159,41 +150,14 @@ class WrittenRubric(Result):
         return {"out": str(self.out), **self.content}
 
 
-def import_(name: str, file: Path, settings: ImportSettings) -> WrittenRubric:
-    """Make a rubric with the published wording of NAME, from the authors' released FILE.
-
-    For ttcw the file is ttcw_all_tests.json. The new rubric has the same ids as Fabula's own but a
-    different digest, so that verdicts on the two wordings can be compared but are never mixed.
-
-    Raises `InputError`, also if another file would be overwritten.
-    """
-    from fabula.rubrics.load import rubric_toml
-    from fabula.rubrics.released import released_rubric
-    from fabula.store import write_whole
-
-    out = settings.out or Path(f"{name}-published.toml")
-    rubric = released_rubric(name, file)
-    if out.exists() and out.read_bytes() != rubric_toml(rubric).encode():
-        raise _taken(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, rubric_toml(rubric).encode())
-    n = len(rubric.items)
-    said = [f"written: {out} ({rubric.key}, {n} items)"]
-    return WrittenRubric(rubric, out, said, {"key": rubric.key, "n_items": n})
-
-
-def _taken(out: Path) -> InputError:
-    return InputError(f"{out}: already exists; name another file with `out`")
-
-
 @dataclass(frozen=True, slots=True)
-class DraftSettings(Settings):
-    """How measures are grouped, and which model words the tests."""
+class MakeSettings(Settings):
+    """How a rubric is made, and which model words it."""
 
-    out: Path = setting(help="Write the draft here, a .toml file to edit.")
+    out: Path = setting(help="Write the rubric here, a .toml file to edit or verify.")
     n_groups: int | None = setting(
         None,
-        help="Number of groups in each dimension.",
+        help="Measures: number of groups in each dimension.",
         check=Between(1),
         default_text="depends on their distances",
         option="n-groups",
@@ -203,56 +167,9 @@ class DraftSettings(Settings):
         help="Measures farther apart than this (1 - cosine) go into different groups.",
         check=Between(0, 2),
     )
-    models: ModelSettings = part(ModelSettings)
-
-
-def draft(
-    measures: Annotated[Path, "MEASURES.csv"], settings: DraftSettings, *, confirm: Confirm = agreed
-) -> WrittenRubric:
-    """Draft binary tests from experts' free-form measures, for a person to edit.
-
-    MEASURES.csv has the column measure, and optionally dimension and participant. As in the
-    formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
-    their dimension, and the fullest measure of each group becomes a yes/no question. The model
-    `none` drafts without a model.
-
-    Raises `InputError`, `ModelError`.
-    """
-    from fabula.jobs.writing import confirm_prompts
-    from fabula.rubrics.load import rubric_toml
-    from fabula.store import write_whole
-    from fabula.tasks.drafting import draft_rubric, read_measures
-
-    out, (spec, *_), terms = settings.out, settings.models.models, settings.models.options()
-    if out.exists():
-        raise _taken(out)
-    rows = read_measures(measures)
-    rubric, sources = draft_rubric(
-        rows,
-        out.stem,
-        n_groups=settings.n_groups,
-        distance=settings.distance,
-        model=None if spec == "none" else spec,
-        options=terms,
-        agree=confirm_prompts([spec], terms.prices, _LINE_TOKENS, confirm),
-    )
-    text = rubric_toml(rubric) + "".join(f"# {line}\n" for line in sources)
-    write_whole(out, text.encode())
-    said = [
-        f"written: {out} ({len(rubric.items)} tests from {len(rows)} measures); edit it, then run",
-        f"  fabula rubric show {out} --check",
-    ]
-    return WrittenRubric(rubric, out, said, {"n_items": len(rubric.items), "n_measures": len(rows)})
-
-
-@dataclass(frozen=True, slots=True)
-class ExpansionSettings(Settings):
-    """What is written for each item, and by which model."""
-
-    out: Path = setting(help="Write the expanded rubric here, a .toml file to verify.")
     n_paraphrases: int = setting(
         0,
-        help="Also write N other wordings of each question, for `fabula judge`.",
+        help="A rubric: also write N other wordings of each question, for `fabula judge`.",
         check=Between(0, 20),
     )
     models: ModelSettings = part(ModelSettings)
@@ -262,30 +179,93 @@ class ExpansionSettings(Settings):
             raise SettingsError("models", "must be a single model here")
 
 
-def expand(
-    source: Annotated[str, "NAME|FILE"],
-    settings: ExpansionSettings,
+def make(
+    source: Annotated[str, "SOURCE"],
+    settings: MakeSettings,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
 ) -> WrittenRubric:
-    """Have a model write out what each question of a rubric means, for experts to verify.
+    """Make a rubric: from experts' measures, from a published wording, or from a bare rubric.
 
-    A question alone is ambiguous, so each item gets a background, what to list before deciding, and
-    with `n_paraphrases` other wordings, as in section 5.2.1 of "Art or Artifice?". Parts that an
-    item already has are not changed.
+    SOURCE is one of three. MEASURES.csv has the column measure, and optionally dimension and
+    participant: as in the formative study of "Art or Artifice?" (section 4.1), measures are grouped
+    by meaning within their dimension, and the fullest measure of each group becomes a yes/no
+    question, worded by a model (`none` drafts without one).
 
-    Raises `InputError`, `ModelError`.
+    The authors' ttcw_all_tests.json gives the tests of creative writing in their published wording,
+    with the ids of ttcw but a different digest, so that verdicts on the two wordings can be
+    compared but are never mixed.
+
+    A rubric, by name or file, is written out by a model for experts to verify: a question alone is
+    ambiguous, so each item gets a background, what to list before deciding, and with
+    `n_paraphrases` other wordings (section 5.2.1 there). What an item has is not changed.
+
+    Raises `InputError`, also if another file would be overwritten, and `ModelError`.
     """
+    from fabula.rubrics.load import rubric_toml
+    from fabula.rubrics.released import released_rubric
+    from fabula.store import write_whole
+
+    out, ending = settings.out, Path(source).suffix.lower()
+    comments: Sequence[str] = ()
+    if ending == ".json":
+        rubric = released_rubric("ttcw", Path(source))
+        n = len(rubric.items)
+        said, content = f"{rubric.key}, {n} items", {"key": rubric.key, "n_items": n}
+        if out.exists() and out.read_bytes() != rubric_toml(rubric).encode():
+            raise _taken(out)
+    elif out.exists():
+        raise _taken(out)
+    elif ending == ".csv":
+        rubric, comments, said, content = _drafted(Path(source), settings, confirm)
+    else:
+        rubric, said, content = _expanded(source, settings, progress, confirm)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(out, (rubric_toml(rubric) + "".join(f"# {one}\n" for one in comments)).encode())
+    lines = [f"written: {out} ({said})"]
+    if ending != ".json":
+        lines[0] += f"; {'edit' if ending == '.csv' else 'verify'} it, then run"
+        lines.append(f"  fabula rubric show {out} --check")
+    return WrittenRubric(rubric, out, lines, content)
+
+
+def _taken(out: Path) -> InputError:
+    return InputError(f"{out}: already exists; name another file with `out`")
+
+
+def _drafted(
+    measures: Path, settings: MakeSettings, confirm: Confirm
+) -> tuple[Rubric, Sequence[str], str, Row]:
+    """Yes/no tests from experts' measures, and which measures each is from."""
+    from fabula.jobs.writing import confirm_prompts
+    from fabula.tasks.drafting import draft_rubric, read_measures
+
+    (spec, *_), terms = settings.models.models, settings.models.options()
+    rows = read_measures(measures)
+    rubric, sources = draft_rubric(
+        rows,
+        settings.out.stem,
+        n_groups=settings.n_groups,
+        distance=settings.distance,
+        model=None if spec == "none" else spec,
+        options=terms,
+        agree=confirm_prompts([spec], terms.prices, _LINE_TOKENS, confirm),
+    )
+    n = len(rubric.items)
+    content = {"n_items": n, "n_measures": len(rows)}
+    return rubric, sources, f"{n} tests from {len(rows)} measures", content
+
+
+def _expanded(
+    source: str, settings: MakeSettings, progress: Progress, confirm: Confirm
+) -> tuple[Rubric, str, Row]:
+    """A rubric with what a model wrote for its items."""
     from fabula.jobs.writing import confirm_prompts
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
-    from fabula.store import write_whole
     from fabula.tasks.expanding import expand_rubric, expansion_prompts
 
-    out = settings.out
-    if out.exists():
-        raise _taken(out)
     rubric = load_rubric(source)
     prompts = [
         prompt
@@ -313,15 +293,10 @@ def expand(
         raise ModelError(f"{spec}: returned no usable text; nothing was written")
     by = f"expanded by {spec}; to be verified by experts"
     wording = f"{rubric.wording}; {by}" if rubric.wording else by
-    expanded = replace(found.rubric, wording=wording)
-    text = rubric_toml(expanded)
-    write_whole(out, text.encode())
-    rubric = parse_rubric(text.encode(), str(out))
+    text = rubric_toml(replace(found.rubric, wording=wording))
+    rubric = parse_rubric(text.encode(), str(settings.out))
     lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
-    said = [
-        f"written: {out} ({found.n_written} texts for {len(rubric.items)} "
-        f"items{f'; missing: {lacking}' if lacking else ''}); verify it, then run",
-        f"  fabula rubric show {out} --check",
-    ]
+    said = f"{found.n_written} texts for {len(rubric.items)} items"
+    said += f"; missing: {lacking}" if lacking else ""
     content = {"key": rubric.key, "n_written": found.n_written, "missing": found.missing}
-    return WrittenRubric(rubric, out, said, content)
+    return rubric, said, content

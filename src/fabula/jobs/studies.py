@@ -524,32 +524,36 @@ class Copied(Result):
         return {"out": str(self.file), **counts}
 
 
-def backup(file: StudyFile, backup_file: Annotated[Path, "FILE"], place: StudyPlace) -> Copied:
-    """Copy all current answers into FILE, and compare the copy with the original.
+@dataclass(frozen=True, slots=True)
+class BackupSettings(Settings):
+    """Which way answers are copied."""
 
-    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL.
-    Keep STUDY.toml and the documents with it.
+    restore: bool = setting(False, help="Put the answers in FILE into an empty database.")
+
+
+def backup(
+    file: StudyFile,
+    backup_file: Annotated[Path, "FILE"],
+    settings: BackupSettings,
+    place: StudyPlace,
+) -> Copied:
+    """Copy all current answers into FILE and compare the copy with the original, or restore them.
+
+    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL. Keep
+    STUDY.toml and the documents with it.
+
+    With `restore`, FILE can also be a copy of the study's own file, with or without its log
+    (FILE-wal) beside it.
 
     Raises `InputError`.
     """
-    from fabula.studies.backups import back_up
+    from fabula.studies import backups
 
-    with open_study(file, place) as study:
-        check_kept({"backup_file": backup_file}, study.files)
-        return Copied(back_up(study.store, backup_file), backup_file)
-
-
-def restore(file: StudyFile, backup_file: Annotated[Path, "FILE"], place: StudyPlace) -> Copied:
-    """Restore the answers in FILE, which `study backup` wrote, into an empty database.
-
-    FILE can also be a copy of the study's own file, with or without its log (FILE-wal) beside it.
-
-    Raises `InputError`.
-    """
-    from fabula.studies.backups import restore as put_back
-
-    if not backup_file.exists():
+    if settings.restore and not backup_file.exists():
         raise SettingsError("backup_file", f"{backup_file} does not exist")
-    with open_study(file, place, create=True) as study:
-        done = put_back(study.store, study.design, study.units, backup_file)
-    return Copied(done, backup_file, is_restored=True)
+    with open_study(file, place, create=settings.restore) as study:
+        if settings.restore:
+            done = backups.restore(study.store, study.design, study.units, backup_file)
+            return Copied(done, backup_file, is_restored=True)
+        check_kept({"backup_file": backup_file}, study.files)
+        return Copied(backups.back_up(study.store, backup_file), backup_file)

@@ -72,8 +72,8 @@ def _fault(error: Exception) -> str:
     said = str(error).splitlines()[0]
     if "malformed" in said or "not a database" in said:
         return (
-            f"the file is damaged ({said}); restore your last backup with `fabula study restore "
-            "STUDY.toml BACKUP` and another `database`"
+            f"the file is damaged ({said}); restore your last backup with `fabula study backup "
+            "STUDY.toml BACKUP --restore` and another `database`"
         )
     return said
 
@@ -96,7 +96,7 @@ def _check_file(path: Path) -> None:
         raise InputError(
             f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
             "be missing from it; copy the log too, or restore what is there with `fabula study "
-            f"restore STUDY.toml {path}` and another `database`"
+            f"backup STUDY.toml {path} --restore` and another `database`"
         )
     try:
         sqlite_file.make_private(path)

@@ -72,8 +72,8 @@ def _fault(error: Exception) -> str:
     said = str(error).splitlines()[0]
     if "malformed" in said or "not a database" in said:
         return (
-            f"the file is damaged ({said}); restore your last backup with `fabula study backup "
-            "STUDY.toml BACKUP --restore` and another `database`"
+            f"the file is damaged ({said}); restore your last backup into another `database`: "
+            "`fabula study backup STUDY.toml BACKUP --restore`"
         )
     return said
 
@@ -95,8 +95,8 @@ def _check_file(path: Path) -> None:
     if sqlite_file.lacks_log(path):
         raise InputError(
             f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
-            "be missing from it; copy the log too, or restore what is there with `fabula study "
-            f"backup STUDY.toml {path} --restore` and another `database`"
+            "be missing from it; copy the log too, or restore what is there into another "
+            f"`database`: `fabula study backup STUDY.toml {path} --restore`"
         )
     try:
         sqlite_file.make_private(path)

@@ -65,9 +65,18 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path
     assert len(list((tmp_path / "here" / "shards").iterdir())) > 6
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     run(
-        "reference", "build", "--add", "--out", tmp_path / "here", texts, "--restart", "--jobs", "1"
+        "reference",
+        "build",
+        "--add",
+        "--out",
+        tmp_path / "here",
+        texts,
+        "--set=running.restart=true",
+        "--jobs",
+        "1",
     )
-    run("reference", "build", "--add", "--out", tmp_path / "there", texts, "--restart",
+    run("reference", "build", "--add", "--out", tmp_path / "there", texts,
+        "--set=running.restart=true",
         "--engine", "ray",
         "--set", f"running.address={nodes.address}")  # fmt: skip
     assert tree(tmp_path / "there") == tree(tmp_path / "here")

@@ -87,7 +87,15 @@ def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     run(*plan)
     assert tree(tmp_path / "r") == tree(built)
     assert {file: file.stat().st_mtime_ns for file in kept} == kept, "shards were written again"
-    plan = ("reference", "build", "--add", "--out", tmp_path / "r", texts, "--restart")
+    plan = (
+        "reference",
+        "build",
+        "--add",
+        "--out",
+        tmp_path / "r",
+        texts,
+        "--set=running.restart=true",
+    )
     assert "cannot be used with --share" in run(*plan, "--share", "1/2", code=2)
 
 

@@ -363,7 +363,7 @@ def originality(
         out: Write scores here, one JSON row per text; interrupted runs resume.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Score everything again, ignoring `out` and the look-up cache.
+        restart: Start over, ignoring what is there.
         price: Dollars per million tokens, to estimate the cost; for several models
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
@@ -612,7 +612,7 @@ def detect_score(
         out: Write one row per text here (.jsonl); interrupted runs resume.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Score everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
             csv, tsv, xlsx, parquet, wet.
         id: Field of a row that contains its id.
@@ -752,7 +752,7 @@ def judge(
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
         out: Folder of the run: keeps every answer; interrupted runs resume.
-        restart: Ask everything again, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         again: Ask once more only where `out` has no verdict for one of these reasons, such as
             truncated,no_answer; with truncated, `max_tokens` may be raised.
         labels: People's labels for some of the stories, drawn at random: shows an estimate of what
@@ -849,7 +849,7 @@ def judge_calibrate(
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
         out: Folder of the run: keeps every answer; interrupted runs resume.
-        restart: Ask everything again, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         again: Ask once more only where `out` has no verdict for one of these reasons, such as
             truncated,no_answer; with truncated, `max_tokens` may be raised.
         labels: People's labels for the stories: a table of document, item, rater, value, or a
@@ -1382,7 +1382,7 @@ def stories_plot(
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Ask for everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
             Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
@@ -1457,7 +1457,7 @@ def stories_write(
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Ask for everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
             Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
@@ -1532,7 +1532,7 @@ def stories_openings(
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Ask for everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
             Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
@@ -1618,7 +1618,7 @@ def continuation_train(
         epochs: Number of passes of the recurrent network over all stories.
         seed: Seed of all random draws; the same seed gives the same bytes.
         plot: Draw the recurrent network's loss here (.svg, .pdf or .png).
-        restart: Train the recurrent network again from the start.
+        restart: Start over, ignoring what is there.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
             csv, tsv, xlsx, parquet, wet.
@@ -1665,7 +1665,7 @@ def continuation_generate(
         seed: Seed of all random draws; the same seed gives the same bytes.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Write everything again, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
@@ -1729,7 +1729,7 @@ def continuation_score(
         level: Significance level of the tests.
         seed: Seed of all random draws; the same seed gives the same bytes.
         html: Write a page with all results here.
-        restart: Measure everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         grammar: harper, languagetool (its server, as languagetool@URL if not on port 8081), or
             none.
         encoder: Sentence encoder: a folder with model.onnx and tokenizer.json. [default: MiniLM,
@@ -1792,7 +1792,7 @@ def feedback_corrupt(
             stories; with `per_set`, N such stories from each set.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Start over, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         seed: Seed of all random draws; the same seed gives the same bytes.
         price: Dollars per million tokens, to estimate the cost; for several models
             MODEL=IN/OUT;MODEL=IN/OUT.
@@ -1845,7 +1845,7 @@ def feedback_elicit(
         max_tokens: Maximum length of what is written, in tokens.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Ask for everything again and replace `out`.
+        restart: Start over, ignoring what is there.
         seed: Seed of all random draws; the same seed gives the same bytes.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
@@ -1936,7 +1936,7 @@ def feedback_find(
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
         out: Folder of the run: keeps every answer; interrupted runs resume. For judges (`model`).
-        restart: Ask judges everything again, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         labels: People's answers about some of the feedback (document, item, rater, value; items
             found and asks): measures how often quotations and judges are right. A document is an
             answer, named as in `details`.
@@ -2051,7 +2051,7 @@ def feedback_rate(
         max_cost: Stop before spending more than this; needs a price.
         out: Folder of the run: keeps every answer; interrupted runs resume. [default: rated; of
             categories, labelled]
-        restart: Ask everything again, ignoring what `out` contains.
+        restart: Start over, ignoring what is there.
         people: People's answers about the same feedback (measurements, or the released
             human_ratings.jsonl): shows how far the rater agrees with them.
         labels: People's labels (.jsonl: id, labels), to measure how often the model assigns the
@@ -2130,7 +2130,7 @@ def reference_build(
             [env: RAY_ADDRESS]
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
-        restart: Start over, ignoring the results of an earlier run.
+        restart: Start over, ignoring what is there.
         sample: Read about this many words of a corpus from the catalogue, in documents drawn at
             random: 100M, 1.5B, or all. With `written_by`, draw so many of the sentences.
         seed: Seed of the sample and of models; the same seed, the same bytes.
@@ -2244,7 +2244,7 @@ def reference_measure(
         kind: Who wrote the corpus; decides the colours of the page. [default: models if models
             wrote it, else other]
         seed: Seed of all random draws; the same seed gives the same bytes.
-        restart: Score everything again, ignoring earlier results.
+        restart: Start over, ignoring what is there.
     """
 
 def reference_group(

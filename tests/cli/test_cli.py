@@ -202,7 +202,7 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
         ["--html", tmp_path],
         ["--out", draft],
         ["--out", texts],
-        ["--out", texts, "--restart"],
+        ["--out", texts, "--set=running.restart=true"],
         ["--out", tmp_path / "x", "--html", tmp_path / "x"],
     ):
         fabula(*score, *options, code=REFUSED)

@@ -163,13 +163,13 @@ def test_no_output_takes_the_place_of_an_input_or_of_another_file(made: Path, tm
     scores.write_text('{"id": "p", "system": "dear", "values": {}}\n')
     for option in ("--out", "--csv", "--latex", "--html"):
         fabula("continuation", "score", systems, "--contexts", contexts, option, systems,
-               "--restart", code=REFUSED)  # fmt: skip
+               "--set=running.restart=true", code=REFUSED)  # fmt: skip
         fabula("continuation", "score", systems, "--contexts", contexts, option, novel,
-               "--restart", code=REFUSED)  # fmt: skip
+               "--set=running.restart=true", code=REFUSED)  # fmt: skip
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", systems,
-           "--out", systems, "--restart", code=REFUSED)  # fmt: skip
+           "--out", systems, "--set=running.restart=true", code=REFUSED)  # fmt: skip
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", contexts,
-           "--out", scores, "--restart", code=REFUSED)  # fmt: skip
+           "--out", scores, "--set=running.restart=true", code=REFUSED)  # fmt: skip
     assert systems.read_bytes() == (made / "systems.jsonl").read_bytes()
     assert novel.read_text() == "my novel"
     assert "dear" in scores.read_text()

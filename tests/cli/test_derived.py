@@ -160,7 +160,7 @@ def test_one_option_has_one_type_and_one_meaning():
 
 ONE_MEANING = {
     "--samples", "--model", "--spread", "--rounds", "--prompts",
-    "--seed", "--restart", "--jobs", "--engine", "--yes", "--json", "--text",
+    "--seed", "--jobs", "--engine", "--yes", "--json", "--text",
 }  # fmt: skip
 
 

@@ -102,7 +102,9 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(tmp
         fabula(*words, "--again", "no_answer", cwd=tmp_path)
         assert len(server.requests) == 16
     assert "--again" in fabula(*words, "--again", "boredom", code=REFUSED, cwd=tmp_path)
-    said = fabula(*words, "--again", "no_answer", "--restart", code=REFUSED, cwd=tmp_path)
+    said = fabula(
+        *words, "--again", "no_answer", "--set=running.restart=true", code=REFUSED, cwd=tmp_path
+    )
     assert "--again" in said
 
 

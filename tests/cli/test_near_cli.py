@@ -258,7 +258,9 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path):
     for k, row in enumerate(rows):
         row["label"] = "human" if k % 4 < 2 else "machine"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    fabula("originality", texts, "--reference", corpus, "--out", scores, "--restart")
+    fabula(
+        "originality", texts, "--reference", corpus, "--out", scores, "--set=running.restart=true"
+    )
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector)
     assert "cannot tell" in " ".join(done.stdout.split())
     assert "No verdicts are given by 1: the interval" in " ".join(done.stdout.split())

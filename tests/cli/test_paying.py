@@ -85,7 +85,7 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
                    for body in served.requests)  # fmt: skip
         most = (most + max(len(text.encode()) for text in served.prompts())) / 1e6
         limit = f"{most + 1.5 * 105e-6:.7f}"
-        for again in (["--restart"], [], []):
+        for again in (["--set=running.restart=true"], [], []):
             said = fabula(*given, *again, "--set", "models.price=1/1", "--max-cost", limit, "--yes",
                           code=REFUSED)  # fmt: skip
             assert "leaves no room" in said

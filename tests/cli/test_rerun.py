@@ -325,7 +325,7 @@ def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: 
             refused = run(*words)
             assert isinstance(refused.exception, InputError), words
             assert "line 1: was changed after Fabula wrote it" in str(refused.exception)
-    assert run(*again, "--restart").exit_code == 0
+    assert run(*again, "--set=running.restart=true").exit_code == 0
     assert scored.read_text(encoding="utf-8") == "".join(lines)
     # The last rows are made again if they are removed.
     scored.write_text(lines[0], encoding="utf-8")

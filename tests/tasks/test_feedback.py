@@ -454,7 +454,8 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
         assert len(served.requests) == 4
         before = out.read_bytes()
         # What cannot begin takes nothing away.
-        wrong = run("feedback", "elicit", stories, "--out", out, "--restart", "--shots", "5",
+        wrong = run("feedback", "elicit", stories, "--out", out, "--set=running.restart=true",
+            "--shots", "5",
                     "--model", f"{served.url}#m")  # fmt: skip
     assert isinstance(wrong.exception, InputError)
     assert out.read_bytes() == before

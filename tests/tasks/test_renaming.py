@@ -189,7 +189,9 @@ def test_the_command_renames_only_if_asked_and_writes_nothing_without_a_writer(
     before = out.read_bytes()
     assert CliRunner().invoke(cli, [*arguments, "--methods", methods]).exit_code == 0
     assert out.read_bytes() == before
-    refused = CliRunner().invoke(cli, [*arguments, "--methods", "fact", "--restart"])
+    refused = CliRunner().invoke(
+        cli, [*arguments, "--methods", "fact", "--set=running.restart=true"]
+    )
     assert refused.exit_code == 2
     assert "must name a language model, which writes fact" in " ".join(refused.output.split())
     assert out.read_bytes() == before

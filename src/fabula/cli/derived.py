@@ -340,7 +340,8 @@ def _with_options(sentence: str, command: click.Command) -> str:
         if isinstance(param, click.Option):
             long = [*param.secondary_opts, param.opts[-1]]
             options |= {option.lstrip("-").replace("-", "_"): option for option in long}
-            is_tuned = getattr(param, "tuned", False)
-            name = f"--set {param.opts[-1][2:]}" if is_tuned else param.opts[-1]
+            name = param.opts[-1]
+            if getattr(param, "tuned", False):
+                name = f"--set {name[2:]}" + ("=true" if param.type is click.BOOL else "")
             options[getattr(param, "setting", param.name)] = name
     return in_names(sentence, options)

@@ -61,6 +61,8 @@ def _read(path: Path) -> Config:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as TOML ({error})") from error
+    if "restart" in content.get("running", ()):
+        raise InputError(f"{path}: `restart` is for one run: give it as an option")
     unknown = content.keys() - {"reference", "model", "prices", *_SETS}
     if unknown:
         raise InputError(

@@ -14,7 +14,14 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import page_setting, plot_setting, rows_file, share_of, share_setting
+from fabula.jobs.result_files import (
+    page_setting,
+    plot_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -137,7 +144,7 @@ class TrainSettings(Settings):
     )
     seed: int = seed_setting()
     plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
-    restart: bool = setting(False, help="Train the recurrent network again from the start.")
+    restart: bool = restart_setting()
     processes: Processes = part(Processes)
 
 
@@ -261,7 +268,7 @@ class GenerateSettings(Settings):
     temperature: float = temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
     share: str | None = share_setting()
-    restart: bool = setting(False, help="Write everything again, ignoring what `out` contains.")
+    restart: bool = restart_setting()
     processes: Processes = part(Processes)
     models: NoModelSettings = part(NoModelSettings)
 
@@ -390,7 +397,7 @@ class CompareSettings(Settings):
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
-    restart: bool = setting(False, help="Measure everything again and replace `out`.")
+    restart: bool = restart_setting()
     grammar: str = grammar_setting()
     encoder: Path | None = encoder_setting()
     engine: Engine = part(Engine)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.given import Rows, named_parts
 from fabula.jobs.job import Stream
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import plot_setting, share_of, share_setting
+from fabula.jobs.result_files import plot_setting, restart_setting, share_of, share_setting
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class LikelihoodSettings(Settings):
         None, help="Write one row per text here (.jsonl); interrupted runs resume."
     )
     share: str | None = share_setting()
-    restart: bool = setting(False, help="Score everything again and replace `out`.")
+    restart: bool = restart_setting()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

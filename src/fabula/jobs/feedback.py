@@ -14,7 +14,7 @@ from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, Spending, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import rows_file, share_of, share_setting
+from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -82,7 +82,7 @@ class CorruptSettings(Settings):
         "stories; with `per_set`, N such stories from each set.",
     )
     share: str | None = share_setting()
-    restart: bool = setting(False, help="Start over, ignoring what `out` contains.")
+    restart: bool = restart_setting()
     seed: int = seed_setting()
     spending: Spending = part(Spending)
 
@@ -302,7 +302,7 @@ class ElicitSettings(Settings):
     temperature: float = temperature_setting(0.7)
     max_tokens: int = max_tokens_setting(512)
     share: str | None = share_setting()
-    restart: bool = setting(False, help="Ask for everything again and replace `out`.")
+    restart: bool = restart_setting()
     seed: int = seed_setting()
     models: ModelSettings = part(ModelSettings)
 

@@ -13,7 +13,6 @@ from fabula.jobs.feedback_reading import check_overlap, feedback_rows, people_me
 from fabula.jobs.given import Labels, Rows
 from fabula.jobs.judging import (
     FOLDER_HELP,
-    RESTART_HELP,
     Asking,
     Judged,
     Judging,
@@ -25,7 +24,7 @@ from fabula.jobs.judging import (
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import plot_setting
+from fabula.jobs.result_files import plot_setting, restart_setting
 from fabula.settings import Settings, SettingsError, part, setting
 from fabula.types import by_rater
 
@@ -51,7 +50,7 @@ class RateSettings(Settings):
     out: Path | None = setting(
         None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
     )
-    restart: bool = setting(False, help=RESTART_HELP)
+    restart: bool = restart_setting()
     people: tuple[Path, ...] = setting(
         (),
         help="People's answers about the same feedback (measurements, or the released "

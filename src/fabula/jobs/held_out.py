@@ -15,6 +15,7 @@ from fabula.jobs.job import Corpus as CorpusFolder
 from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
+from fabula.jobs.result_files import restart_setting
 from fabula.settings import Between, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class HeldOutSettings(Processes, Matching):
         default_text="models if models wrote it, else other",
     )
     seed: int = seed_setting()
-    restart: bool = setting(False, help="Score everything again, ignoring earlier results.")
+    restart: bool = restart_setting()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

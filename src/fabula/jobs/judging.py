@@ -12,7 +12,7 @@ from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import page_setting
+from fabula.jobs.result_files import page_setting, restart_setting
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 from fabula.types import by_rater
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fabula.types import Document, Measurement, Rubric
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
-RESTART_HELP = "Ask everything again, ignoring what `out` contains."
 
 
 _ANSWERED = (
@@ -112,7 +111,7 @@ class JudgingSettings(Settings):
 
     judging: Judging = part(Judging)
     out: Path | None = setting(Path("judged"), help=FOLDER_HELP, unit="DIR")
-    restart: bool = setting(False, help=RESTART_HELP)
+    restart: bool = restart_setting()
     again: str | None = setting(
         None,
         help="Ask once more only where `out` has no verdict for one of these reasons, such as "

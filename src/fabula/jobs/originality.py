@@ -16,7 +16,13 @@ from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result_files import page_setting, rows_file, share_of, share_setting
+from fabula.jobs.result_files import (
+    page_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -247,9 +253,7 @@ class OriginalitySettings(Settings):
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
     share: str | None = share_setting()
-    restart: bool = setting(
-        False, help="Score everything again, ignoring `out` and the look-up cache."
-    )
+    restart: bool = restart_setting()
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
     html: Path | None = page_setting("Write an HTML page of the results here.")

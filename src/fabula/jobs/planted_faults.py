@@ -22,6 +22,7 @@ from fabula.jobs.judging import (
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
+from fabula.jobs.result_files import restart_setting
 from fabula.settings import Settings, part, setting
 from fabula.types import by_rater
 
@@ -63,9 +64,7 @@ class FindSettings(Settings):
     out: Path | None = setting(
         Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
     )
-    restart: bool = setting(
-        False, help="Ask judges everything again, ignoring what `out` contains."
-    )
+    restart: bool = restart_setting()
     labels: Labels | None = setting(
         None,
         help="People's answers about some of the feedback (document, item, rater, value; items "

@@ -18,7 +18,7 @@ from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_se
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import check_kept, is_folder, share_of, share_setting
+from fabula.jobs.result_files import check_kept, is_folder, restart_setting, share_of, share_setting
 from fabula.jobs.stories import OpeningSettings, openings
 from fabula.resume import Share
 from fabula.settings import Between, Settings, SettingsError, changed, part, seed_setting, setting
@@ -133,7 +133,7 @@ class BuildSettings(Settings):
     )
     engine: Engine = part(Engine)
     share: str | None = share_setting()
-    restart: bool = setting(False, help="Start over, ignoring the results of an earlier run.")
+    restart: bool = restart_setting()
 
     def check_together(self) -> None:
         for name in ("case", "punct", "preset", "shard_tokens", "memory"):

@@ -67,6 +67,12 @@ def plot_setting(help: str) -> Path | None:  # noqa: A002
     return made
 
 
+def restart_setting() -> bool:
+    """A field for starting over."""
+    made: bool = setting(False, help="Start over, ignoring what is there.", tunes="running")
+    return made
+
+
 def share_setting() -> str | None:
     """A field for the share of a job whose rows are in the file `out`; see `share_of`."""
     made: str | None = setting(

@@ -12,7 +12,7 @@ from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_se
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Row
-from fabula.jobs.result_files import rows_file, share_of, share_setting
+from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fabula.resume import Share
     from fabula.tasks.story_writing import Plot, WritePlan
 
-_RESTART_HELP = "Ask for everything again and replace `out`."
 _SEED_HELP = "Seed for sampling."
 _PLOT_TOKENS = 60
 _TOKENS_PER_WORD = 1.35
@@ -33,7 +32,7 @@ class PlotSettings(Settings):
     out: Path = setting(help="Write a row with the plot of each story here (.jsonl).")
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
-    restart: bool = setting(False, help=_RESTART_HELP)
+    restart: bool = restart_setting()
     models: ModelSettings = part(ModelSettings)
 
 
@@ -65,7 +64,7 @@ class StorySettings(Settings):
     top_p: float = top_p_setting(1.0)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
-    restart: bool = setting(False, help=_RESTART_HELP)
+    restart: bool = restart_setting()
     models: ModelSettings = part(ModelSettings)
 
 
@@ -101,7 +100,7 @@ class OpeningSettings(Settings):
     max_tokens: int = max_tokens_setting(288)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
-    restart: bool = setting(False, help=_RESTART_HELP)
+    restart: bool = restart_setting()
     models: ModelSettings = part(ModelSettings)
 
 

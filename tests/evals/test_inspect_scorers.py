@@ -87,8 +87,8 @@ def test_a_log_is_scored_for_originality_as_the_texts_themselves(
     for id_ in ("tide", "tin"):
         found = scores[id_].as_dict()
         assert found["creativity_index"] == expected.loc[id_, "creativity_index"]
-        assert found["uniqueness.4"] == expected.loc[id_, "uniqueness_4"]
-    assert found["uniqueness.4"] == 1
+        assert found["uniqueness_4"] == expected.loc[id_, "uniqueness_4"]
+    assert found["uniqueness_4"] == 1
     assert '"the boats lay down in the mud like cows, and nobody minded them"' in (
         scores["tide"].explanation or ""
     )
@@ -98,12 +98,12 @@ def test_a_log_is_scored_for_originality_as_the_texts_themselves(
     }  # fmt: skip
     # Of three words there is a run of three, and no index.
     note = scores["note"].as_dict()
-    assert note["uniqueness.3"] == 1
+    assert note["uniqueness_3"] == 1
     assert math.isnan(float(note["creativity_index"] or 0))
     indices = expected.loc[["tide", "tin"], "creativity_index"]
     assert metrics["creativity_index"] == pytest.approx(indices.mean())
     assert metrics["creativity_index missing"] == 3
-    assert metrics["uniqueness.3 missing"] == 2
+    assert metrics["uniqueness_3 missing"] == 2
     assert "creativity_index low" not in metrics, "of two texts there is no interval"
 
 
@@ -115,7 +115,7 @@ def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
     path = str(folder / "school.ref")
     with_all, _ = scored(log, originality(path, levels=3))
     without, _ = scored(log, originality([path], levels="3", exclude_same="school"))
-    assert with_all["tide"].as_dict()["uniqueness.3"] < 1
+    assert with_all["tide"].as_dict()["uniqueness_3"] < 1
     # All that the reference holds is of the text's own school.
     assert without["tide"].reason == "no_known_words"
 

@@ -132,7 +132,7 @@ def measure(
                 progress.advance(1)
     values = {"creativity_index": [row["creativity_index"] for row in rows]}
     for level in rows[0]["uniqueness"]:
-        values[f"uniqueness.{level}"] = [row["uniqueness"][level] for row in rows]
+        values[f"uniqueness_{level}"] = [row["uniqueness"][level] for row in rows]
     if sum(value is not None for value in values["creativity_index"]) < MIN_UNITS:
         raise InputError(
             f"{corpus}: fewer than {MIN_UNITS} of {len(rows)} passages have a Creativity Index; "

@@ -102,7 +102,7 @@ class Originality:
         """The index and each L-uniqueness as measurements."""
         evidence = tuple(b.span for b in self.borrowed)
         values: dict[str, float | None] = {"creativity_index": self.creativity_index}
-        values |= {f"uniqueness.{level}": value for level, value in self.uniqueness.items()}
+        values |= {f"uniqueness_{level}": value for level, value in self.uniqueness.items()}
         return [
             Measurement(
                 document_id=self.document.id,

@@ -50,7 +50,7 @@ def originality_table(
         Column("text"),
         Column("words", ",", name="n_words"),
         Column(f"Creativity Index, of {len(levels)}", ".3f", name="creativity_index"),
-        Column(f"{levels[0]}-uniqueness", ".1%"),
+        Column(f"{levels[0]}-uniqueness", ".1%", name=f"uniqueness_{levels[0]}"),
     ]
     cells: list[list[Cell]] = [
         [name, n_words, _index(index, reason), lowest]

@@ -100,7 +100,7 @@ def curve_bands(groups: Sequence[GroupNumbers], xs: Mapping[int, float]) -> list
     """
     found = []
     for group in groups:
-        items = {level: group.items.get(f"uniqueness.{level}") for level in xs}
+        items = {level: group.items.get(f"uniqueness_{level}") for level in xs}
         if any(one is None for one in items.values()):
             continue
         above = [(xs[k], one.quantile(_HIGH)) for k, one in items.items() if one]

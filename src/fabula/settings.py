@@ -21,7 +21,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from fabula.errors import InputError
 
@@ -139,6 +149,8 @@ class Settings:
     """Base class of settings, which are frozen dataclasses. Raises `SettingsError`."""
 
     __slots__ = ()
+    sets: ClassVar[Mapping[str, str]] = {}
+    """The shared sets of settings that are a job's own elsewhere, by name."""
 
     def __post_init__(self) -> None:
         for one in fields_of(type(self)):

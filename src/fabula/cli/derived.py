@@ -58,6 +58,10 @@ class Option(click.Option):
 
 
 SHARED = {
+    "matching": "What counts as borrowed, and what is left out",
+    "asking": "What is asked of each judge, and how often",
+    "verdicts": "Whose verdicts are shown, by which rubric",
+    "advice": "How models are asked for feedback",
     "models": "How models are called, and what they may cost",
     "near": "What counts as a near match",
     "index": "How a web-scale index or a served reference is asked",
@@ -260,7 +264,7 @@ def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Cal
             Option(
                 _names(one),
                 setting=one.path[-1],
-                shared=one.field.shared,
+                shared=kind.sets.get(one.path[-1], one.field.shared),
                 tuned=one.field.tuned,
                 **_attributes(one),
             )

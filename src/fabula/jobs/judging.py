@@ -58,12 +58,16 @@ class Questions(Settings):
         unit="NAME|FILE",
     )
     items: str | None = setting(
-        None, help="Ask only these items of the rubric, separated by commas.", unit="ID,ID"
+        None,
+        help="Ask only these items of the rubric, separated by commas.",
+        unit="ID,ID",
+        shared="asking",
     )
     template: Path | None = setting(
         None,
         help="Prompt with [STORY], [BACKGROUND], [QUESTION] and optionally [INSTRUCTION], in any "
         "order, to replace the built-in one, such as the authors' with_background.txt.",
+        shared="asking",
     )
 
 
@@ -72,18 +76,22 @@ class Asking(Settings):
     """How often each question is asked, and how answers are sampled."""
 
     style: Literal["reason-first", "verdict-first"] = setting(
-        "reason-first", help="Ask for reasons before the verdict, or after it (faster and cheaper)."
+        "reason-first",
+        help="Ask for reasons before the verdict, or after it (faster and cheaper).",
+        shared="asking",
     )
     n_samples: int = setting(
         1,
         help="Ask N times; the value is the share of Yes, or the most frequent choice.",
         check=Between(1, 1000),
+        shared="asking",
     )
     n_paraphrases: int = setting(
         0,
         help="Ask each question in N other wordings too, taken from the rubric, and show how far "
         "verdicts depend on the wording.",
         check=Between(0, 100),
+        shared="asking",
     )
     temperature: float | None = temperature_setting(None, "0 for one sample, 1 for more")
     max_tokens: int | None = max_tokens_setting(None, "1024; 200 for verdict-first")

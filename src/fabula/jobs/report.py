@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from fabula.jobs.engine import Processes
 from fabula.jobs.given import Labels, Run
@@ -137,6 +138,11 @@ Only = Literal["lines", "book", "profile", "feedback", "fluency", "originality",
 class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
+    sets: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("levels", "match", "exclude", "exclude_same", "n_marks"), "matching"),
+        **dict.fromkeys(("rubric", "style", "labels", "judge", "by"), "verdicts"),
+        **dict.fromkeys(("n_points", "by_chapter", "since", "points_file", "n_samples"), "advice"),
+    }
     only: Only | None = setting(
         None, help="Run one instrument alone, and print all that it has to say."
     )

@@ -35,7 +35,7 @@ from fabula.measures.near import NearSearch
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
-from fabula.reference.matching import number_words
+from fabula.reference.search import number_words
 from fabula.text import read_documents
 from fabula.text.stopwords import load_stop_words
 

@@ -80,7 +80,7 @@ def main() -> None:
         from fabula.reference import layout
 
         layout.check_files = lambda *_: None
-        layout.check_seal = lambda *_: None  # type: ignore[assignment]
+        layout.check_seal = lambda row, _: row
     right = answers(folder)
     for file in sorted(file for file in (folder / "r").rglob("*") if file.is_file()):
         whole = file.read_bytes()

@@ -10,9 +10,9 @@ import pytest
 
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
-from fabula.reference.batches import tokenise_stream
 from fabula.reference.build import BuildParameters, add_documents, remove_documents
 from fabula.reference.layout import Manifest
+from fabula.reference.shards import tokenise_stream
 from fabula.store import writer_lock
 from fabula.text import TextSettings
 from fabula.types import Document

@@ -482,7 +482,6 @@ def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Pa
     index = InfiniGramIndex(wide)
     assert index.token_dtype == "u32"
     assert index.size == InfiniGramIndex(built.index).size
-    assert InfiniGramIndex(wide, token_dtype="u32").fingerprint == index.fingerprint
     assert_equal(index.match_texts(built.texts[1:4]), built.expected()[1:4])
 
 
@@ -491,8 +490,6 @@ def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path):
     (cut / "table.0").write_bytes((cut / "table.0").read_bytes()[:-200])
     with pytest.raises(CorpusError, match="not built to its end"):
         InfiniGramIndex(cut)
-    with pytest.raises(CorpusError, match="are not u16"):
-        InfiniGramIndex(cut, token_dtype="u16")
     (cut / "table.0").unlink()
     with pytest.raises(CorpusError, match="not a complete infini-gram index"):
         InfiniGramIndex(cut)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -22,8 +21,7 @@ import numpy as np
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.formats import REFERENCE
-from fabula.reference.batches import tokenise_stream
-from fabula.reference.checksums import parse_row
+from fabula.reference.checksums import Report, parse_row
 from fabula.reference.info import read_removed, year_of
 from fabula.reference.layout import (
     Manifest,
@@ -35,7 +33,7 @@ from fabula.reference.layout import (
     text_digest,
 )
 from fabula.reference.search import Reference
-from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
+from fabula.reference.shards import ShardBatches, kept_shard, tokenise_stream, write_shard
 from fabula.reference.storage import Home, open_home
 from fabula.resume import Share
 from fabula.store import dump_json
@@ -143,7 +141,7 @@ def build_reference(
     stream = _Dated(check_documents(documents))
     home = open_home(path)
     _check_room(home)
-    with _turn(home, share):
+    with home.lock("" if share is None else f"shares/{share.name}"):
         if home.read(_MANIFEST) is not None and not restart:
             found = Manifest.read(home)
             asked = settings, asdict(parameters), (0,), written_by, source
@@ -182,7 +180,7 @@ def add_documents(
     stream = _Dated(check_documents(documents))
     home = open_home(path)
     Manifest.read(home)
-    with _turn(home, share):
+    with home.lock("" if share is None else f"shares/{share.name}"):
         manifest = Manifest.read(home)
         _forget_finished(home, manifest)
         head = next(stream, None)
@@ -200,11 +198,6 @@ def add_documents(
                 "the same texts; use `restart` to add all of them (existing documents are kept)"
             )
         return _extend(home, manifest, stream, n_jobs, restart, report, share)
-
-
-def _turn(home: Home, share: Share | None) -> AbstractContextManager[None]:
-    """The right to write: everything, or the shards of a share. Raises `BusyError`."""
-    return home.lock() if share is None else home.lock(f"shares/{share.name}")
 
 
 class _Dated(Iterator[Document]):
@@ -258,7 +251,12 @@ def _extend(
         return None
     if not done:
         raise InputError("no document contains any words; a reference needs texts")
-    manifest = manifest.with_shards(done, stream.years)
+    manifest = replace(
+        manifest,
+        shards=(*manifest.shards, *done),
+        additions=(*manifest.additions, first),
+        years=stream.years if manifest.years is None else manifest.years.with_more(stream.years),
+    )
     home.write(_MANIFEST, manifest.to_json())
     home.remove(_JOURNAL)
     home.remove("shares")
@@ -370,7 +368,7 @@ _SAMPLE_WORDS = 24
 
 
 def verify_reference(
-    path: str | Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
+    path: str | Path, *, n_samples: int = 200, report: Report = lambda stage: None
 ) -> Manifest:
     """Compare all checksums, then look up `n_samples` stretches of its own text.
 
@@ -392,26 +390,22 @@ def verify_reference(
                 )
     reference = Reference.open(path, report=report)
     report("searching for its own text")
-    _search_itself(reference, manifest, n_samples)
-    return manifest
-
-
-def _search_itself(reference: Reference, manifest: Manifest, n_samples: int) -> None:
     n_all = sum(info.n_documents for info in manifest.shards)
     rng = np.random.default_rng(0)
     numbers = rng.choice(n_all, size=min(n_samples, n_all), replace=False)
     for number in sorted(map(int, numbers)):
-        if reference.is_removed(number):
+        if reference.about.removed[number]:
             continue
         document = reference.document(number)
         words = reference.locate(document.text).words
         start = int(rng.integers(max(1, len(words) - _SAMPLE_WORDS)))
         sample = words[start : start + _SAMPLE_WORDS]
         lengths = reference.longest_matches(sample)
-        expected = np.arange(len(sample), 0, -1)
-        if not np.array_equal(lengths, expected) or reference.count(sample) < 1:
+        rest = np.arange(len(sample), 0, -1)
+        if not np.array_equal(lengths, rest) or reference.count(sample) < 1:
             shard = manifest.shards[reference.local.shard_of(number)]
             raise CorpusError(
                 f"{shard.name}: the shard does not find its own text (document {document.id!r}, "
                 f"word {start}); build the corpus again"
             )
+    return manifest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +90,8 @@ class Collection:
 
     def cost_of(self, n_words: int) -> Cost:
         """The cost of a reference of `n_words` of its words, with a lower bound on the download."""
-        whole = self.about_words
         download = None
-        if self.n_download_bytes is not None and whole:
+        if self.n_download_bytes is not None and (whole := self.about_words):
             download = round(self.n_download_bytes * min(1.0, n_words / whole))
         return Cost(n_words / _BUILT_WORDS_A_S, round(n_words * _INDEX_BYTES_A_WORD), download)
 
@@ -116,14 +115,10 @@ class Pace:
     lookups_a_word: float
     lookup_s: float
 
-    def minutes_of(self, n_words: int, n_parallel: int = 8) -> float:
-        """Minutes for a text, with `n_parallel` lookups at a time."""
-        return n_words * self.lookups_a_word * self.lookup_s / n_parallel / 60
-
     def expectation(self, n_parallel: int = 8) -> str:
         """A message for people, before a run."""
         n = round(1000 * self.lookups_a_word)
-        minutes = max(1, round(self.minutes_of(1000, n_parallel)))
+        minutes = max(1, round(1000 * self.lookups_a_word * self.lookup_s / n_parallel / 60))
         unit = "minute" if minutes == 1 else "minutes"
         return (
             f"about {n:,} look-ups per 1,000 words of text, some {minutes} {unit} at {n_parallel} "
@@ -178,10 +173,7 @@ class Catalogue:
 
     def index(self, name: str) -> Index | None:
         """The index with that name, in any spelling; None if unknown."""
-        for one in self.indexes.values():
-            if name in (one.name, one.also):
-                return one
-        return None
+        return next((one for one in self.indexes.values() if name in (one.name, one.also)), None)
 
 
 def read_catalogue(own: Path | None = None) -> Catalogue:
@@ -191,11 +183,6 @@ def read_catalogue(own: Path | None = None) -> Catalogue:
         return shipped
     more = _read(own)
     return Catalogue({**shipped.corpora, **more.corpora}, {**shipped.indexes, **more.indexes})
-
-
-@cache
-def _shipped() -> Catalogue:
-    return _read(_SHIPPED)
 
 
 def _read(path: Path) -> Catalogue:
@@ -213,6 +200,9 @@ def _read(path: Path) -> Catalogue:
     if not corpora and not indexes:
         raise InputError(f"{path}: contains no corpora; each starts with [[corpus]]")
     return Catalogue({one.name: one for one in corpora}, {one.name: one for one in indexes})
+
+
+_shipped = cache(partial(_read, _SHIPPED))
 
 
 def _collection(row: dict[str, Any]) -> Collection:

@@ -20,7 +20,6 @@ from typing import Any
 
 from fabula.cached_results import cache_folder
 from fabula.errors import CorpusError
-from fabula.reference.storage import Home
 from fabula.store import checksum, dump_json, write_whole
 from fabula.workers import default_jobs
 
@@ -76,7 +75,12 @@ class _Folder:
         key = hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:16]
         self._note = cache_folder() / "checked" / f"{key}.json"
         self._is_small = sum(stamp[0] for stamp in self.stamps.values()) <= _SMALL_BYTES
-        known = {} if self._is_small else self._known()
+        known: Any = {}
+        if not self._is_small:
+            with contextlib.suppress(OSError, ValueError, RecursionError):
+                known = json.loads(self._note.read_bytes())
+        if not isinstance(known, dict):
+            known = {}
         self.new = [name for name in files if known.get(name) != self._entry(name)]
 
     def check(self, name: str) -> None:
@@ -103,13 +107,6 @@ class _Folder:
 
     def _entry(self, name: str) -> list[Any]:
         return [*self.stamps[name], self.files[name]]
-
-    def _known(self) -> dict[str, Any]:
-        try:
-            known = json.loads(self._note.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return known if isinstance(known, dict) else {}
 
     def _stamp(self, name: str) -> list[int]:
         """The attributes that change with the file: size, modification and change times, inode."""
@@ -139,8 +136,8 @@ def parse_row(data: bytes, file: str) -> dict[str, Any]:
     return row
 
 
-def check_seal(row: dict[str, Any], file: str) -> None:
-    """Raise `CorpusError` if a row is not as it was written.
+def check_seal(row: dict[str, Any], file: str) -> dict[str, Any]:
+    """The row without its checksum. Raises `CorpusError` if it is not as it was written.
 
     Rows from versions without checksums are accepted.
     """
@@ -150,17 +147,7 @@ def check_seal(row: dict[str, Any], file: str) -> None:
             f"{file}: damaged (changed since it was written); restore it from a copy, or build it "
             "again"
         )
-
-
-def read_row(home: Home, name: str) -> dict[str, Any] | None:
-    """Read a sealed row; None if there is none. Raises `CorpusError`."""
-    if (data := home.read(name)) is None:
-        return None
-    file = f"{home}/{name}"
-    row = parse_row(data, file)
-    check_seal(row, file)
-    row.pop(_SEAL, None)
-    return row
+    return said
 
 
 def _digest(row: dict[str, Any]) -> str:

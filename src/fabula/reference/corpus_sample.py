@@ -23,7 +23,10 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -110,26 +113,30 @@ class Sample:
         self, meter: Meter = lambda n_bytes: None, tell: Callable[[str], None] = lambda _: None
     ) -> Iterator[Document]:
         """The documents, as a stream. Raises `InputError` if all retries fail."""
-        return self._by_file(meter, tell) if self.collection.one_a_file else self._by_row(meter)
-
-    def _by_row(self, meter: Meter) -> Iterator[Document]:
-        collection = self.collection
-        id_field = collection.columns.get("id", "id")
+        columns = self.collection.columns
+        if self.collection.one_a_file:
+            yield from self._by_file(meter, tell)
+            return
+        id_field = columns.get("id", "id")
         for file in self.files:
             assert file.source is not None
             documents = read_documents(
                 [file.source],
-                text_field=collection.columns.get("text", "text"),
+                text_field=columns.get("text", "text"),
                 id_field="id" if "." in id_field else id_field,
-                format_=collection.format,
+                format_=self.collection.format,
                 meter=meter,
             )
             for number, document in enumerate(_with_remedy(documents, file.address)):
                 if is_kept(self.rule.seed, file.key, number, self.share):
-                    yield _reduced(document, collection.columns)
+                    yield _reduced(document, columns)
 
     def _by_file(self, meter: Meter, tell: Callable[[str], None]) -> Iterator[Document]:
-        years = _read_years(self.collection.years_table)
+        years: dict[str, tuple[str, int]] = {}
+        if address := self.collection.years_table:
+            for row in csv.reader(io.StringIO(_text_of(address))):
+                if len(row) > 2 and row[2].isdecimal():
+                    years[row[0]] = row[1], int(row[2])
         n_words = n_absent = 0
         for file in self.files:
             if self.rule.n_words is not None and n_words >= self.rule.n_words:
@@ -162,8 +169,14 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
     if collection.one_a_file:
         return Sample(collection, rule, tuple(order), len(listed), 1.0, names)
     n_files, share = _shares(collection, rule, order)
-    files = tuple(_with_size(file) for file in order[:n_files])
-    return Sample(collection, rule, files, len(listed), share, names)
+    files = []
+    for file in order[:n_files]:
+        if file.source is None:
+            filesystem, path = open_filesystem(file.address)
+            size = _reached(file.address, partial(filesystem.info, path)).get("size")
+            file = replace(file, source=FileSource(file.address, size, filesystem, path), row=None)
+        files.append(file)
+    return Sample(collection, rule, tuple(files), len(listed), share, names)
 
 
 def _shares(
@@ -202,8 +215,7 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
         found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
         return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in found]
     if files.listing:
-        lines = _text_of(files.listing).split()
-        listed = [_Listed(line, files.base + line) for line in lines]
+        listed = [_Listed(line, files.base + line) for line in _text_of(files.listing).split()]
     else:
         listed = list(_in_table(collection, author))
     if not listed:
@@ -225,17 +237,6 @@ def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
         for name, value in row.items():
             address = address.replace(f"{{{name}}}", value or "")
         yield _Listed(PurePosixPath(address).name, address, row=row)
-
-
-def _with_size(file: _Listed) -> _Listed:
-    """Add what is needed to read the file, and its size if its server states it."""
-    if file.source is not None:
-        return file
-    filesystem, path = open_filesystem(file.address)
-    info = _reached(file.address, lambda: filesystem.info(path))
-    return _Listed(
-        file.key, file.address, FileSource(file.address, info.get("size"), filesystem, path)
-    )
 
 
 def _document_of(
@@ -286,14 +287,6 @@ def _in_row(row: Mapping[str, Any], column: str) -> Any:
         return json.loads(row[outer])[inner]
     except (KeyError, ValueError, TypeError):
         return None
-
-
-def _read_years(address: str) -> dict[str, tuple[str, int]]:
-    """Title and year by id."""
-    if not address:
-        return {}
-    rows = csv.reader(io.StringIO(_text_of(address)))
-    return {row[0]: (row[1], int(row[2])) for row in rows if len(row) > 2 and row[2].isdecimal()}
 
 
 def _year_in(value: Any) -> int | None:
@@ -366,17 +359,8 @@ def _away(address: str, fault: BaseException) -> InputError:
 
 def _faults() -> tuple[type[Exception], ...]:
     """Exceptions that the installed libraries raise for network failures."""
-    faults: list[type[Exception]] = [OSError, TimeoutError]
-    try:
-        import aiohttp
-
-        faults.append(aiohttp.ClientError)
-    except ImportError:
-        pass
-    try:
-        import httpx
-
-        faults.append(httpx.HTTPError)
-    except ImportError:
-        pass
+    faults: list[type[Exception]] = [OSError]
+    for library, fault in (("aiohttp", "ClientError"), ("httpx", "HTTPError")):
+        with suppress(ImportError):
+            faults.append(getattr(import_module(library), fault))
     return tuple(faults)

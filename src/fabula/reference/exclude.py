@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.reference.parts import Found
 from fabula.reference.search import MAX_PLACES, Reference
-from fabula.types import Document
 
 _N_ASKED = 256
 """Number of n-grams per lookup."""
@@ -98,16 +97,20 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
     n_least = rule.cover * len(words)
     is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= n_least))
     candidates = np.flatnonzero(is_likely).tolist()
-    documents = reference.documents(candidates)
-    copies = (
-        _judge(reference, number, document, words, rule)
-        for number, document in zip(candidates, documents, strict=True)
-    )
+    copies = []
+    for number, document in zip(candidates, reference.documents(candidates), strict=True):
+        covered, run = shared_runs(words, reference.settings.words(document.text), n)
+        share = sum(covered) / len(words)
+        if run >= rule.run or share >= rule.cover:
+            title = document.meta.get("title")
+            copies.append(
+                Copy(number, document.id, None if title is None else str(title), run, share)
+            )
     remark = (
         f"{n_bounded:,} of its runs of {n} words occur at more than {MAX_PLACES:,} places: "
         f"documents that share only these with it may not have been excluded"
     )
-    return Copies(tuple(filter(None, copies)), (remark,) if n_bounded else ())
+    return Copies(tuple(copies), (remark,) if n_bounded else ())
 
 
 def _held(
@@ -140,32 +143,17 @@ def _holders(
     reference: Reference, grams: list[tuple[str, ...]]
 ) -> dict[tuple[str, ...], tuple[NDArray[np.int64], bool]]:
     """By n-gram, the numbers of the documents that contain it, and whether some are unknown."""
+    # On this machine's disk there is no need to limit the number of places.
+    look_up = partial(
+        reference.part.find, max_places=_ALL_PLACES if reference.is_local else MAX_PLACES
+    )
     # Most are in few documents; if each may name few, a server answers more n-grams per request.
-    found = dict(zip(grams, _look_up(reference, grams, _N_NAMED), strict=True))
+    found = dict(zip(grams, look_up(grams, limit=_N_NAMED), strict=True))
     more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
     if more:
         n_most = max(found[gram].n_documents for gram in more)
-        found |= dict(zip(more, _look_up(reference, more, n_most), strict=True))
+        found |= dict(zip(more, look_up(more, limit=n_most), strict=True))
     return {gram: (one.numbers, one.n_places < one.count) for gram, one in found.items()}
-
-
-def _look_up(reference: Reference, grams: list[tuple[str, ...]], limit: int) -> list[Found]:
-    # On this machine's disk there is no need to limit the number of places.
-    max_places = _ALL_PLACES if reference.is_local else MAX_PLACES
-    return reference.part.find(grams, limit=limit, max_places=max_places)
-
-
-def _judge(
-    reference: Reference, number: int, document: Document, words: Sequence[str], rule: CopyRule
-) -> Copy | None:
-    covered, longest_run = shared_runs(
-        words, reference.settings.words(document.text), min(rule.run, rule.cover_run)
-    )
-    coverage = sum(covered) / len(words)
-    if longest_run < rule.run and coverage < rule.cover:
-        return None
-    title = document.meta.get("title")
-    return Copy(number, document.id, None if title is None else str(title), longest_run, coverage)
 
 
 def shared_runs(

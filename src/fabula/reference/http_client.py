@@ -116,7 +116,7 @@ class LookupServer:
         body = json.dumps(request).encode() if isinstance(request, Mapping) else request
         n_attempts = self._max_retries + 1
         fault = "no request was made"
-        for attempt in range(self._max_retries + 1):
+        for attempt in range(n_attempts):
             if stop.is_set():
                 raise LookupFailed("the search was stopped")
             wait_s: float | None = None

@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import ClassVar, Self
@@ -89,6 +90,7 @@ class InfiniGramWeb(IndexElsewhere):
 
     _server_class: ClassVar[type[InfiniGramServer]] = InfiniGramServer
     _public_url: ClassVar[str] = API_URL
+    _finds_only_tokens: ClassVar[bool] = True
 
     def __enter__(self) -> Self:
         return self
@@ -134,13 +136,8 @@ class InfiniGramWeb(IndexElsewhere):
         try:
             searches = []
             for text in texts:
-                given_up = threading.Event()
-                searches.append(
-                    [
-                        pool.submit(self._search, text, begin, end, given_up, stop)
-                        for begin, end in _segments(text)
-                    ]
-                )
+                search = partial(self._search, text, threading.Event(), stop)
+                searches.append([pool.submit(search, a, b) for a, b in _segments(text)])
             return [self._gather(parts) for parts in searches]
         except KeyboardInterrupt:
             # Do not wait for requests that hang.
@@ -187,10 +184,10 @@ class InfiniGramWeb(IndexElsewhere):
     def _search(
         self,
         text: LocatedText,
-        begin: int,
-        end: int,
         given_up: threading.Event,
         stop: threading.Event,
+        begin: int,
+        end: int,
     ) -> NDArray[np.int32]:
         """Longest matches at the words from `begin` to `end`: int32, shape (end - begin,)."""
 
@@ -209,14 +206,11 @@ class InfiniGramWeb(IndexElsewhere):
             query = n_gram_text(text, i, j - i)
             raise LookupFailed(f"cannot look up {query!r} in {self.name}: {fault}") from fault
 
-        return dj_search(
-            len(text), 1, lambda i, j: self._occurs(text, i, j, occurs), begin=begin, end=end
-        )
+        def occurs_whole(i: int, j: int) -> bool:
+            return occurs_in_tokens(text, i, j, occurs)
 
-    def _occurs(
-        self, text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
-    ) -> bool:
-        return occurs_in_tokens(text, i, j, occurs)
+        found = occurs_whole if self._finds_only_tokens else occurs
+        return dj_search(len(text), 1, found, begin=begin, end=end)
 
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: threading.Event
@@ -268,8 +262,11 @@ class InfiniGramWeb(IndexElsewhere):
         try:
             known = self._remembered(query)
             count = self._server.count(query, stop) if known is None else known
-            if known is None:
-                self._remember(query, count)
+            if known is None and (count or " " in query):
+                self._cache.put(self.url, self.name, query, count)
+            elif known is None:
+                # An index that lacks a single word may be incomplete: the next run asks again.
+                self._absent.add(query)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -280,13 +277,6 @@ class InfiniGramWeb(IndexElsewhere):
                 del self._in_flight[query]
         self._tell(from_cache=known is not None)
         return count
-
-    def _remember(self, query: str, count: int) -> None:
-        if count or " " in query:
-            self._cache.put(self.url, self.name, query, count)
-        else:
-            # An index that lacks a single word may be incomplete: the next run looks it up again.
-            self._absent.add(query)
 
     def _remembered(self, query: str) -> int | None:
         if query in self._absent:
@@ -332,17 +322,13 @@ class InfiniGramMini(InfiniGramWeb):
 
     _server_class = InfiniGramMiniServer
     _public_url = MINI_URL
+    # Here, punctuation can be split anywhere.
+    _finds_only_tokens = False
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint, including the rule of neighbours, which affects results."""
         return f"{super().fingerprint}.beside1"
-
-    def _occurs(
-        self, text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
-    ) -> bool:
-        # Here, punctuation can be split anywhere.
-        return occurs(i, j)
 
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: threading.Event

@@ -27,8 +27,8 @@ _SHOWN_TOKENS = 1000
 class InfiniGramIndex(IndexElsewhere):
     """A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
 
-    `tokenizer`: a `tokenizer.json`, by default the one in the folder. `token_dtype`: the width of a
-    token id, by default inferred from the sizes of the files.
+    `tokenizer`: a `tokenizer.json`, by default the one in the folder. The width of a token id is
+    inferred from the sizes of the files.
 
     An n-gram is found where the index has it token for token, with one space where the text has
     white space; so not across the end of a paragraph, nor at the first word of one if the tokenizer
@@ -38,9 +38,7 @@ class InfiniGramIndex(IndexElsewhere):
     package is not installed.
     """
 
-    def __init__(
-        self, path: Path, tokenizer: Path | None = None, *, token_dtype: TokenDtype | None = None
-    ) -> None:
+    def __init__(self, path: Path, tokenizer: Path | None = None) -> None:
         try:
             from infini_gram.engine import InfiniGramEngine
         except ImportError as error:
@@ -51,7 +49,7 @@ class InfiniGramIndex(IndexElsewhere):
         self.path = path = Path(path).resolve()
         self.name = path.name
         self._files = _files_of(path)
-        self.token_dtype = _token_dtype(path, self._files, token_dtype)
+        self.token_dtype = _token_dtype(path, self._files)
         self._tokenizer_path = tokenizer or path / "tokenizer.json"
         self._encoder = _Encoder(self._tokenizer_path)
         # The end-of-text id and the vocabulary size only affect next-token predictions.
@@ -111,13 +109,11 @@ class InfiniGramIndex(IndexElsewhere):
         sources: dict[int, Occurrence] = {}
         ranks = ((s, k) for s, ends in enumerate(found["segment_by_shard"]) for k in range(*ends))
         for (shard, rank), _ in zip(ranks, range(3 * n_sources), strict=False):
-            shown = _answer(
-                self._engine.get_doc_by_rank(s=shard, rank=rank, max_disp_len=_SHOWN_TOKENS)
-            )
+            reply = self._engine.get_doc_by_rank(s=shard, rank=rank, max_disp_len=_SHOWN_TOKENS)
+            shown = _answer(reply)
             number = int(shown["doc_ix"])
             document = Document(f"{self.name}:{number}", self._encoder.text(shown["token_ids"]))
-            occurrence = self._occurrence(text, first, n_words, number, document)
-            if occurrence is not None:
+            if occurrence := self._occurrence(text, first, n_words, number, document):
                 sources.setdefault(number, occurrence)
             if len(sources) == n_sources:
                 break
@@ -175,10 +171,9 @@ class _Encoder:
         self._tokenizer = Tokenizer.from_str(written)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        unknown = model.get("unk_token")
-        self._unknown = (
-            model.get("unk_id") if unknown is None else self._tokenizer.token_to_id(unknown)
-        )
+        self._unknown = model.get("unk_id")
+        if (unknown := model.get("unk_token")) is not None:
+            self._unknown = self._tokenizer.token_to_id(unknown)
         after_space = self._encode("b a")[-1:]
         self._takes_space = self._encode("a") != after_space and self._encode(" a") == after_space
         self._anchor = self._encode("\n")
@@ -199,7 +194,6 @@ class _Encoder:
         return [] if self._unknown in ids else ids
 
     def text(self, ids: Sequence[int]) -> str:
-        """Decode the ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def _encode(self, text: str) -> list[int]:
@@ -230,38 +224,29 @@ def _files_of(path: Path) -> list[Path]:
     return found
 
 
-def _token_dtype(path: Path, files: Sequence[Path], told: TokenDtype | None) -> TokenDtype:
+def _token_dtype(path: Path, files: Sequence[Path]) -> TokenDtype:
     """The width of the ids: the table has a pointer for each token, wide enough for the bytes.
 
     Interrupted indexing leaves files whose sizes fit no width; the engine would search them all the
-    same, and miss matches. If the width is given, pointers may have any width. Raises
-    `CorpusError`.
+    same, and miss matches. Raises `CorpusError`.
     """
     sizes = {file.name: file.stat().st_size for file in files}
-    shards = [
-        (n_bytes, sizes[f"table{name.removeprefix('tokenized')}"])
-        for name, n_bytes in sizes.items()
-        if name.startswith("tokenized")
-    ]
+
+    def fits(name: str, n_token_bytes: int) -> bool:
+        n_bytes, n_table_bytes = sizes[name], sizes[f"table{name.removeprefix('tokenized')}"]
+        if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
+            return False
+        # As computed in infini_gram/indexing.py.
+        pointer_bytes = math.ceil(math.log2(n_bytes) / 8)
+        return divmod(n_table_bytes, n_bytes // n_token_bytes) == (pointer_bytes, 0)
+
     for dtype, n_token_bytes in _TOKEN_BYTES.items():
-        if dtype == (told or dtype) and all(
-            _fits(n_bytes, n_table_bytes, n_token_bytes, is_told=told is not None)
-            for n_bytes, n_table_bytes in shards
-        ):
+        if all(fits(name, n_token_bytes) for name in sizes if name.startswith("tokenized")):
             return dtype
     raise CorpusError(
         f"the files in {path} do not fit each other: the index was not built to its end, or its "
-        f"tokens are not {told or 'u16 or u32'}; build it again, without what is there"
+        "tokens are not u16 or u32; build it again, without what is there"
     )
-
-
-def _fits(n_bytes: int, n_table_bytes: int, n_token_bytes: int, *, is_told: bool) -> bool:
-    """Whether a table of that size can belong to tokens of that size."""
-    if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
-        return False
-    n_pointer_bytes, rest = divmod(n_table_bytes, n_bytes // n_token_bytes)
-    # As computed in infini_gram/indexing.py.
-    return rest == 0 and (is_told or n_pointer_bytes == math.ceil(math.log2(n_bytes) / 8))
 
 
 def _answer(reply: Any) -> Any:

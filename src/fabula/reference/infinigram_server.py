@@ -84,9 +84,8 @@ class InfiniGramServer:
         spans = reply["spans"]
         if not isinstance(spans, list) or not all(isinstance(span, list) for span in spans):
             raise TypeError
-        parts = [part for part, *_ in spans]
         joined = ""
-        for part in parts:
+        for part in [part for part, *_ in spans]:
             # Each was decoded separately, and some tokenizers drop a space at the beginning.
             joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
         return joined
@@ -94,9 +93,10 @@ class InfiniGramServer:
     def _check_document(self, reply: Reply) -> None:
         try:
             self._text_in(reply)
+            is_document = _is_count(reply.get("doc_ix"))
         except (AttributeError, LookupError, TypeError, ValueError):
-            raise ValueError("no document in the reply") from None
-        if not _is_count(reply.get("doc_ix")):
+            is_document = False
+        if not is_document:
             raise ValueError("no document in the reply")
 
     def _ask_about(
@@ -156,10 +156,9 @@ class InfiniGramServer:
         try:
             reply = self._server.ask({"index": self._index, **request}, read, stop)
         except Refused as error:
-            if _TOO_LONG.search(str(error)):
-                raise TooLong(str(error)) from error
-            if self.n_answered and not _NO_SUCH_INDEX.search(str(error)):
-                # It knows the index, but rejects this query.
+            # A server that has answered knows the index, but rejects this query.
+            knows_it = self.n_answered and not _NO_SUCH_INDEX.search(str(error))
+            if knows_it or _TOO_LONG.search(str(error)):
                 raise TooLong(str(error)) from error
             raise InputError(
                 f"{self._server.url} does not serve the index {self._index!r} ({error}); the "

@@ -131,9 +131,7 @@ class About:
             settings=settings,
             n_documents=sum(about.n_documents for about in abouts),
             n_words=sum(about.n_words for about in abouts),
-            written_by=tuple(
-                dict.fromkeys(model for about in abouts for model in about.written_by)
-            ),
+            written_by=tuple(dict.fromkeys(name for one in abouts for name in one.written_by)),
             removed=np.concatenate([about.removed for about in abouts]),
             age=Age.joined([about.age for about in abouts]),
         )

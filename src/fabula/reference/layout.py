@@ -38,8 +38,8 @@ import hashlib
 import json
 import mmap
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,10 @@ from fabula.kernels.packed import (
 )
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
 from fabula.kernels.token_pairs import open_pairs
-from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
+from fabula.reference.checksums import Report, check_files, check_seal, parse_row, seal
 from fabula.reference.storage import Home, open_home
 from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
-from fabula.store import checksum, dump_json
+from fabula.store import dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
@@ -234,13 +234,6 @@ class Manifest:
             raise CorpusError(f"{file}: its fingerprint does not match its shards; build it again")
         return manifest
 
-    def with_shards(self, shards: list[ShardInfo], years: Years | None = None) -> Manifest:
-        """The manifest after a build or an addition wrote these shards, for these years."""
-        additions = (*self.additions, len(self.shards))
-        if self.years is not None:
-            years = self.years.with_more(years)
-        return replace(self, shards=(*self.shards, *shards), additions=additions, years=years)
-
 
 def check_names(file: str, names: Iterable[str]) -> None:
     """Raise `CorpusError` for a name in `file` that would lead out of the corpus folder."""
@@ -252,7 +245,7 @@ def check_names(file: str, names: Iterable[str]) -> None:
 
 
 def open_shards(
-    shards: Sequence[tuple[Path, ShardInfo]], report: Callable[[str], None] = lambda stage: None
+    shards: Sequence[tuple[Path, ShardInfo]], report: Report = lambda stage: None
 ) -> list[Shard]:
     """Open these shards of the corpora in these folders; checksums are compared once.
 
@@ -325,12 +318,8 @@ class Shard:
 
     @property
     def _searched(self) -> tuple[NDArray[Any], ...]:
-        return (
-            *self.tokens,
-            self.suffixes.words,
-            self.pairs.buckets.words,
-            self.pairs.entries.words,
-        )
+        pairs = self.pairs.buckets.words, self.pairs.entries.words
+        return (*self.tokens, self.suffixes.words, *pairs)
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:
@@ -359,12 +348,14 @@ class Shard:
         if not hasattr(mmap, "MADV_RANDOM"):
             return
         self.is_on_disk = self.asks_ahead = True
-        for array in self._searched:
-            if (mapped := _map_of(array)) is not None:
-                mapped.madvise(mmap.MADV_RANDOM)
-        for array in self._in_memory:
-            if (mapped := _map_of(array)) is not None:
-                mapped.madvise(mmap.MADV_WILLNEED)
+        advised = ((self._searched, mmap.MADV_RANDOM), (self._in_memory, mmap.MADV_WILLNEED))
+        for arrays, advice in advised:
+            for array in arrays:
+                base: Any = array.base
+                while base is not None and not isinstance(base, mmap.mmap):
+                    base = base.base
+                if base is not None:
+                    base.madvise(advice)
 
     def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
         """The ids of the tokens from `begin` up to `end` (exclusive), each 0 or that of a word.
@@ -405,14 +396,6 @@ def _read_block(blocks: NDArray[np.int64], documents: NDArray[np.uint8], block: 
     return data.split(b"\n")
 
 
-def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """The memory map that backs an array, or None."""
-    base: Any = array.base
-    while base is not None and not isinstance(base, mmap.mmap):
-        base = base.base
-    return base
-
-
 def document_line(document: Document) -> bytes:
     """Serialise a document as a line of the shard's documents; `Shard.document` reads it back."""
     row: dict[str, Any] = {"id": document.id, "text": document.text}
@@ -428,16 +411,11 @@ def document_line(document: Document) -> bytes:
 def read_shard_info(home: Home, name: str) -> ShardInfo | None:
     """Read the `shard.json` of the named shard; None if it is missing or incomplete."""
     file = f"shards/{name}/shard.json"
-    row = read_row(home, file)
+    if (data := home.read(file)) is None:
+        return None
     try:
-        return None if row is None else ShardInfo(**row)
+        return ShardInfo(**check_seal(parse_row(data, f"{home}/{file}"), f"{home}/{file}"))
     except TypeError as error:
         raise CorpusError(
             f"{home}/{file}: damaged ({error}); restore it, or build again with `restart`"
         ) from error
-
-
-def checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each data file of a shard."""
-    files = sorted(file for file in folder.iterdir() if file.name != "shard.json")
-    return {file.name: checksum(file) for file in files}

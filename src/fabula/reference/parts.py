@@ -8,6 +8,7 @@ or behind a server, gives the same results as on one disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Protocol, TypeVar
@@ -15,10 +16,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.match import count_allowed, find_interval
+from fabula.kernels.grams import bound_ends
+from fabula.kernels.match import count_allowed, find_interval, longest_matches, run_ends
 from fabula.kernels.packed import read_packed
 from fabula.reference.layout import Shard
-from fabula.reference.matching import match_shard
 from fabula.reference.part_walk import ShardWords, Stretches, Walk, ask_together, walk_shard
 from fabula.types import Document
 from fabula.workers import memory_bytes
@@ -89,6 +90,64 @@ class Part(Protocol):
         """Release open resources."""
 
 
+_BLOCK_WORDS = 4096
+"""Number of positions that a thread searches at a time."""
+
+
+def _match_shard(
+    shard: Shard,
+    query: NDArray[np.uint32],
+    known: NDArray[np.int32],
+    excluded: NDArray[np.bool_] | None,
+    n_threads: int,
+) -> NDArray[np.int32]:
+    """Longest matches in one shard, where they exceed the known ones of other shards.
+
+    query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
+    Returns int32 (n,): where they are not longer, any number up to the shard's longest match.
+    """
+    ends = bound_ends(shard.grams, query, run_ends(query))
+    if excluded is None:
+        excluded = np.empty(0, np.bool_)
+
+    def search(begin: int) -> NDArray[np.int32]:
+        here = slice(begin, begin + _BLOCK_WORDS)
+        n_before = _blocks_read() if shard.is_on_disk else 0
+        lengths = longest_matches(
+            shard.tokens,
+            shard.suffixes,
+            shard.pairs,
+            shard.keys,
+            query[begin:],
+            ends[here] - begin,
+            known[here],
+            shard.starts,
+            excluded,
+            from_disk=shard.is_on_disk,
+            ahead=shard.asks_ahead,
+        )
+        if shard.is_on_disk:
+            # Prefetching pages that are in memory takes several times as long as the search.
+            shard.asks_ahead = _blocks_read() > n_before
+        return lengths
+
+    blocks = range(0, len(query), _BLOCK_WORDS)
+    if n_threads == 1 or len(blocks) <= 1:
+        found = [search(begin) for begin in blocks]
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            found = list(pool.map(search, blocks))
+    return np.concatenate([np.empty(0, np.int32), *found])
+
+
+def _blocks_read() -> int:
+    """Number of blocks that this thread has read from disks so far."""
+    import resource
+
+    whose = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+    return resource.getrusage(whose).ru_inblock
+
+
 class LocalPart:
     """Shards on this machine's disk.
 
@@ -121,7 +180,7 @@ class LocalPart:
         for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
             ids = np.zeros(len(words) + 1, np.uint32)
             ids[1:] = shard.vocabulary.find(list(words))
-            found = match_shard(shard, ids[places], longest, out, n_threads)
+            found = _match_shard(shard, ids[places], longest, out, n_threads)
             np.maximum(longest, found, out=longest)
         return longest
 
@@ -137,11 +196,8 @@ class LocalPart:
         return [self._find(gram, limit, max_places, excluded) for gram in grams]
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
-        found = []
-        for number in numbers:
-            k = self.shard_of(number)
-            found.append(self.shards[k].document(number - int(self.first_numbers[k])))
-        return found
+        places = [(self.shard_of(number), number) for number in numbers]
+        return [self.shards[k].document(n - int(self.first_numbers[k])) for k, n in places]
 
     def shard_of(self, number: int) -> int:
         """The index of the shard that contains the document with that number."""
@@ -202,16 +258,13 @@ class LocalPart:
             if not query.all():
                 continue
             low, high = find_interval(shard.tokens, shard.suffixes, query)
-            total += (
-                high - low
-                if out is None
-                else count_allowed(shard.suffixes, shard.starts, out, low, high)
-            )
-            places = np.sort(read_packed(shard.suffixes, low, min(high, low + max_places))).astype(
-                np.int64
-            )
+            packed = read_packed(shard.suffixes, low, min(high, low + max_places))
+            places = np.sort(packed).astype(np.int64)
             numbers = np.searchsorted(shard.starts, places, side="right") - 1
-            if out is not None:
+            if out is None:
+                total += high - low
+            else:
+                total += count_allowed(shard.suffixes, shard.starts, out, low, high)
                 places, numbers = places[~out[numbers]], numbers[~out[numbers]]
             all_numbers.append(numbers + first)
             all_places.append(places - shard.starts[numbers])
@@ -260,8 +313,18 @@ class JoinedParts:
         def ask(part: Part, out: list[int]) -> list[Found]:
             return part.find(grams, limit=limit, max_places=max_places, exclude=out)
 
-        found = self._ask(ask, exclude)
-        return [self._merged(one, limit) for one in zip(*found, strict=True)]
+        return [
+            Found(
+                count=sum(one.count for one in found),
+                n_places=sum(one.n_places for one in found),
+                n_documents=sum(one.n_documents for one in found),
+                numbers=np.concatenate(
+                    [one.numbers + first for one, first in zip(found, self._firsts, strict=False)]
+                )[:limit],
+                places=np.concatenate([one.places for one in found])[:limit],
+            )
+            for found in zip(*self._ask(ask, exclude), strict=True)
+        ]
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
         found: dict[int, Document] = {}
@@ -302,14 +365,3 @@ class JoinedParts:
         """Each part with those of the numbers that are in it, as numbered there."""
         for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
             yield part, [number - first for number in numbers if first <= number < end]
-
-    def _merged(self, found: Sequence[Found], limit: int) -> Found:
-        """Merge what the parts found for one n-gram."""
-        numbers = [one.numbers + first for one, first in zip(found, self._firsts, strict=False)]
-        return Found(
-            count=sum(one.count for one in found),
-            n_places=sum(one.n_places for one in found),
-            n_documents=sum(one.n_documents for one in found),
-            numbers=np.concatenate(numbers)[:limit],
-            places=np.concatenate([one.places for one in found])[:limit],
-        )

@@ -96,19 +96,17 @@ def open_backend(
     answered from the cache; `report` receives messages on what is copied. Raises `CorpusError`,
     `InputError` and, if a served reference does not respond, `LookupFailed`.
     """
-    for spec in specs:
-        check_spec(spec)
-    elsewhere = [spec for spec in specs if is_elsewhere(spec) and not is_served(spec)]
-    if not elsewhere:
+    for named in specs:
+        check_spec(named)
+    spec = next((spec for spec in specs if is_elsewhere(spec) and not is_served(spec)), None)
+    if spec is None:
         if not any(map(is_served, specs)):
             return Reference.open(*specs, report=report)
         return _open_joined(specs, n_parallel, max_retries, report)
     if len(specs) > 1:
         raise InputError(
-            f"`references` {elsewhere[0]}: only corpora can be searched together; search this "
-            "one by itself"
+            f"`references` {spec}: only corpora can be searched together; search this one by itself"
         )
-    spec = elsewhere[0]
     kind, _, rest = spec.partition(":")
     if kind in REFERENCES:
         return REFERENCES[kind](rest)

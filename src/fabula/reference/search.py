@@ -24,7 +24,6 @@ from fabula.reference.backend import (
 )
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
-from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
 from fabula.reference.storage import fetch_corpus
 from fabula.text import TextSettings, TextWords
@@ -58,6 +57,19 @@ class _Recent(OrderedDict[K, V], Generic[K, V]):
         while len(self) > self._at_least and self._size > self._max_size:
             _, oldest = self.popitem(last=False)
             self._size -= self._size_of(oldest)
+
+
+def number_words(documents: Iterable[Sequence[str]]) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct words, and all documents concatenated as word numbers, counted from 1.
+
+    int32, shape (n_words + n_documents,): a 0 ends each document.
+    """
+    distinct: dict[str, int] = {}
+    places: list[int] = []
+    for words in documents:
+        places += (distinct.setdefault(word, len(distinct) + 1) for word in words)
+        places.append(0)
+    return list(distinct), np.array(places, np.int32)
 
 
 class _Split(NamedTuple):
@@ -313,10 +325,6 @@ class Reference:
         """The numbers of all documents not removed, in order."""
         numbers: list[int] = np.flatnonzero(~self.about.removed).tolist()
         return numbers
-
-    def is_removed(self, number: int) -> bool:
-        """Whether the document with that number was removed."""
-        return bool(self.about.removed[number])
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
         """The numbers of the documents with these ids; several documents may share an id.

@@ -1,14 +1,16 @@
-"""A shard: batches are collected until it is full, and it is written whole."""
+"""A shard: documents are tokenised in batches until it is full, and it is written whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
@@ -17,12 +19,22 @@ from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
-from fabula.reference.batches import TokenBatch
-from fabula.reference.checksums import seal
-from fabula.reference.layout import GRAMS, KEYS, ShardInfo, checksums, read_shard_info
+from fabula.reference.checksums import Report, seal
+from fabula.reference.layout import (
+    GRAMS,
+    KEYS,
+    ShardInfo,
+    content_digest,
+    document_line,
+    read_shard_info,
+    text_digest,
+)
 from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
-from fabula.store import dump_json
+from fabula.store import checksum, dump_json
+from fabula.text import TextSettings, in_batches
+from fabula.types import Document
+from fabula.workers import in_order
 
 
 def make_filter(
@@ -40,8 +52,84 @@ def make_filter(
     return blocks
 
 
+_BLOCK_CHARS = 1 << 16
+_N_SMALL = 7
+"""Up to this number of batches, starting workers is not worthwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """A batch of tokenised documents, as returned by a worker."""
+
+    tokens: NDArray[np.uint32]
+    """Indices into `words`, counted from 1; 0 ends each document."""
+    words: list[str]
+    n_tokens: list[int]
+    """Per document, including its end."""
+    ids: list[str]
+    blocks: list[tuple[bytes, int]]
+    """Compressed lines, and the number of documents in them."""
+    n_read: int
+    content: int
+    head: str
+
+
+def _tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
+    """Convert documents to token ids; those without words are left out (but counted as read)."""
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.uint32]] = []
+    n_tokens: list[int] = []
+    kept: list[Document] = []
+    for document in documents:
+        raw = settings.raw_words(document.text)
+        if not raw:
+            continue
+        numbers = [known.setdefault(word, len(known) + 1) for word in raw]
+        numbers.append(0)
+        parts.append(np.array(numbers, np.uint32))
+        n_tokens.append(len(numbers))
+        kept.append(document)
+    # Several raw words may have the same normal form; only distinct ones are normalised.
+    words: dict[str, int] = {}
+    forms = settings.normalise(list(known))
+    table = np.zeros(len(known) + 1, np.uint32)
+    table[1:] = [words.setdefault(form, len(words) + 1) for form in forms]
+    tokens = table[np.concatenate(parts)] if parts else np.empty(0, np.uint32)
+    return TokenBatch(
+        tokens=tokens,
+        words=list(words),
+        n_tokens=n_tokens,
+        ids=[document.id for document in kept],
+        blocks=list(_compress(kept)),
+        n_read=len(documents),
+        content=content_digest([document.text for document in kept]),
+        head=text_digest(documents[0].text),
+    )
+
+
+def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
+    compressor = zstandard.ZstdCompressor(level=6)
+    lines: list[bytes] = []
+    n_bytes = 0
+    for document in documents:
+        lines.append(document_line(document))
+        n_bytes += len(lines[-1])
+        if n_bytes >= _BLOCK_CHARS:
+            yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+            lines, n_bytes = [], 0
+    if lines:
+        yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+
+
+def tokenise_stream(
+    stream: Iterator[Document], settings: TextSettings, batch_chars: int, n_jobs: int
+) -> Iterator[TokenBatch]:
+    """Tokenise batches, in order, with a bounded number of them in progress."""
+    tokenise = partial(_tokenise_batch, settings=settings)
+    yield from in_order(tokenise, in_batches(stream, batch_chars), n_jobs, n_small=_N_SMALL)
+
+
 _N_PARTS = 64
-Report = Callable[[str], None]
 
 
 class ShardBatches:
@@ -115,35 +203,34 @@ def write_shard(
     """Write the shard atomically."""
     report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
     with home.writing(f"shards/{name}") as aside:
-        info = _fill(aside, name, shard, n_jobs)
+        tokens, words = shard.tokens()
+        shard.known.clear()
+        suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
+        n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)
+        del suffixes
+        lengths = np.array(shard.n_tokens_by_document, np.int64)
+        np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
+        Vocabulary.of(words).save(aside)
+        Strings.of(shard.ids).save(aside, "ids")
+        ends = np.zeros((len(shard.blocks) + 1, 2), np.int64)
+        ends[1:] = np.cumsum([(len(data), n) for data, n in shard.blocks], axis=0)
+        with (aside / "documents.zst").open("wb") as file:
+            file.writelines(data for data, _ in shard.blocks)
+        np.save(aside / "blocks.npy", ends)
+        info = ShardInfo(
+            name=name,
+            n_documents=shard.n_documents,
+            n_words=len(tokens) - shard.n_documents,
+            n_tokens=len(tokens),
+            n_vocabulary=len(words),
+            n_pairs=n_pairs,
+            n_read=shard.n_read,
+            content=f"{shard.content % 2**256:x}",
+            head=shard.head,
+            files={file.name: checksum(file) for file in sorted(aside.iterdir())},
+        )
+        (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
         report(f"keeping shard {int(name) + 1}: {shard.n_tokens:,} words")
-    return info
-
-
-def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo:
-    """Write the files of a shard to a folder."""
-    tokens, words = shard.tokens()
-    shard.known.clear()
-    suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
-    n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)
-    lengths = np.array(shard.n_tokens_by_document, np.int64)
-    np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
-    Vocabulary.of(words).save(aside)
-    Strings.of(shard.ids).save(aside, "ids")
-    _write_documents(aside, shard.blocks)
-    info = ShardInfo(
-        name=name,
-        n_documents=shard.n_documents,
-        n_words=len(tokens) - shard.n_documents,
-        n_tokens=len(tokens),
-        n_vocabulary=len(words),
-        n_pairs=n_pairs,
-        n_read=shard.n_read,
-        content=f"{shard.content % 2**256:x}",
-        head=shard.head,
-        files=checksums(aside),
-    )
-    (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
     return info
 
 
@@ -167,18 +254,8 @@ def write_index(
         del coded
         np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
         np.save(folder / GRAMS, grams.result())
-        listed = list(
-            pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), list(pairwise(edges)))
-        )
+        listed = list(pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), pairwise(edges)))
     table = pack_pairs(listed, n_tokens)
     np.save(folder / "pair_buckets.npy", table.buckets.words)
     np.save(folder / "pairs.npy", table.entries.words)
     return table.entries.n_values
-
-
-def _write_documents(folder: Path, blocks: list[tuple[bytes, int]]) -> None:
-    ends = np.zeros((len(blocks) + 1, 2), np.int64)
-    ends[1:] = np.cumsum([(len(data), n) for data, n in blocks], axis=0)
-    with (folder / "documents.zst").open("wb") as file:
-        file.writelines(data for data, _ in blocks)
-    np.save(folder / "blocks.npy", ends)

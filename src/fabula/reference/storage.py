@@ -13,14 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fabula.cached_results import cache_folder
 from fabula.errors import CorpusError, FabulaError
 from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
-
-if TYPE_CHECKING:
-    from fabula.reference.layout import Manifest
 
 HELD_OUT = "held_out.jsonl"
 """Beside a corpus: scores of its own documents, one line for each way to measure."""
@@ -119,6 +115,7 @@ def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage:
     """
     if not is_address(spec):
         return Path(spec)
+    from fabula.reference.checksums import check_files
     from fabula.reference.layout import Manifest
 
     address = str(spec).removesuffix(_MANIFEST).rstrip("/")
@@ -130,36 +127,22 @@ def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage:
         if data is None:
             raise CorpusError(f"{address}: not a reference corpus (no {_MANIFEST})")
         manifest = Manifest.parse(data, f"{address}/{_MANIFEST}")
-        for k, (place, files) in enumerate(_files_of(manifest).items(), 1):
+        parts: dict[str, Mapping[str, str]] = {f"shards/{s.name}": s.files for s in manifest.shards}
+        if manifest.removed is not None:
+            parts["."] = {manifest.removed: str(manifest.removed_sha256)}
+        for k, (place, files) in enumerate(parts.items(), 1):
             report(f"fetching part {k} of {len(manifest.shards) + 1} from {address}")
-            _complete(store, folder, place, files)
+            try:
+                # What was compared before is not read again.
+                check_files([(folder / place, files)])
+            except CorpusError:
+                for name, expected in files.items():
+                    file = folder / place / name
+                    if not file.exists() or checksum(file) != expected:
+                        store.fetch(f"{place}/{name}".removeprefix("./"), file, expected)
         write_whole(folder / HELD_OUT, store.read(HELD_OUT) or b"")
         write_whole(folder / _MANIFEST, data)
     return folder
-
-
-def _files_of(manifest: Manifest) -> dict[str, Mapping[str, str]]:
-    """The SHA-256 of the files that a manifest lists, by folder and name."""
-    files: dict[str, Mapping[str, str]] = {
-        f"shards/{shard.name}": shard.files for shard in manifest.shards
-    }
-    if manifest.removed is not None:
-        files["."] = {manifest.removed: str(manifest.removed_sha256)}
-    return files
-
-
-def _complete(store: _Store, folder: Path, place: str, files: Mapping[str, str]) -> None:
-    """Fetch those files that are not there as they should be."""
-    from fabula.reference.checksums import check_files
-
-    try:
-        # What was compared before is not read again.
-        check_files([(folder / place, files)])
-    except CorpusError:
-        for name, expected in files.items():
-            file = folder / place / name
-            if not file.exists() or checksum(file) != expected:
-                store.fetch(f"{place}/{name}".removeprefix("./"), file, expected)
 
 
 class _Store:

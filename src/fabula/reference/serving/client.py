@@ -195,20 +195,14 @@ class ServedPart:
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
         names = [field.name for field in fields(Walk) if field.name != "terms"]
-        answers = (
-            self._ask(
-                "near",
-                shard=shard,
-                **{name: getattr(walk, name).tolist() for name in names},
-                terms=asdict(walk.terms),
-                exclude=exclude,
-            )
-            for shard, walk in enumerate(walks)
-        )
-        return [
-            Stretches(*(np.array(getattr(one, f.name), np.int64) for f in fields(Stretches)))
-            for one in answers
-        ]
+        found = []
+        for shard, walk in enumerate(walks):
+            asked = {name: getattr(walk, name).tolist() for name in names}
+            terms = asdict(walk.terms)
+            answer = self._ask("near", shard=shard, **asked, terms=terms, exclude=exclude)
+            columns = (getattr(answer, field.name) for field in fields(Stretches))
+            found.append(Stretches(*(np.array(column, np.int64) for column in columns)))
+        return found
 
     def _ask(self, name: str, *, exclude: Sequence[int] | None = None, **asked: Any) -> Any:
         """The service's answer about the documents as they were when it was opened."""

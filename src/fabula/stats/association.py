@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabula.stats.intervals import MIN_UNITS, NONE, jackknife_interval
+from fabula.stats.intervals import MIN_UNITS, NONE, Floats, jackknife_interval
 from fabula.types import Estimate
 
-Floats = NDArray[np.float64]
 Association = Literal["correlation", "slope"]
 
 

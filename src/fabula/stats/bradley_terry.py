@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
+from fabula.stats.intervals import Floats
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -24,7 +25,6 @@ _SLACK = 1e-9
 _LARGEST_PLACE = 10.0
 """A finite place effect of this size would take 20,000 answers to show."""
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.stats.compare import Difference, gap_estimate, percent_interval
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.intervals import MIN_UNITS, Floats
 from fabula.stats.permutation import N_PERMUTATIONS
 from fabula.types import Estimate
 
@@ -173,14 +173,14 @@ class _Design:
         self._by_block = np.argsort(block, kind="stable")
         self._blocks = block[self._by_block]
 
-    def permuted(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def permuted(self, n: int, rng: np.random.Generator) -> Floats:
         """Permute values within their blocks: float64 (n, n_values)."""
         keys = rng.random((n, len(self.values))) + self._blocks
         dealt = np.empty(keys.shape)
         dealt[:, self._by_block] = self.values[self._by_block][np.argsort(keys, axis=1)]
         return dealt
 
-    def means(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def means(self, values: Floats) -> tuple[Floats, Floats]:
         """The groups' means, (n, n_groups), and their covariances, (n, n_groups, n_groups).
 
         values: float64 (n, n_values).
@@ -200,26 +200,26 @@ class _Design:
         covariances[:, range(k), range(k)] = squares * sizes / np.maximum(sizes - 1, 1)
         return means, covariances
 
-    def ratios(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ratios(self, values: Floats) -> Floats:
         """F of each row, (n,): 0 if nothing varies, infinite if only the groups' means do."""
         means, covariances = self.means(values)
         k = means.shape[1]
         between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
         expected = np.trace(covariances, axis1=1, axis2=2) - covariances.sum(axis=(1, 2)) / k
         least = (_SLACK * self._scale) ** 2
-        found: NDArray[np.float64] = np.where(
+        found: Floats = np.where(
             between > least, between / np.where(expected > least, expected, np.nan), 0.0
         )
         return np.nan_to_num(found, nan=np.inf)
 
-    def wald(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wald(self, values: Floats) -> Floats:
         """The Wald statistic of the groups' differences, for each row: (n,)."""
         means, covariances = self.means(values)
         k = means.shape[1]
         contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
         apart = means @ contrasts.T
         inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
-        found: NDArray[np.float64] = np.einsum("ni,nij,nj->n", apart, inverse, apart)
+        found: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
         return found
 
 

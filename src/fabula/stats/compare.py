@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import influence_interval, mean_interval, ratio_interval
+from fabula.stats.intervals import Floats, influence_interval, mean_interval, ratio_interval
 from fabula.types import Estimate
 
 
@@ -32,7 +31,7 @@ class Difference:
     """mean A - mean B."""
 
 
-def mean_estimate(values: Sequence[float] | NDArray[np.float64], *, signature: str) -> Estimate:
+def mean_estimate(values: Sequence[float] | Floats, *, signature: str) -> Estimate:
     """The mean of independent values with its 95 % interval."""
     data = np.asarray(values, np.float64)
     n, method = len(data), "mean, t corrected for skewness"
@@ -42,7 +41,7 @@ def mean_estimate(values: Sequence[float] | NDArray[np.float64], *, signature: s
 
 
 def percent_interval(
-    a: NDArray[np.float64], b: NDArray[np.float64], *, are_paired: bool
+    a: Floats, b: Floats, *, are_paired: bool
 ) -> tuple[float | None, float | None]:
     """Of 100 * (mean A - mean B) / mean B. a, b: float64, shape (n,); paired value by value."""
     mean_a, mean_b = float(a.mean()), float(b.mean())
@@ -81,9 +80,7 @@ def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> 
     )  # fmt: skip
 
 
-def gap_estimate(
-    a: NDArray[np.float64], b: NDArray[np.float64], *, are_paired: bool, n: int, signature: str
-) -> Estimate:
+def gap_estimate(a: Floats, b: Floats, *, are_paired: bool, n: int, signature: str) -> Estimate:
     """mean A - mean B. a, b: float64, shape (n,); paired value by value."""
     of_a, of_b = (a - a.mean()) / len(a), (b.mean() - b) / len(b)
     value = float(a.mean() - b.mean())

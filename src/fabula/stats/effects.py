@@ -20,7 +20,7 @@ from fabula.types import Estimate
 _N_GROUPS = 50
 _HOW = "t corrected for skewness over clusters of passages"
 
-Means = Mapping[str, Mapping[str, NDArray[np.float64]]]
+Means = Mapping[str, Mapping[str, Floats]]
 """By metric and system: float64, shape (n_items,), NaN if an item has no value. Item k belongs to
 the same passage in every system."""
 
@@ -56,9 +56,9 @@ def number_clusters(clusters: NDArray[np.int64]) -> tuple[NDArray[np.int64], int
     return numbers.astype(np.int64), len(distinct)
 
 
-def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _divide(a: Floats, b: Floats) -> Floats:
     """Quotients of sums by counts, NaN if a count is 0."""
-    quotient: NDArray[np.float64] = np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0.5)
+    quotient: Floats = np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0.5)
     return quotient
 
 
@@ -116,7 +116,7 @@ class Effects:
         ends = influence_interval(d, added / pooled - d * of_pooled / (2 * pooled**2))
         return difference, Estimate(d, *ends, n, f"Cohen's d, {_HOW}", signature, n_units)
 
-    def _by_cluster(self, values: NDArray[np.float64], kept: NDArray[np.bool_]) -> Floats:
+    def _by_cluster(self, values: Floats, kept: NDArray[np.bool_]) -> Floats:
         numbers, n = number_clusters(self._clusters[: len(kept)][kept])
         return np.bincount(numbers, values, minlength=n).astype(np.float64)
 
@@ -177,12 +177,7 @@ def _deal(
 
 
 def _jackknife(
-    value: float | None,
-    left: NDArray[np.float64] | None,
-    n: int,
-    n_units: int,
-    what: str,
-    signature: str,
+    value: float | None, left: Floats | None, n: int, n_units: int, what: str, signature: str
 ) -> Estimate:
     """A statistic with its interval, from its values with each group left out."""
     how = f"{what}, jackknife over groups of clusters of passages"
@@ -199,9 +194,7 @@ def _jackknife(
     return Estimate(value, low, high, n, how, signature, n_units)
 
 
-def _without_groups(
-    tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int
-) -> NDArray[np.float64]:
+def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int) -> Floats:
     """The ratio with each group of items left out: float64, shape (n_groups,)."""
     groups = np.repeat(groups_of_items, tokens.lengths())
     _, numbers = np.unique(tokens.types, return_inverse=True)

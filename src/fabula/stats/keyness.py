@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
+from fabula.stats.intervals import Floats
 
 _SLACK = 1e-9
 """Tolerance within which two outcomes are equally far from the expected value."""
 
 
 def log_odds(
-    a: NDArray[np.float64], b: NDArray[np.float64], n_a: float, n_b: float, prior_size: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    a: Floats, b: Floats, n_a: float, n_b: float, prior_size: float
+) -> tuple[Floats, Floats]:
     """Log-odds ratios with an informative Dirichlet prior, and their z (equations 16 to 22).
 
     a, b: float64 (n_phrases,), how often each phrase occurs in the groups, out of `n_a` and `n_b`
@@ -67,7 +68,7 @@ def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
 
 
 @lru_cache(maxsize=1 << 16)
-def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, NDArray[np.float64]]:
+def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, Floats]:
     """Like `_hypergeometric`, over several strata."""
     first, chances = 0, np.ones(1)
     for stratum in strata:
@@ -78,7 +79,7 @@ def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, NDArray[np.float64]
 
 
 @lru_cache(maxsize=1 << 16)
-def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, NDArray[np.float64]]:
+def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, Floats]:
     """The smallest number of holders in A, and the probabilities of it and each larger number."""
     low, high = max(0, n_a + n_holders - n), min(n_a, n_holders)
     k = np.arange(low, high + 1)
@@ -86,9 +87,7 @@ def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, NDArray[np.f
     return low, np.exp(logs - _log_choices(np.array(n), np.array(n_a)))
 
 
-def smallest_p(
-    which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
-) -> NDArray[np.float64]:
+def smallest_p(which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int) -> Floats:
     """The smallest p that each test can give, whatever the outcome: float64 (n_tests,).
 
     It is known without looking at which texts belong to A. which: int64 (n_rows,), the test that a
@@ -106,17 +105,17 @@ def smallest_p(
         )
         for k in ends
     ]
-    found: NDArray[np.float64] = np.exp(np.minimum(*logs))
+    found: Floats = np.exp(np.minimum(*logs))
     return found
 
 
-def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
     gammaln = scipy("special").gammaln
-    found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    found: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return found
 
 
-def can_pass(smallest: NDArray[np.float64], max_p: float) -> NDArray[np.bool_]:
+def can_pass(smallest: Floats, max_p: float) -> NDArray[np.bool_]:
     """Which tests could be significant after correction for all that could (Tarone 1990).
 
     smallest: float64 (n_tests,), the smallest p that each can give. A phrase held by three texts of

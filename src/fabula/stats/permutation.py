@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
 from fabula.stats.compare import holm
 from fabula.stats.effects import Effects, Means, Tokens, number_clusters, ratio_difference
+from fabula.stats.intervals import Floats
 from fabula.types import Estimate
 
 N_PERMUTATIONS = 10_000
@@ -161,7 +162,7 @@ class _Pool:
         self.n = len(clusters)
         self.clusters, self.n_clusters = number_clusters(clusters)
         self.design = design
-        self.means: dict[str, NDArray[np.float64]] = {}
+        self.means: dict[str, Floats] = {}
         self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
 
     def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, _P]]:
@@ -197,9 +198,9 @@ class _Pool:
     def _differences(
         self,
         labels: NDArray[np.uint64],
-        columns: NDArray[np.float64],
+        columns: Floats,
         shared: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """A - B for each metric and labelling: float64, shape (n_metrics, 64 * n_words)."""
         chosen = sum_chosen(labels, columns)
         others = columns.sum(axis=1)[:, None] - chosen
@@ -245,7 +246,7 @@ def _drawn_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArr
 
 def _group_types(
     first: Tokens, second: Tokens, n_items: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> tuple[Floats, Floats, tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Types by the items that hold them.
 
     Returns the number of types that only this item holds and its number of tokens, float64, shape

@@ -25,10 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.intervals import MIN_UNITS, Floats
 from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
-
-Floats = NDArray[np.float64]
 
 _N_DRAWS = 2000
 _N_CHOICES, _MAX_ROWS = 50, 50_000

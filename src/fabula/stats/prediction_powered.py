@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import influence_interval
+from fabula.stats.intervals import Floats, influence_interval
 
 _N_DRAWS = 20_000
 
@@ -36,7 +36,7 @@ def clopper_pearson_high(n_hits: int, n: int, confidence: float = 0.95) -> float
     return float(beta.ppf(confidence, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
 
 
-def share_high(shares: NDArray[np.float64], confidence: float = 0.95) -> float:
+def share_high(shares: Floats, confidence: float = 0.95) -> float:
     """One-sided upper bound of the mean share over all clusters, from a sample of clusters.
 
     shares: float64 (n,), between 0 and 1: the share of each cluster's cases. Within a cluster they
@@ -61,7 +61,6 @@ MIN_VERDICTS = 8
 
 _RARE, _RARE_SIDE = 0.001, 0.025
 _NORMAL = 1.959964
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +94,9 @@ class Corrected:
 
 
 def corrected_mean(
-    labels: Values,
-    predicted: Values,
-    others: Values,
+    labels: Floats,
+    predicted: Floats,
+    others: Floats,
     *,
     weight: float | None = None,
     is_finite: bool = False,
@@ -161,13 +160,13 @@ def corrected_mean(
     return replace(found, low=low, high=high, n_worth=worth)
 
 
-def _variance(units: Values) -> float:
+def _variance(units: Floats) -> float:
     """Of a sum over independent units, each beside its expected value."""
     n = len(units)
     return float((units**2).sum()) * n / (n - 1)
 
 
-def _by_place(places: NDArray[np.intp], values: Values, n: int) -> Values:
+def _by_place(places: NDArray[np.intp], values: Floats, n: int) -> Floats:
     return np.bincount(places, values, n).astype(np.float64)
 
 
@@ -221,7 +220,7 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
     return replace(found, low=low, high=high)
 
 
-def _weight(labels: Values, predicted: Values, others: Values) -> float:
+def _weight(labels: Floats, predicted: Floats, others: Floats) -> float:
     everything = np.concatenate([predicted, others])
     if len(labels) < 3 or not len(others) or np.ptp(everything) == 0:
         return 0.0
@@ -231,7 +230,7 @@ def _weight(labels: Values, predicted: Values, others: Values) -> float:
 
 
 def _interval(
-    found: Corrected, labels: Values, samples: Sequence[Values], n_all: int
+    found: Corrected, labels: Floats, samples: Sequence[Floats], n_all: int
 ) -> tuple[float, float]:
     stats, n_units, is_share = scipy("stats"), len(samples[0]), _is_share(labels)
     left = (1 - n_units / n_all) ** 0.5 if found.is_finite else 1.0
@@ -267,7 +266,7 @@ def _interval(
     return (max(0.0, low), min(1.0, high)) if is_share else (low, high)
 
 
-def _is_share(labels: Values) -> bool:
+def _is_share(labels: Floats) -> bool:
     return bool(((labels >= 0) & (labels <= 1)).all())
 
 
@@ -300,8 +299,8 @@ def corrected_difference(
 
 
 def transfer(
-    here: tuple[Values, Values, Values],
-    rest: tuple[Values, Values, Values],
+    here: tuple[Floats, Floats, Floats],
+    rest: tuple[Floats, Floats, Floats],
     clusters: tuple[Sequence[object], Sequence[object]] = ((), ()),
 ) -> tuple[float, tuple[float, float | None, float | None, float | None]]:
     """Does the correction that the rest of the groups teach hold here?
@@ -339,7 +338,7 @@ def n_labels_for(found: Corrected, width: float) -> int | None:
     return None
 
 
-def is_covered(predicted: Values, others: Values) -> bool:
+def is_covered(predicted: Floats, others: Floats) -> bool:
     """Whether the labelled documents could be a random sample of all, judging by the predictions.
 
     predicted: of the labelled, shape (n,); others: of the rest, shape (m,). A correction learnt on

@@ -28,7 +28,7 @@ from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit, knows_place
 from fabula.stats.compare import holm
 from fabula.stats.effects import number_clusters
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.intervals import MIN_UNITS, Floats
 from fabula.types import Estimate
 
 METHOD = "bradley-terry-1"
@@ -42,7 +42,6 @@ _BLOCK = 1 << 22
 _SLACK = 1e-9
 _SINGULAR = 1e-7
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ends = tuple[float | None, float | None]
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fabula.packages import scipy
 from fabula.stats.intervals import (
     NONE,
+    Floats,
     agreement_interval,
     by_unit,
     influence_interval,
@@ -40,7 +41,7 @@ MIN_CHANCE = 15
 rare for one."""
 _MAX_PRIOR = 256
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
-Sums = NDArray[np.float64]
+Sums = Floats
 
 
 def by_stratum(sums: Sums, strata: Sequence[object] | None) -> tuple[Sums, int]:
@@ -71,14 +72,12 @@ def _beyond_chance(n: Sums, observed: Sums, by_chance: Sums) -> tuple[Sums, Sums
     return gained, possible
 
 
-def _kappas(gained: Sums, possible: Sums) -> NDArray[np.float64]:
-    kappas: NDArray[np.float64] = gained / np.where(possible > 0, possible, np.nan)
+def _kappas(gained: Sums, possible: Sums) -> Floats:
+    kappas: Floats = gained / np.where(possible > 0, possible, np.nan)
     return kappas
 
 
-def fleiss_kappa(
-    ratings: NDArray[np.float64], strata: Sequence[object] | None = None
-) -> float | None:
+def fleiss_kappa(ratings: Floats, strata: Sequence[object] | None = None) -> float | None:
     """Fleiss 1971, for varying numbers of raters per subject (Gwet 2014, section 2.6).
 
     ratings: float64, shape (n_subjects, n_raters), NaN if missing. Agreement is the mean over
@@ -93,9 +92,7 @@ def fleiss_kappa(
     return kappa if np.isfinite(kappa) else None
 
 
-def cohen_kappa(
-    a: NDArray[np.float64], b: NDArray[np.float64], strata: Sequence[object] | None = None
-) -> float | None:
+def cohen_kappa(a: Floats, b: Floats, strata: Sequence[object] | None = None) -> float | None:
     """Cohen 1960, unweighted, over the subjects that both rated. a, b: float64, shape (n,).
 
     strata: the item of each subject, if there are several.
@@ -107,7 +104,7 @@ def cohen_kappa(
 
 
 def krippendorff_alpha(
-    ratings: NDArray[np.float64], level: Level | Callable[[float, float], float] = "nominal"
+    ratings: Floats, level: Level | Callable[[float, float], float] = "nominal"
 ) -> float | None:
     """Krippendorff's alpha, 1 - disagreement within subjects / by chance; ratings may be missing.
 
@@ -135,10 +132,8 @@ def krippendorff_alpha(
 
 
 def _distances(
-    values: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    level: Level | Callable[[float, float], float],
-) -> NDArray[np.float64]:
+    values: Floats, totals: Floats, level: Level | Callable[[float, float], float]
+) -> Floats:
     """The distances between values (ibid., section D): shape (n_values, n_values).
 
     values: ascending, shape (n_values,); totals: how often each was given.
@@ -155,12 +150,12 @@ def _distances(
     apart = scale[:, None] - scale
     if level == "ratio":
         apart /= np.maximum(scale[:, None] + scale, np.finfo(np.float64).tiny)
-    squares: NDArray[np.float64] = apart**2
+    squares: Floats = apart**2
     return squares
 
 
 def alpha_interval(
-    ratings: NDArray[np.float64],
+    ratings: Floats,
     groups: Sequence[object],
     level: Literal["nominal", "ordinal", "interval"] = "nominal",
     *,
@@ -189,8 +184,8 @@ def alpha_interval(
 
 
 def _alpha_parts(
-    ratings: NDArray[np.float64], level: Literal["nominal", "ordinal", "interval"]
-) -> tuple[Sums, Callable[[Sums], NDArray[np.float64]]]:
+    ratings: Floats, level: Literal["nominal", "ordinal", "interval"]
+) -> tuple[Sums, Callable[[Sums], Floats]]:
     """What alpha needs of each subject, ending with its number of ratings, and alpha of such sums.
 
     A subject with a single rating has zeros. For ordinal ratings the distances depend on how often
@@ -214,13 +209,13 @@ def _alpha_parts(
     return np.column_stack([pairs.reshape(len(pairs), k * k), counts, n]), _ordinal
 
 
-def _interval(sums: Sums) -> NDArray[np.float64]:
+def _interval(sums: Sums) -> Floats:
     within, total, squares, n = (sums[..., k] for k in range(4))
     by_chance = _known(n * squares - total**2, n * squares) / (n - 1)
     return _alphas(within, by_chance)
 
 
-def _nominal(sums: Sums) -> NDArray[np.float64]:
+def _nominal(sums: Sums) -> Floats:
     return _kappas(*_nominal_parts(sums, 1))
 
 
@@ -232,7 +227,7 @@ def _nominal_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
     return (by_chance - sums[..., 0]).sum(axis=-1), by_chance.sum(axis=-1)
 
 
-def _ordinal(sums: Sums) -> NDArray[np.float64]:
+def _ordinal(sums: Sums) -> Floats:
     k = round((4 * sums.shape[-1] - 3) ** 0.5 / 2 - 0.5)
     pairs, totals = sums[..., : k * k].reshape(*sums.shape[:-1], k, k), sums[..., k * k : -1]
     # A value is placed in the middle of the ranks of the ratings that gave it.
@@ -242,12 +237,12 @@ def _ordinal(sums: Sums) -> NDArray[np.float64]:
     return _alphas((pairs * apart).sum(axis=(-2, -1)), by_chance)
 
 
-def _alphas(within: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    alphas: NDArray[np.float64] = 1 - within / np.where(by_chance > 0, by_chance, np.nan)
+def _alphas(within: Floats, by_chance: Floats) -> Floats:
+    alphas: Floats = 1 - within / np.where(by_chance > 0, by_chance, np.nan)
     return alphas
 
 
-def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
+def percent_agreement(ratings: Floats) -> float | None:
     """Share of pairs of ratings of one subject that are equal, in percent.
 
     ratings: float64, shape (n_subjects, n_raters), NaN if missing.
@@ -260,9 +255,7 @@ def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
     return 100 * n_equal / n_pairs if n_pairs else None
 
 
-def pooled_pairs(
-    ratings: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+def pooled_pairs(ratings: Floats) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """All ordered pairs of ratings of one subject, and the row of each: shape (n_pairs,).
 
     Each pair occurs in both orders, so a correlation of the two does not depend on the order of the
@@ -275,17 +268,17 @@ def pooled_pairs(
     return a[both], b[both], np.tile(np.arange(n_subjects), len(pairs))[both]
 
 
-def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+def pearson(a: Floats, b: Floats) -> float | None:
     """Pearson's r over the complete pairs."""
     return _correlation(a, b, "pearsonr")
 
 
-def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+def spearman(a: Floats, b: Floats) -> float | None:
     """Spearman's rho over the complete pairs."""
     return _correlation(a, b, "spearmanr")
 
 
-def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], name: str) -> float | None:
+def _correlation(a: Floats, b: Floats, name: str) -> float | None:
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
@@ -303,7 +296,7 @@ class Confusion:
     true_no: int
 
     @classmethod
-    def of(cls, judge: NDArray[np.float64], truth: NDArray[np.float64]) -> Confusion:
+    def of(cls, judge: Floats, truth: Floats) -> Confusion:
         """judge, truth: float64 of 0 and 1, shape (n,), NaN if missing."""
         both = ~(np.isnan(judge) | np.isnan(truth))
         said, is_so = judge[both] == 1, truth[both] == 1
@@ -357,7 +350,7 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
+def fleiss_sums(ratings: Floats) -> Sums:
     """What Fleiss's kappa needs of each subject: float64, shape (n_subjects, 2 + n_categories).
 
     Whether it counts (with two ratings or more), the share of its pairs of ratings that are equal,
@@ -373,7 +366,7 @@ def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
     return counted
 
 
-def fleiss_of_sums(sums: Sums, n_strata: int = 1) -> NDArray[np.float64]:
+def fleiss_of_sums(sums: Sums, n_strata: int = 1) -> Floats:
     """Kappas from summed rows, shape (..., n_strata * m) to (...); NaN if undefined."""
     return _kappas(*_fleiss_parts(sums, n_strata))
 
@@ -385,13 +378,13 @@ def _fleiss_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
     return _beyond_chance(n, sums[..., 1] / n, by_chance)
 
 
-def describe_raters(ratings: NDArray[np.float64]) -> str:
+def describe_raters(ratings: Floats) -> str:
     """The number of raters per subject: `3`, or `2-4` if it varies."""
     counts = np.unique((~np.isnan(ratings)).sum(axis=1))
     return "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if len(counts) else "0"
 
 
-def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
+def cohen_sums(a: Floats, b: Floats) -> Sums:
     """The cell of each subject in the table of a against b: shape (n_subjects, k * k)."""
     both = ~(np.isnan(a) | np.isnan(b))
     categories = np.unique(np.concatenate([a[both], b[both]]))
@@ -400,7 +393,7 @@ def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
     return flat
 
 
-def cohen_of_sums(sums: Sums, n_strata: int = 1) -> NDArray[np.float64]:
+def cohen_of_sums(sums: Sums, n_strata: int = 1) -> Floats:
     """Kappas from summed cells, shape (..., n_strata * k * k) to (...); NaN if undefined."""
     return _kappas(*_cohen_parts(sums, n_strata))
 
@@ -415,7 +408,7 @@ def _cohen_parts(sums: Sums, n_strata: int) -> tuple[Sums, Sums]:
     return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
 
-def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
+def pearson_sums(a: Floats, b: Floats) -> Sums:
     """Count, sums, squares and products of each pair: shape (n, 6).
 
     The overall mean is subtracted from values, to avoid cancellation when squares of sums are
@@ -427,15 +420,15 @@ def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
     return np.column_stack([both.astype(np.float64), x, y, x * x, y * y, x * y])
 
 
-def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
+def pearson_of_sums(sums: Sums) -> Floats:
     """Correlations from summed rows, shape (..., 6) to (...); NaN if undefined."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
     spread = _known(n * xx - x * x, n * xx) * _known(n * yy - y * y, n * yy)
-    correlations: NDArray[np.float64] = (n * xy - x * y) / np.sqrt(spread)
+    correlations: Floats = (n * xy - x * y) / np.sqrt(spread)
     return correlations
 
 
-def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
+def concordance_of_sums(sums: Sums) -> Floats:
     """Quadratically weighted kappas from summed `pearson_sums`, shape (..., 6) to (...).
 
     Cohen 1968: 1 - the mean squared distance of a pair over that of all pairs of a value of one
@@ -443,16 +436,16 @@ def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
     categories. NaN if undefined.
     """
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
-    kappas: NDArray[np.float64] = 1 - (xx + yy - 2 * xy) / _known(xx + yy - 2 * x * y / n, xx + yy)
+    kappas: Floats = 1 - (xx + yy - 2 * xy) / _known(xx + yy - 2 * x * y / n, xx + yy)
     return kappas
 
 
-def _known(difference: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
+def _known(difference: Floats, of: Floats) -> Floats:
     """A difference of sums, NaN if it does not exceed the rounding error of `of`."""
     return np.where(difference > 1e-10 * of, difference, np.nan)
 
 
-def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
+def icc_agreement(ratings: Floats) -> float | None:
     """ICC(2,1) of Shrout and Fleiss 1979: one rater, absolute agreement, raters drawn at random.
 
     ratings: float64, shape (n_subjects, n_raters), a column per person. None if a person has not
@@ -473,7 +466,7 @@ def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
 
 
 def icc_interval(
-    ratings: NDArray[np.float64], groups: Sequence[object], *, seed: int, signature: str
+    ratings: Floats, groups: Sequence[object], *, seed: int, signature: str
 ) -> Estimate:
     """ICC(2,1) with its interval over groups (stories); ratings as above."""
     value = icc_agreement(ratings)
@@ -487,11 +480,11 @@ def icc_interval(
     )
 
 
-def _icc_sums(x: NDArray[np.float64]) -> Sums:
+def _icc_sums(x: Floats) -> Sums:
     return np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
 
 
-def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
+def _icc_of_sums(sums: Sums) -> Floats:
     """ICC(2,1) from summed subjects: count, squares, squares of their sums, a column per person."""
     n, squares, of_subjects, columns = sums[..., 0], sums[..., 1], sums[..., 2], sums[..., 3:]
     k = columns.shape[-1]
@@ -500,13 +493,13 @@ def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
     error = (squares - middle - between - raters) / ((n - 1) * (k - 1))
     between = between / (n - 1)
     whole = between + (k - 1) * error + k * (raters / (k - 1) - error) / n
-    found: NDArray[np.float64] = (between - error) / np.where(
+    found: Floats = (between - error) / np.where(
         np.abs(whole) > 1e-9 * np.abs(error), whole, np.nan
     )
     return found
 
 
-def _with_prior(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_prior(ratings: Floats) -> Floats:
     """The ratings, and below them what as many raters as a subject has could say of it."""
     given = ~np.isnan(ratings)
     counts = given.sum(axis=1)
@@ -517,9 +510,7 @@ def _with_prior(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.vstack([ratings, below])
 
 
-def _could_be(
-    values: NDArray[np.float64], n_raters: int, *, in_order: bool = False
-) -> NDArray[np.float64]:
+def _could_be(values: Floats, n_raters: int, *, in_order: bool = False) -> Floats:
     """What raters could say of a subject: all ways in which they give these values, or some."""
     if len(values) == 0:
         return np.zeros((1, n_raters))
@@ -542,7 +533,7 @@ def _could_be(
 def _agreement(
     value: float | None,
     sums: Sums,
-    of_sums: Callable[[Sums], NDArray[np.float64]],
+    of_sums: Callable[[Sums], Floats],
     groups: Sequence[object],
     prior: Sums,
     n_prior: float,
@@ -575,7 +566,7 @@ def _kappa_estimate(
     """An agreement on one item, or over several; `parts`: what `_beyond_chance` makes of sums."""
     sums, n_strata = by_stratum(sums, strata)
 
-    def of_sums(sums: Sums) -> NDArray[np.float64]:
+    def of_sums(sums: Sums) -> Floats:
         return _kappas(*parts(sums, n_strata))
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -596,8 +587,8 @@ def _kappa_estimate(
 
 
 def cohen_estimate(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
+    a: Floats,
+    b: Floats,
     groups: Sequence[object],
     strata: Sequence[object] | None = None,
     *,
@@ -615,7 +606,7 @@ def cohen_estimate(
 
 
 def fleiss_estimate(
-    ratings: NDArray[np.float64],
+    ratings: Floats,
     groups: Sequence[object],
     strata: Sequence[object] | None = None,
     *,
@@ -636,14 +627,14 @@ def fleiss_estimate(
 
 
 def pearson_estimate(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
+    a: Floats,
+    b: Floats,
     groups: Sequence[object],
     *,
     seed: int,
     method: str,
     signature: str,
-    of_sums: Callable[[Sums], NDArray[np.float64]] = pearson_of_sums,
+    of_sums: Callable[[Sums], Floats] = pearson_of_sums,
 ) -> Estimate:
     """Pearson's r with its interval over groups (stories), or another statistic of its sums."""
     both = ~(np.isnan(a) | np.isnan(b))
@@ -666,8 +657,8 @@ def pearson_estimate(
 
 
 def pooled_estimate(
-    parts: NDArray[np.float64],
-    wholes: NDArray[np.float64],
+    parts: Floats,
+    wholes: Floats,
     groups: Sequence[object],
     *,
     method: str,
@@ -696,7 +687,7 @@ def pooled_estimate(
 def difference_interval(
     a: tuple[Sums, Sequence[object]],
     b: tuple[Sums, Sequence[object]],
-    of_sums: Callable[[Sums], NDArray[np.float64]],
+    of_sums: Callable[[Sums], Floats],
     *,
     method: str,
     signature: str,
@@ -711,8 +702,8 @@ def difference_interval(
     sums[: len(a[0]), :n_a], sums[len(a[0]) :, n_a:] = a[0], b[0]
     units = by_unit(sums, [*a[1], *b[1]])
 
-    def apart(sums: Sums) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = of_sums(sums[..., :n_a]) - of_sums(sums[..., n_a:])
+    def apart(sums: Sums) -> Floats:
+        found: Floats = of_sums(sums[..., :n_a]) - of_sums(sums[..., n_a:])
         return found
 
     n_units = int((units[:, :n_a].any(axis=1) & units[:, n_a:].any(axis=1)).sum())

@@ -67,17 +67,15 @@ def compare_means(a: Sequence[float], b: Sequence[float], *, signature: str) -> 
     else:
         u, p = mannwhitneyu(first, second, alternative="two-sided", method="auto")
     mean_a, mean_b = float(first.mean()), float(second.mean())
+    value = 100 * (mean_a - mean_b) / mean_b if mean_b else None
     ends = percent_interval(first, second, are_paired=False)
     return Difference(
-        percent=Estimate(
-            100 * (mean_a - mean_b) / mean_b if mean_b else None,
-            *ends, n, method, signature, n_units,
-        ),
+        percent=Estimate(value, *ends, n, method, signature, n_units),
         u=float(u),
         superiority=float(u) / (len(first) * len(second)),
         p=float(p),
         gap=gap_estimate(first, second, are_paired=False, n=n, signature=signature),
-    )  # fmt: skip
+    )
 
 
 def gap_estimate(a: Floats, b: Floats, *, are_paired: bool, n: int, signature: str) -> Estimate:

@@ -56,12 +56,6 @@ def number_clusters(clusters: NDArray[np.int64]) -> tuple[NDArray[np.int64], int
     return numbers.astype(np.int64), len(distinct)
 
 
-def _divide(a: Floats, b: Floats) -> Floats:
-    """Quotients of sums by counts, NaN if a count is 0."""
-    quotient: Floats = np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0.5)
-    return quotient
-
-
 class Effects:
     """Means of systems, and their differences, with intervals over clusters of passages.
 
@@ -99,14 +93,8 @@ class Effects:
         apart = first - second
         value = float(apart.mean())
         added = self._by_cluster(apart - value, kept) / n
-        difference = Estimate(
-            value,
-            *influence_interval(value, added),
-            n,
-            f"mean paired difference, {_HOW}",
-            signature,
-            n_units,
-        )
+        ends, how = influence_interval(value, added), f"mean paired difference, {_HOW}"
+        difference = Estimate(value, *ends, n, how, signature, n_units)
         variances = (first - first.mean()) ** 2 + (second - second.mean()) ** 2
         pooled = float((variances.sum() / max(1, 2 * n - 2)) ** 0.5)
         if not pooled > 0:
@@ -204,5 +192,7 @@ def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups
     np.maximum.at(highest, numbers, groups)
     # Only a type that no other group holds disappears with its group.
     lost = np.bincount(lowest[lowest == highest], minlength=n_groups)
-    left = len(groups) - np.bincount(groups, minlength=n_groups)
-    return _divide((n_types - lost).astype(np.float64), left.astype(np.float64))
+    n_left = (n_types - lost).astype(np.float64)
+    left = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
+    ratios: Floats = np.divide(n_left, left, out=np.full(n_groups, np.nan), where=left > 0.5)
+    return ratios

@@ -260,9 +260,7 @@ def _group_types(
     fresh = np.ones(len(types), np.bool_)
     fresh[1:] = (types[1:] != types[:-1]) | (items[1:] != items[:-1])
     types, items = types[fresh], items[fresh]
-    begins = (
-        np.flatnonzero(np.r_[True, types[1:] != types[:-1]]) if len(types) else np.empty(0, int)
-    )
+    begins = np.flatnonzero(np.r_[True, types[1:] != types[:-1]][: len(types)])
     n_holders = np.diff(np.r_[begins, len(types)])
     alone = np.bincount(items[begins[n_holders == 1]], minlength=n_items).astype(np.float64)
     several = np.repeat(n_holders > 1, n_holders)

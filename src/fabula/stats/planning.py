@@ -171,15 +171,10 @@ def _pool(
     if is_graded:
         sums = _pair_sums(chosen[:, 0])
     else:
-        sums = _yes_no_sums(chosen.reshape(-1, m)).reshape(len(chosen), -1)
+        # The sums of Yes and No, also where only one of them was said.
+        both = np.vstack([chosen.reshape(-1, m), np.zeros((1, m)), np.ones((1, m))])
+        sums = fleiss_sums(both)[:-2].reshape(len(chosen), -1)
     return np.column_stack([means, means**2, sums]), len(able)
-
-
-def _yes_no_sums(ratings: Floats) -> Floats:
-    """The `fleiss_sums` of Yes and No, also where only one of them was said: shape (n, 4)."""
-    width = ratings.shape[1]
-    both = np.vstack([ratings, np.zeros((1, width)), np.ones((1, width))])
-    return fleiss_sums(both)[:-2]
 
 
 def _drawn_together(ratings: Floats, m: int) -> Floats:

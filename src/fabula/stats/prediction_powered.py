@@ -213,7 +213,8 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
         return found
     if not variance > 0:
         return replace(found, low=value, high=value) if n_labelled == n else found
-    low, high = _students(found)
+    half = float(scipy("stats").t.ppf(0.975, found.freedom)) * math.sqrt(found.variance)
+    low, high = value - half, value + half
     ends = [end for one in parts for end in (one.low, one.high) if end is not None]
     if min(ends) >= 0 and max(ends) <= 1:
         low, high = max(0.0, low), min(1.0, high)
@@ -268,12 +269,6 @@ def _interval(
 
 def _is_share(labels: Floats) -> bool:
     return bool(((labels >= 0) & (labels <= 1)).all())
-
-
-def _students(found: Corrected) -> tuple[float, float]:
-    t = scipy("stats").t
-    half = float(t.ppf(0.975, found.freedom)) * math.sqrt(found.variance)
-    return found.value - half, found.value + half
 
 
 def corrected_difference(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,14 +158,17 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     from chance is a permutation test: if all things of a part were equal, the two of a pair, or
     all of a cluster, could be swapped.
     """
-    parts = _components(answers.first, answers.second, n_things)[1]
+    parts = _components(answers.first, answers.second, n_things, "weak")
     groups, n_above = _strong_groups(answers, n_things)
     # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
     fitted = _Fitted.of(inner, groups)
     estimates = _Estimates(fitted, fitted.errors(), fitted.n_units(), signature)
     is_ranked = _are_in_largest(groups, parts)
-    n_shown, n_won = _counts(answers, n_things)
+    # How often each thing was compared, and preferred.
+    both = np.concatenate([answers.first, answers.second])
+    won = np.concatenate([answers.outcome, 1 - answers.outcome])
+    n_shown, n_won = np.bincount(both, minlength=n_things), np.bincount(both, won, n_things)
     strengths = []
     for thing in range(n_things):
         n = int(n_shown[thing])
@@ -173,10 +177,16 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         share = float(n_won[thing] / n) if n else None
         strengths.append(Strength(thing, int(parts[thing]), estimate, reason, share))
     strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
+    gaps = [
+        estimates.gap(upper, lower)
+        for upper, lower in pairwise(strengths)
+        if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
+    ]
+    corrected = holm([gap.p for gap in gaps])
     n_units = len(np.unique(_units(answers)))
     return Ranking(
         tuple(strengths),
-        _gaps(strengths, estimates),
+        tuple(replace(gap, p=p) for gap, p in zip(gaps, corrected, strict=True)),
         estimates.place(),
         fitted.place_reason,
         _p_of_chance(answers, n_things, seed),
@@ -186,36 +196,16 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     )
 
 
-def _counts(answers: Comparisons, n_things: int) -> tuple[Floats, Floats]:
-    """How often each thing was compared, and preferred: float64, shape (n_things,) each."""
-    both = np.concatenate([answers.first, answers.second])
-    won = np.concatenate([answers.outcome, 1 - answers.outcome])
-    shown: Floats = np.bincount(both, minlength=n_things).astype(np.float64)
-    return shown, np.bincount(both, won, n_things).astype(np.float64)
-
-
-def _gaps(strengths: list[Strength], estimates: _Estimates) -> tuple[Gap, ...]:
-    gaps = [
-        estimates.gap(upper, lower)
-        for upper, lower in pairwise(strengths)
-        if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
-    ]
-    corrected = holm([gap.p for gap in gaps])
-    return tuple(replace(gap, p=p) for gap, p in zip(gaps, corrected, strict=True))
-
-
 # Which strengths are finite.
 
 
 def _components(
-    first: Ints, second: Ints, n_things: int, *, strong: bool = False
-) -> tuple[int, Ints]:
-    """The number of components of the graph from first to second, and that of each thing."""
+    first: Ints, second: Ints, n_things: int, connection: Literal["strong", "weak"]
+) -> Ints:
+    """The component of each thing in the graph from first to second."""
     graph = scipy("sparse").csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
-    n, labels = scipy("sparse.csgraph").connected_components(
-        graph, connection="strong" if strong else "weak"
-    )
-    return int(n), labels.astype(np.int64)
+    labels: Ints = scipy("sparse.csgraph").connected_components(graph, connection=connection)[1]
+    return labels.astype(np.int64)
 
 
 def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
@@ -224,7 +214,7 @@ def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
     first_won, second_won = answers.outcome > 0, answers.outcome < 1
     winner = np.concatenate([answers.first[first_won], answers.second[second_won]])
     loser = np.concatenate([answers.second[first_won], answers.first[second_won]])
-    groups = _components(winner, loser, n_things, strong=True)[1]
+    groups = _components(winner, loser, n_things, "strong")
     sizes = np.bincount(groups)
     reach = np.zeros((len(sizes), len(sizes)), np.bool_)
     reach[groups[winner], groups[loser]] = True
@@ -409,7 +399,6 @@ class _Estimates:
 
 
 def _units(answers: Comparisons) -> Ints:
-    """The independent unit of each answer."""
     return answers.pairs() if answers.cluster is None else answers.cluster
 
 

@@ -173,14 +173,11 @@ def alpha_interval(
     parts, of_sums = _alpha_parts(_with_prior(ratings), level)
     sums, prior = parts[: len(ratings)], parts[len(ratings) :]
     method, n = f"Krippendorff's alpha ({level})", int(sums.any(axis=1).sum())
+    told = seed, method, signature, n
     if level == "nominal":
-        return _kappa_estimate(
-            sums, strata, _nominal_parts, prior, groups, seed, method, signature, n
-        )
-    return _agreement(
-        krippendorff_alpha(ratings, level), sums, of_sums, groups, prior, 1.0, seed, method,
-        signature, n,
-    )  # fmt: skip
+        return _kappa_estimate(sums, strata, _nominal_parts, prior, groups, *told)
+    value = krippendorff_alpha(ratings, level)
+    return _agreement(value, sums, of_sums, groups, prior, 1.0, *told)
 
 
 def _alpha_parts(
@@ -520,12 +517,10 @@ def _could_be(values: Floats, n_raters: int, *, in_order: bool = False) -> Float
         drawn = np.random.default_rng(0).integers(len(values), size=(_MAX_PRIOR, n_raters))
         return np.asarray(values[drawn], np.float64)
     said: list[float] = values.tolist()
-    every = (
-        product(said, repeat=n_raters)
-        if in_order
-        else combinations_with_replacement(said, n_raters)
-    )
-    rows = list(every)
+    if in_order:
+        rows = list(product(said, repeat=n_raters))
+    else:
+        rows = list(combinations_with_replacement(said, n_raters))
     step = -(-len(rows) // _MAX_PRIOR)
     return np.array(rows[::step], np.float64)
 
@@ -620,10 +615,8 @@ def fleiss_estimate(
     """
     parts = fleiss_sums(_with_prior(ratings))
     sums, prior = parts[: len(ratings)], parts[len(ratings) :]
-    return _kappa_estimate(
-        sums, strata, _fleiss_parts, prior, groups, seed, method, signature,
-        int(sums[:, 0].sum()),
-    )  # fmt: skip
+    n = int(sums[:, 0].sum())
+    return _kappa_estimate(sums, strata, _fleiss_parts, prior, groups, seed, method, signature, n)
 
 
 def pearson_estimate(

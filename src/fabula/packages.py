@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.errors import FabulaError, InputError
 
 
 def scipy(part: str, what: str = "these statistics") -> Any:
@@ -14,7 +14,7 @@ def scipy(part: str, what: str = "these statistics") -> Any:
 
     Raises `InputError` if it is not installed.
     """
-    return _load(f"scipy.{part}", _without_scipy(what))
+    return needing(f"scipy.{part}", _without_scipy(what))
 
 
 def check_scipy(what: str) -> None:
@@ -33,13 +33,14 @@ def pyarrow(part: str = "", *, what: str) -> Any:
     Raises `InputError` if it is not installed.
     """
     name = f"pyarrow.{part}" if part else "pyarrow"
-    return _load(name, f"{what} needs PyArrow; run: pip install 'fabula[tables]'")
+    return needing(name, f"{what} needs PyArrow; run: pip install 'fabula[tables]'")
 
 
-def _load(name: str, otherwise: str) -> Any:
+def needing(name: str, otherwise: str, error_class: type[FabulaError] = InputError) -> Any:
+    """Import a module of an optional package; if it is not installed, raise that `otherwise`."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != name.partition(".")[0]:
             raise  # the package is installed, but a dependency is missing
-        raise InputError(otherwise) from error
+        raise error_class(otherwise) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,16 +70,6 @@ def described(backend: Backend) -> str:
     """The size and age of a reference, for people."""
     age = str(backend.age)
     return f"{backend.size}, years {age}" if age == "unknown" else f"{backend.size}, {age}"
-
-
-def or_why_not(look_up: Callable[[], NDArray[np.int32]]) -> Matches:
-    """The result of `look_up`, or why it failed. Raises `ServerAway`."""
-    try:
-        return look_up()
-    except ServerAway:
-        raise
-    except LookupFailed as error:
-        return error
 
 
 class Backend(Protocol):

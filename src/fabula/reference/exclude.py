@@ -124,36 +124,29 @@ def _held(
     places = np.flatnonzero(reference.longest_matches(words) >= n).tolist()
     coverage, longest, current, ends = np.zeros((4, len(reference.about.removed)), np.int32)
     bounded: set[tuple[str, ...]] = set()
+    # On this machine's disk there is no need to limit the number of places.
+    look_up = partial(
+        reference.part.find, max_places=_ALL_PLACES if reference.is_local else MAX_PLACES
+    )
     for at in range(0, len(places), _N_ASKED):
         some = places[at : at + _N_ASKED]
         grams = {i: tuple(words[i : i + n]) for i in some}
-        found = _holders(reference, list(dict.fromkeys(grams.values())))
-        bounded.update(gram for gram, (_, is_bounded) in found.items() if is_bounded)
+        asked = list(dict.fromkeys(grams.values()))
+        # Most are in few documents; if each may name few, a server answers more per request.
+        found = dict(zip(asked, look_up(asked, limit=_N_NAMED), strict=True))
+        more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
+        if more:
+            n_most = max(found[gram].n_documents for gram in more)
+            found |= dict(zip(more, look_up(more, limit=n_most), strict=True))
+        bounded.update(gram for gram, one in found.items() if one.n_places < one.count)
         for i in some:
-            numbers = found[grams[i]][0]
+            numbers = found[grams[i]].numbers
             before = ends[numbers]
             coverage[numbers] += i + n - np.maximum(before, i)
             current[numbers] = np.where(before == i + n - 1, current[numbers] + 1, n)
             longest[numbers] = np.maximum(longest[numbers], current[numbers])
             ends[numbers] = i + n
     return coverage, longest, len(bounded)
-
-
-def _holders(
-    reference: Reference, grams: list[tuple[str, ...]]
-) -> dict[tuple[str, ...], tuple[NDArray[np.int64], bool]]:
-    """By n-gram, the numbers of the documents that contain it, and whether some are unknown."""
-    # On this machine's disk there is no need to limit the number of places.
-    look_up = partial(
-        reference.part.find, max_places=_ALL_PLACES if reference.is_local else MAX_PLACES
-    )
-    # Most are in few documents; if each may name few, a server answers more n-grams per request.
-    found = dict(zip(grams, look_up(grams, limit=_N_NAMED), strict=True))
-    more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
-    if more:
-        n_most = max(found[gram].n_documents for gram in more)
-        found |= dict(zip(more, look_up(more, limit=n_most), strict=True))
-    return {gram: (one.numbers, one.n_places < one.count) for gram, one in found.items()}
 
 
 def shared_runs(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabula.cached_results import cache_folder
 from fabula.errors import InputError, LookupFailed
+from fabula.packages import needing
 
 if TYPE_CHECKING:
     import httpx
@@ -61,16 +62,14 @@ class LookupServer:
         headers: Mapping[str, str] = {},
         refusals: frozenset[int] = _REFUSALS,
     ) -> None:
+        library = needing(
+            "httpx",
+            "external indexes need httpx, which is not installed; run "
+            "`pip install 'fabula[remote]'`",
+        )
         try:
-            import httpx
-        except ImportError as error:
-            raise InputError(
-                "external indexes need httpx, which is not installed; run "
-                "`pip install 'fabula[remote]'`"
-            ) from error
-        try:
-            parsed = httpx.URL(url)
-        except httpx.InvalidURL as error:
+            parsed = library.URL(url)
+        except library.InvalidURL as error:
             raise InputError(f"{url!r} is not a valid index address: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise InputError(
@@ -83,13 +82,13 @@ class LookupServer:
         self._slots = threading.BoundedSemaphore(n_parallel)
         self._jitter = random.Random()
         self._has_answered = False
-        self._faults: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.StreamError)
-        self._nobody = httpx.ConnectError
-        self._client: httpx.Client = httpx.Client(
+        self._faults: tuple[type[Exception], ...] = (library.HTTPError, library.StreamError)
+        self._nobody = library.ConnectError
+        self._client: httpx.Client = library.Client(
             timeout=timeout_s,
             # For TLS all certificates are read, which takes longer than a look-up.
             verify=parsed.scheme == "https",
-            limits=httpx.Limits(max_connections=n_parallel),
+            limits=library.Limits(max_connections=n_parallel),
             headers={"User-Agent": "fabula (measures creative writing)", **headers},
         )
 
@@ -168,7 +167,6 @@ class LookupServer:
 
 
 def _error_of(response: httpx.Response) -> str:
-    """What the server says is wrong."""
     try:
         return f"HTTP {response.status_code} {response.json()['error']}"
     except (ValueError, LookupError, TypeError, RecursionError):

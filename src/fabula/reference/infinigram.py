@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice, product
 from pathlib import Path
+from threading import Event
 from typing import ClassVar, Self
 
 import numpy as np
@@ -131,12 +132,12 @@ class InfiniGramWeb(IndexElsewhere):
         `exclude` is used.
         """
         self._refuse(exclude)
-        stop = threading.Event()
+        stop = Event()
         pool = ThreadPoolExecutor(self._n_parallel)
         try:
             searches = []
             for text in texts:
-                search = partial(self._search, text, threading.Event(), stop)
+                search = partial(self._search, text, Event(), stop)
                 searches.append([pool.submit(search, a, b) for a, b in _segments(text)])
             return [self._gather(parts) for parts in searches]
         except KeyboardInterrupt:
@@ -157,7 +158,7 @@ class InfiniGramWeb(IndexElsewhere):
         documents are no longer requested. Raises `LookupFailed` if the count is not known.
         """
         query = n_gram_text(text, first, n_words)
-        stop = threading.Event()
+        stop = Event()
         try:
             query, count = self._found_as(text, first, n_words, stop)
         except TooLong as error:
@@ -182,12 +183,7 @@ class InfiniGramWeb(IndexElsewhere):
         return Attribution(count, 0, True, sources)
 
     def _search(
-        self,
-        text: LocatedText,
-        given_up: threading.Event,
-        stop: threading.Event,
-        begin: int,
-        end: int,
+        self, text: LocatedText, given_up: Event, stop: Event, begin: int, end: int
     ) -> NDArray[np.int32]:
         """Longest matches at the words from `begin` to `end`: int32, shape (end - begin,)."""
 
@@ -213,7 +209,7 @@ class InfiniGramWeb(IndexElsewhere):
         return dj_search(len(text), 1, found, begin=begin, end=end)
 
     def _found_as(
-        self, text: LocatedText, first: int, n_words: int, stop: threading.Event
+        self, text: LocatedText, first: int, n_words: int, stop: Event
     ) -> tuple[str, int]:
         """The query that an n-gram is looked up as, and how often it occurs."""
         query = n_gram_text(text, first, n_words)
@@ -247,7 +243,7 @@ class InfiniGramWeb(IndexElsewhere):
             )
         return failure
 
-    def _count(self, query: str, stop: threading.Event) -> int:
+    def _count(self, query: str, stop: Event) -> int:
         """How often `query` occurs; requested once, even if several threads need it.
 
         Raises `LookupFailed`, `InputError`, `TooLong`.
@@ -331,7 +327,7 @@ class InfiniGramMini(InfiniGramWeb):
         return f"{super().fingerprint}.beside1"
 
     def _found_as(
-        self, text: LocatedText, first: int, n_words: int, stop: threading.Event
+        self, text: LocatedText, first: int, n_words: int, stop: Event
     ) -> tuple[str, int]:
         query = n_gram_text(text, first, n_words)
         begins, ends = _neighbours(text, first, n_words)

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.errors import CorpusError, LookupFailed
+from fabula.packages import needing
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
 from fabula.reference.dj import dj_search
 from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
@@ -39,13 +40,11 @@ class InfiniGramIndex(IndexElsewhere):
     """
 
     def __init__(self, path: Path, tokenizer: Path | None = None) -> None:
-        try:
-            from infini_gram.engine import InfiniGramEngine
-        except ImportError as error:
-            raise InputError(
-                "searching an infini-gram index needs the infini_gram package, which is not "
-                "installed; run `pip install infini-gram`"
-            ) from error
+        engine = needing(
+            "infini_gram.engine",
+            "searching an infini-gram index needs the infini_gram package, which is not installed; "
+            "run `pip install infini-gram`",
+        )
         self.path = path = Path(path).resolve()
         self.name = path.name
         self._files = _files_of(path)
@@ -54,7 +53,7 @@ class InfiniGramIndex(IndexElsewhere):
         self._encoder = _Encoder(self._tokenizer_path)
         # The end-of-text id and the vocabulary size only affect next-token predictions.
         n_ids = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
-        self._engine: Any = InfiniGramEngine(
+        self._engine: Any = engine.InfiniGramEngine(
             index_dir=str(path),
             eos_token_id=n_ids - 1,
             vocab_size=n_ids,
@@ -153,13 +152,11 @@ class _Encoder:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise InputError(
-                "reading the tokenizer of an infini-gram index needs the tokenizers package, "
-                "which is not installed; run `pip install 'fabula[nlp]'`"
-            ) from error
+        tokenizers = needing(
+            "tokenizers",
+            "reading the tokenizer of an infini-gram index needs the tokenizers package, which is "
+            "not installed; run `pip install 'fabula[nlp]'`",
+        )
         try:
             written = path.read_text(encoding="utf-8")
             model = json.loads(written)["model"]
@@ -168,7 +165,7 @@ class _Encoder:
                 f"{path} is not a tokenizer ({error}); use the tokenizer.json that the index was "
                 "built with"
             ) from error
-        self._tokenizer = Tokenizer.from_str(written)
+        self._tokenizer = tokenizers.Tokenizer.from_str(written)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._unknown = model.get("unk_id")
@@ -250,7 +247,6 @@ def _token_dtype(path: Path, files: Sequence[Path]) -> TokenDtype:
 
 
 def _answer(reply: Any) -> Any:
-    """The engine's reply, unless it is an error."""
     if "error" in reply:
         raise LookupFailed(f"infini-gram could not look up an n-gram: {reply['error']}")
     return reply

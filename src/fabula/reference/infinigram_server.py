@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
+from threading import Event
 from typing import Any, ClassVar
 
 from fabula.errors import InputError, LookupFailed
@@ -54,13 +54,13 @@ class InfiniGramServer:
     def close(self) -> None:
         self._server.close()
 
-    def count(self, query: str, stop: threading.Event) -> int:
+    def count(self, query: str, stop: Event) -> int:
         """How often `query` occurs."""
         reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
         # For an empty query the server counts every token of the corpus.
         return 0 if reply.get("token_ids") == [] else int(reply["count"])
 
-    def documents(self, query: str, limit: int, stop: threading.Event) -> Iterator[tuple[int, str]]:
+    def documents(self, query: str, limit: int, stop: Event) -> Iterator[tuple[int, str]]:
         """Distinct documents that contain `query`, from the first `limit` of its places.
 
         Each is its number and the text around the place, as far as the server shows it.
@@ -100,7 +100,7 @@ class InfiniGramServer:
             raise ValueError("no document in the reply")
 
     def _ask_about(
-        self, query: str, request: Reply, check: Callable[[Reply], None], stop: threading.Event
+        self, query: str, request: Reply, check: Callable[[Reply], None], stop: Event
     ) -> Reply:
         """The answer to a query about an n-gram.
 
@@ -116,7 +116,7 @@ class InfiniGramServer:
             raise LookupFailed(f"{self._server.url}: the index was replaced during the search")
         return reply
 
-    def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
         """The n-gram in a request: as text, or as token ids if some of its words are operators.
 
         Also the text of the ids, if the server returns it. No token spans a space, so the ids of
@@ -140,7 +140,7 @@ class InfiniGramServer:
             tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
         return {"query_ids": ids}, tokens
 
-    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: threading.Event) -> Reply:
+    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
         def read(content: bytes) -> Reply:
             reply = json.loads(content)
             if not isinstance(reply, dict):
@@ -177,7 +177,7 @@ class InfiniGramMiniServer(InfiniGramServer):
 
     _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
 
-    def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
         return {"query": query}, None
 
     @staticmethod

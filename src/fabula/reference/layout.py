@@ -174,14 +174,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         row = {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value}
-        document = {
-            **REFERENCE.mark,
-            "tokeniser": TOKENISER,
-            "fingerprint": self.fingerprint,
-            "n_documents": self.n_documents,
-            "n_words": self.n_words,
-            **row,
-        }
+        counted = {name: getattr(self, name) for name in ("fingerprint", "n_documents", "n_words")}
+        document = {**REFERENCE.mark, "tokeniser": TOKENISER, **counted, **row}
         return (json.dumps(seal(document), indent=1, ensure_ascii=False) + "\n").encode()
 
     @classmethod
@@ -364,16 +358,10 @@ class Shard:
         up words, and for places outside of the shard.
         """
         if not 0 <= begin <= end <= self.info.n_tokens:
-            raise CorpusError(
-                f"{self.folder / 'starts.npy'}: damaged (a document begins after its end); run "
-                "`fabula reference info --check` and build the corpus again"
-            )
+            raise self._damaged("starts.npy", "a document begins after its end")
         ids = read_tokens(self.tokens, begin, end)
         if ids.max(initial=0) > self.info.n_vocabulary:
-            raise CorpusError(
-                f"{self.folder / 'tokens.npy'}: damaged (contains a word missing from the "
-                "vocabulary); run `fabula reference info --check` and build the corpus again"
-            )
+            raise self._damaged("tokens.npy", "contains a word missing from the vocabulary")
         return ids
 
     def document(self, k: int) -> Document:
@@ -383,14 +371,16 @@ class Shard:
             row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
             return Document(**row)
         except (zstandard.ZstdError, ValueError, IndexError, TypeError, MemoryError) as error:
-            raise CorpusError(
-                f"{self.folder / 'documents.zst'}: damaged ({error}); run "
-                f"`fabula reference info --check` and build the corpus again"
-            ) from error
+            raise self._damaged("documents.zst", str(error)) from error
+
+    def _damaged(self, file: str, why: str) -> CorpusError:
+        return CorpusError(
+            f"{self.folder / file}: damaged ({why}); run `fabula reference info --check` and build "
+            "the corpus again"
+        )
 
 
 def _read_block(blocks: NDArray[np.int64], documents: NDArray[np.uint8], block: int) -> list[bytes]:
-    """The lines of a compressed block of documents."""
     start, end = int(blocks[block, 0]), int(blocks[block + 1, 0])
     data = zstandard.ZstdDecompressor().decompress(documents[start:end].tobytes())
     return data.split(b"\n")
@@ -399,10 +389,8 @@ def _read_block(blocks: NDArray[np.int64], documents: NDArray[np.uint8], block: 
 def document_line(document: Document) -> bytes:
     """Serialise a document as a line of the shard's documents; `Shard.document` reads it back."""
     row: dict[str, Any] = {"id": document.id, "text": document.text}
-    if document.author is not None:
-        row["author"] = document.author
-    if document.prompt_id is not None:
-        row["prompt_id"] = document.prompt_id
+    more = {"author": document.author, "prompt_id": document.prompt_id}
+    row |= {name: value for name, value in more.items() if value is not None}
     if document.meta:
         row["meta"] = dict(document.meta)
     return dump_json(row).encode(errors="replace")

@@ -24,6 +24,9 @@ from fabula.reference.part_walk import ShardWords, Stretches, Walk, ask_together
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
+Ints = NDArray[np.int32]
+Grams = Sequence[Sequence[str]]
+Excluded = NDArray[np.bool_] | None
 R = TypeVar("R")
 
 
@@ -52,25 +55,15 @@ class Part(Protocol):
         """The number of documents numbered here, including removed ones."""
 
     def match(
-        self,
-        words: Sequence[str],
-        places: NDArray[np.int32],
-        *,
-        exclude: Sequence[int] = (),
-        n_threads: int = 1,
-    ) -> NDArray[np.int32]:
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
         """Length of the longest n-gram that starts at each place and occurs in a document.
 
         places: int32 (n,), counted from 1 in `words`; 0 where no n-gram continues. int32 (n,).
         """
 
     def find(
-        self,
-        grams: Sequence[Sequence[str]],
-        *,
-        limit: int,
-        max_places: int,
-        exclude: Sequence[int] = (),
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
         """Where each n-gram occurs: up to `limit` documents, from `max_places` places per shard."""
 
@@ -95,12 +88,8 @@ _BLOCK_WORDS = 4096
 
 
 def _match_shard(
-    shard: Shard,
-    query: NDArray[np.uint32],
-    known: NDArray[np.int32],
-    excluded: NDArray[np.bool_] | None,
-    n_threads: int,
-) -> NDArray[np.int32]:
+    shard: Shard, query: NDArray[np.uint32], known: Ints, excluded: Excluded, n_threads: int
+) -> Ints:
     """Longest matches in one shard, where they exceed the known ones of other shards.
 
     query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
@@ -110,7 +99,7 @@ def _match_shard(
     if excluded is None:
         excluded = np.empty(0, np.bool_)
 
-    def search(begin: int) -> NDArray[np.int32]:
+    def search(begin: int) -> Ints:
         here = slice(begin, begin + _BLOCK_WORDS)
         n_before = _blocks_read() if shard.is_on_disk else 0
         lengths = longest_matches(
@@ -169,13 +158,8 @@ class LocalPart:
         return int(self.first_numbers[-1])
 
     def match(
-        self,
-        words: Sequence[str],
-        places: NDArray[np.int32],
-        *,
-        exclude: Sequence[int] = (),
-        n_threads: int = 1,
-    ) -> NDArray[np.int32]:
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
         longest = np.zeros(len(places), np.int32)
         for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
             ids = np.zeros(len(words) + 1, np.uint32)
@@ -185,12 +169,7 @@ class LocalPart:
         return longest
 
     def find(
-        self,
-        grams: Sequence[Sequence[str]],
-        *,
-        limit: int,
-        max_places: int,
-        exclude: Sequence[int] = (),
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
         excluded = self.excluded(exclude)
         return [self._find(gram, limit, max_places, excluded) for gram in grams]
@@ -231,7 +210,7 @@ class LocalPart:
                 if not self.removed[first + k]:
                     yield first + k, shard.ids[k]
 
-    def excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
+    def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
         """For each shard, which documents are excluded: removed, or in `exclude`.
 
         bool, shape (n_documents,); None if there are none.
@@ -245,11 +224,7 @@ class LocalPart:
         return [part if part.any() else None for part in parts]
 
     def _find(
-        self,
-        gram: Sequence[str],
-        limit: int,
-        max_places: int,
-        excluded: Sequence[NDArray[np.bool_] | None],
+        self, gram: Sequence[str], limit: int, max_places: int, excluded: Sequence[Excluded]
     ) -> Found:
         total = 0
         all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -289,26 +264,16 @@ class JoinedParts:
         return self._firsts[-1]
 
     def match(
-        self,
-        words: Sequence[str],
-        places: NDArray[np.int32],
-        *,
-        exclude: Sequence[int] = (),
-        n_threads: int = 1,
-    ) -> NDArray[np.int32]:
-        def ask(part: Part, out: list[int]) -> NDArray[np.int32]:
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
+        def ask(part: Part, out: list[int]) -> Ints:
             return part.match(words, places, exclude=out, n_threads=n_threads)
 
-        longest: NDArray[np.int32] = np.maximum.reduce(self._ask(ask, exclude))
+        longest: Ints = np.maximum.reduce(self._ask(ask, exclude))
         return longest
 
     def find(
-        self,
-        grams: Sequence[Sequence[str]],
-        *,
-        limit: int,
-        max_places: int,
-        exclude: Sequence[int] = (),
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
         def ask(part: Part, out: list[int]) -> list[Found]:
             return part.find(grams, limit=limit, max_places=max_places, exclude=out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, Self, TypeVar
@@ -14,14 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.backend import (
-    Attribution,
-    LocatedText,
-    Matches,
-    Occurrence,
-    ServerAway,
-    or_why_not,
-)
+from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, ServerAway
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
 from fabula.reference.parts import Found, LocalPart, Part
@@ -191,16 +183,17 @@ class Reference:
         words, out = [text.words.words for text in texts], sorted(exclude)
         if self.is_local:
             return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
-        if len(words) > 1:
-            try:
-                return list(self.longest_matches_many(words, exclude=out))
-            except ServerAway:
-                raise
-            except LookupFailed:
-                # One of them may be the cause: each is queried separately, so that the others do
-                # not fail.
-                pass
-        return [or_why_not(partial(self.longest_matches, one, exclude=out)) for one in words]
+        try:
+            return list(self.longest_matches_many(words, exclude=out))
+        except ServerAway:
+            raise
+        except LookupFailed as error:
+            if len(words) == 1:
+                return [error]
+            # One of them may be the cause: each is queried separately, so that the others do not
+            # fail.
+            parts = [self.match_texts([text], exclude=out) for text in texts]
+            return [matches for part in parts for matches in part]
 
     def cite(
         self,

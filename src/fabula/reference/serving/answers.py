@@ -155,6 +155,5 @@ def _shard(part: LocalPart, k: int) -> Shard:
 
 
 def _hold(what: str, n: int, most: int) -> None:
-    """Refuse a request that exceeds the limit."""
     if n > most:
         raise HTTPException(413, f"{n:,} {what}; the limit per request is {most:,}")

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from fabula.errors import CorpusError, InputError, LookupFailed
@@ -20,7 +19,7 @@ from fabula.reference.backend import ServerAway
 from fabula.reference.http_client import LookupServer, Refused
 from fabula.reference.info import About
 from fabula.reference.part_walk import ShardWords, Stretches, Walk
-from fabula.reference.parts import Found
+from fabula.reference.parts import Found, Grams, Ints
 from fabula.reference.serving import messages
 from fabula.reference.serving.messages import MAX_EXCLUDED, MAX_GRAMS, MAX_NAMED, TOKEN
 from fabula.store import dump_json
@@ -144,13 +143,8 @@ class ServedPart:
         self._server.close()
 
     def match(
-        self,
-        words: Sequence[str],
-        places: NDArray[np.int32],
-        *,
-        exclude: Sequence[int] = (),
-        n_threads: int = 1,
-    ) -> NDArray[np.int32]:
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
         # For a text without words there is nothing to request.
         if not places.any():
             return np.zeros(len(places), np.int32)
@@ -158,12 +152,7 @@ class ServedPart:
         return np.array(answer.lengths, np.int32)
 
     def find(
-        self,
-        grams: Sequence[Sequence[str]],
-        *,
-        limit: int,
-        max_places: int,
-        exclude: Sequence[int] = (),
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
         limit = min(limit, self.n_documents)
         how: dict[str, Any] = {"limit": limit, "max_places": max_places, "exclude": exclude}
@@ -240,7 +229,6 @@ class ServedPart:
         return answer
 
     def _is_right(self, answer: Any, asked: dict[str, Any]) -> bool:
-        """Whether a reference can give this answer."""
         n, out = self.n_documents, self._removed.union(asked.get("exclude", ()))
         match answer:
             case messages.MatchAnswer():
@@ -280,7 +268,6 @@ class ServedPart:
 
 
 def _refusal(url: str, error: Refused) -> Exception:
-    """The error to raise, with advice to the user."""
     if error.status in (401, 403):
         return InputError(
             f"{url}: access denied ({error}); set the environment variable {TOKEN} to your token"
@@ -294,7 +281,6 @@ def _refusal(url: str, error: Refused) -> Exception:
 
 
 def _read(kind: type[M], content: bytes) -> M:
-    """The parsed answer. Raises `ValueError`."""
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

@@ -6,13 +6,15 @@ keys are not tested.
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import os
 import urllib.request
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from fabula.errors import ModelError
@@ -53,13 +55,11 @@ class Available:
 def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
     """The embedded model, then servers by port, then providers whose key is set."""
     found = []
-    try:
+    with suppress(ModelError):
         embedded_model()
-    except ModelError:
-        pass
-    else:
         found.append(Available("local", "the embedded model: a demonstration", "embedded"))
-    found += asyncio.run(_served(ports))
+    with ThreadPoolExecutor(max(1, len(ports))) as pool:
+        found += chain.from_iterable(pool.map(_models_at, ports))
     if importlib.util.find_spec("inspect_ai") is not None:
         found += [
             Available(f"{provider}/...", f"key in {keys[0]}", "provider")
@@ -67,11 +67,6 @@ def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
             if (keys := [one for one in variables if os.environ.get(one)])
         ]
     return found
-
-
-async def _served(ports: Sequence[int]) -> list[Available]:
-    asked = [asyncio.to_thread(_models_at, port) for port in ports]
-    return [one for models in await asyncio.gather(*asked) for one in models]
 
 
 def _models_at(port: int) -> list[Available]:

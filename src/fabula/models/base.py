@@ -201,8 +201,7 @@ class FunctionModel:
 
 
 _WRAPPING = " \t\"'“”*_`#-"
-
-
+_MAX_LINE_CHARS = 240
 FENCE = "=========="
 
 
@@ -217,15 +216,13 @@ def fence(frame: str, *texts: str) -> str:
     return frame.replace(FENCE, "=" * (longest + 1))
 
 
-async def one_line(
-    model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
-) -> str | None:
+async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str | None:
     """The first line of the answer, without quotes and labels; None if empty or a refusal.
 
     A failed call returns None; a person reviews the results in any case.
     """
     try:
-        answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens, seed=seed))
+        answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens))
     except CallFailed:
         return None
     if is_refusal(answer.text):
@@ -234,5 +231,5 @@ async def one_line(
         bare = re.sub(r"^[A-Z][a-z]+:\s+", "", line.strip(_WRAPPING)).strip(_WRAPPING)
         # "Here is the name:" is not the name.
         if bare and not bare.endswith(":") and answer.stop != "blocked":
-            return bare[:max_chars]
+            return bare[:_MAX_LINE_CHARS]
     return None

@@ -115,10 +115,8 @@ def known_price(model: str) -> Price | None:
     except ImportError:
         return None
     info = get_model_info(model)
-    if info is None or info.cost is None:
-        return None
-    cost = info.cost
-    return Price(cost.input, cost.output, cost.input_cache_read)
+    cost = None if info is None else info.cost
+    return None if cost is None else Price(cost.input, cost.output, cost.input_cache_read)
 
 
 def estimate_tokens(text: str) -> int:
@@ -126,7 +124,7 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text) // _CHARS_PER_TOKEN)
 
 
-def counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
+def _counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
     """The usage of a call; what the server does not report is estimated, erring on the high side.
 
     A report counts as absent if it gives zero tokens for a non-empty prompt or answer, a negative
@@ -191,9 +189,8 @@ class Budget:
     @property
     def is_free(self) -> bool:
         """Whether every call is free, however many there are."""
-        return self._price is not None and not any(
-            (self._price.input, self._price.output, self._price.cached)
-        )
+        price = self._price
+        return price is not None and not any((price.input, price.output, price.cached))
 
     @asynccontextmanager
     async def call(self, prompt: Prompt, sampling: Sampling) -> AsyncIterator[None]:
@@ -248,17 +245,13 @@ class BudgetedModel:
             try:
                 answer = await self._model.ask(prompt, sampling, form)
             except ChargedCallFailed as error:
-                self._spend(error.usage, prompt, sampling, Answer(""))
+                self.budget.spend(_counted_usage(error.usage, prompt, sampling, Answer("")))
                 raise
-            usage = self._spend(answer.usage, prompt, sampling, answer)
+            usage = _counted_usage(answer.usage, prompt, sampling, answer)
+            self.budget.spend(usage)
         if self._noted is not None:
             self._noted.note_answer(self.name, answer.served, answer.runtime)
         return answer if usage is answer.usage else replace(answer, usage=usage)
-
-    def _spend(self, usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
-        usage = counted_usage(usage, prompt, sampling, answer)
-        self.budget.spend(usage)
-        return usage
 
     async def __aenter__(self) -> Self:
         await self._model.__aenter__()

@@ -19,6 +19,8 @@ _MAX_TOKENS = 256
 _BATCH = 8
 _N_SPECIAL = 8
 """Room for the model's special tokens, and for splitting inside a word."""
+_INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+"""A model's possible inputs, and the library's names of them."""
 _TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
 
@@ -69,7 +71,8 @@ class Encoder:
         for group in by_length.values():
             for start in range(0, len(group), _BATCH):
                 part = group[start : start + _BATCH]
-                vectors.update(zip(part, self._run([tokens[k] for k in part]), strict=True))
+                means = self._states([tokens[k] for k in part]).mean(axis=1)
+                vectors.update(zip(part, _unit(means), strict=True))
         return np.stack([vectors[k] for k in range(len(texts))])
 
     def token_vectors(self, text: str) -> NDArray[np.float32]:
@@ -82,27 +85,23 @@ class Encoder:
             entry = self._tokenizer.encode(part)
             is_word = np.array(entry.special_tokens_mask) == 0
             found.append(self._states([entry])[0][is_word])
-        states = np.concatenate(found)
-        norms = np.linalg.norm(states, axis=1, keepdims=True)
-        vectors: NDArray[np.float32] = states / np.maximum(norms, np.float32(1e-12))
-        return vectors
-
-    def _run(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
-        means = self._states(tokens).mean(axis=1)
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        vectors: NDArray[np.float32] = means / np.maximum(norms, np.float32(1e-12))
-        return vectors
+        return _unit(np.concatenate(found))
 
     def _states(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
         """The last layer: float32, shape (n_texts, n_tokens, n_dimensions)."""
         feeds = {
-            "input_ids": np.array([entry.ids for entry in tokens], np.int64),
-            "attention_mask": np.array([entry.attention_mask for entry in tokens], np.int64),
-            "token_type_ids": np.array([entry.type_ids for entry in tokens], np.int64),
+            name: np.array([getattr(entry, field) for entry in tokens], np.int64)
+            for name, field in _INPUTS.items()
+            if name in self._inputs
         }
-        feeds = {name: value for name, value in feeds.items() if name in self._inputs}
         states: NDArray[np.float32] = self._session.run(None, feeds)[0]
         return states
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = vectors / np.maximum(norms, np.float32(1e-12))
+    return unit
 
 
 # To open it takes half a second; one is shared by all that read with it.

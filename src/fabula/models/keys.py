@@ -66,7 +66,6 @@ def check_key(model: str) -> KeyCheck | None:
 
 
 def _listed(base: str, provider: str, key: str) -> set[str]:
-    """The names of a provider's models."""
     headers = {"Authorization": f"Bearer {key}"}
     if provider == "anthropic":
         headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
-from fabula.models.gguf_layout import F32, Q4_1, Layout, Tensor
-from fabula.models.gguf_tensors import four_bit_blocks, unpacked
+from fabula.models.gguf_layout import F32, Q4_1, Layout, four_bit_blocks, unpacked
 from fabula.models.onnx_graph import MICROSOFT, OnnxGraph
 
 _BLOCK = 32
@@ -87,8 +86,7 @@ class Llama:
 
         self._onnxruntime = onnxruntime
         self._embedding = embedding
-        shape = _Shape(layout)
-        self._shape = shape
+        self._shape = shape = _Shape(layout)
         graph = _graph(path, layout, shape)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
@@ -116,9 +114,11 @@ class Llama:
         may raise to stop reading.
         """
         n_kept = n_alike(tokens, self._read) // STEP_TOKENS * STEP_TOKENS
-        past = [self._cut(one, n_kept) for one in self._keys] or [self._nothing()] * (
-            2 * self._shape.n_layers
-        )
+        shape, value = self._shape, self._onnxruntime.OrtValue.ortvalue_from_numpy
+        past = [value(np.ascontiguousarray(one.numpy()[:, :, :n_kept])) for one in self._keys]
+        if not past:
+            nothing = np.empty((1, shape.n_key_heads, 0, shape.head_size), np.float32)
+            past = [value(nothing)] * (2 * shape.n_layers)
         states = [self._states[:n_kept]]
         for start in range(n_kept, len(tokens), STEP_TOKENS):
             check()
@@ -143,14 +143,6 @@ class Llama:
         feeds.update(zip(shape.pasts, past, strict=True))
         found: list[Any] = self._session.run_with_ort_values(["y", *shape.presents], feeds)
         return found
-
-    def _nothing(self) -> Any:
-        shape = (1, self._shape.n_key_heads, 0, self._shape.head_size)
-        return self._onnxruntime.OrtValue.ortvalue_from_numpy(np.empty(shape, np.float32))
-
-    def _cut(self, one: Any, n_tokens: int) -> Any:
-        kept = np.ascontiguousarray(one.numpy()[:, :, :n_tokens])
-        return self._onnxruntime.OrtValue.ortvalue_from_numpy(kept)
 
 
 def n_alike(tokens: Sequence[int], others: Sequence[int]) -> int:
@@ -241,17 +233,11 @@ class _Layers:
         )
 
     def _times(self, x: str, name: str) -> str:
-        """Multiply `x` by a matrix of the file."""
-        tensor = self._tensors[name]
-        out = f"{name}.out"
+        graph, tensor, out = self.graph, self._tensors[name], f"{name}.out"
         if tensor.kind == F32:
-            weight = self.graph.add_weight(name, unpacked(self._path, tensor).T)
-            return self.graph.add("MatMul", [x, weight], [out])
-        return self._times_blocks(x, name, tensor, out)
-
-    def _times_blocks(self, x: str, name: str, tensor: Tensor, out: str) -> str:
-        """A weight is s q + m, and the node's s (q - 8): m + 8 s times a block's sum is added."""
-        graph = self.graph
+            weight = graph.add_weight(name, unpacked(self._path, tensor).T)
+            return graph.add("MatMul", [x, weight], [out])
+        # A weight is s q + m, and the node's s (q - 8): m + 8 s times a block's sum is added.
         n_columns, n_rows = tensor.shape
         integers, scales, least = four_bit_blocks(self._path, tensor)
         weights = [

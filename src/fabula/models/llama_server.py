@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.local import has_gpu, n_threads
+from fabula.models.local import has_gpu, n_threads, runtime
 
 _TIMEOUT_S = 3600
 # The server is on loopback, so proxies in the environment do not apply.
@@ -36,19 +36,33 @@ class LlamaServer:
 
     def __init__(self, path: Path, n_context: int, shape: tuple[int, ...]) -> None:
         self._path, self._shape = path, shape
-        self._server = _started(path, n_context)
+        xllamacpp = runtime()
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE
+        # A window is read in one batch, and leaves no state behind.
+        params.n_ctx = params.n_batch = params.n_ubatch = n_context
+        params.n_parallel = 1
+        params.cache_prompt = False
+        params.cache_ram_mib = 0
+        params.warmup = False
+        # Without a GPU there is nothing to fit, and finding that out takes as long as the start.
+        params.fit_params = has_gpu()
+        params.verbosity = -1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads()
+        try:
+            self._server: Any = xllamacpp.Server(params)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ModelError(f"{path}: cannot load the model ({error})") from error
         plain, marked = (self.tokenise("a", is_marked=is_marked)[0] for is_marked in (False, True))
         places = [k for k in range(len(marked)) if marked[k : k + len(plain)] == plain]
         self.beginning = marked[: places[0]] if places else []
 
     def tokenise(self, text: str, *, is_marked: bool = False) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
-        request = {
-            "content": text,
-            "add_special": is_marked,
-            "parse_special": False,
-            "with_pieces": True,
-        }
+        request = {"content": text, "add_special": is_marked}
+        request |= {"parse_special": False, "with_pieces": True}
         found = self._call("/tokenize", request)["tokens"]
         # A piece that is not valid UTF-8 comes as a list of bytes.
         pieces = [
@@ -86,28 +100,3 @@ class LlamaServer:
             raise CallFailed(f"the local model failed: {said}") from error
         except (OSError, ValueError) as error:
             raise CallFailed(f"the local model failed: {error}") from error
-
-
-def _started(path: Path, n_context: int) -> Any:
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise ModelError("local models need xllamacpp; run: pip install 'fabula[local]'") from error
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.embedding = True
-    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE
-    # A window is read in one batch, and leaves no state behind.
-    params.n_ctx = params.n_batch = params.n_ubatch = n_context
-    params.n_parallel = 1
-    params.cache_prompt = False
-    params.cache_ram_mib = 0
-    params.warmup = False
-    # Without a GPU there is nothing to fit, and finding that out takes as long as the start.
-    params.fit_params = has_gpu()
-    params.verbosity = -1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads()
-    try:
-        return xllamacpp.Server(params)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: cannot load the model ({error})") from error

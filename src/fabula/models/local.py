@@ -9,16 +9,15 @@ import importlib.util
 import json
 import os
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.model_files import LANGUAGE_MODEL, fetched
-from fabula.models.answer_form import grammar_of, in_words
+from fabula.models.answer_form import grammar_of, in_words, option_masses
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
-from fabula.models.probabilities import Position, option_masses
+from fabula.packages import needing
 from fabula.workers import default_jobs
 
 # Large enough to include both Yes and No, even if the model prefers other tokens.
@@ -78,13 +77,12 @@ class LocalModel:
         return self
 
     def _start(self) -> None:
-        try:
-            import xllamacpp
-        except ImportError as error:
-            raise _not_installed() from error
+        xllamacpp = runtime()
         try:
             self._server = xllamacpp.Server(self._parameters(n_context=0))
-            self.context_tokens = _trained_context(self.address)
+            with urllib.request.urlopen(f"{self.address}/v1/models", timeout=60) as reply:
+                meta = json.load(reply)["data"][0]["meta"]
+            self.context_tokens = int(meta["n_ctx_train"])
             if self.n_parallel > 1:
                 # Each prompt gets the whole trained context, not a share of it.
                 n_context = self.n_parallel * self.context_tokens
@@ -94,9 +92,7 @@ class LocalModel:
 
     def _parameters(self, n_context: int) -> Any:
         """`n_context` 0 is the context the model was trained on."""
-        import xllamacpp
-
-        params = xllamacpp.CommonParams()
+        params = runtime().CommonParams()
         params.model.path = str(self.path)
         params.n_ctx = n_context
         params.n_parallel = self.n_parallel if n_context else 1
@@ -170,31 +166,20 @@ def n_threads() -> int:
 
 def has_gpu() -> bool:
     """Whether the installed llama.cpp finds a GPU. Raises `ModelError` if it is not installed."""
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise _not_installed() from error
+    xllamacpp = runtime()
     cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
     return any(device["type"] != cpu for device in xllamacpp.get_device_info())
 
 
-def runtime_version() -> str:
-    """The version of the runtime of local models."""
-    return importlib.metadata.version("xllamacpp")
-
-
 def runtime_name() -> str:
     """The runtime and its version, for signatures: `xllamacpp-2026.1`."""
-    return f"xllamacpp-{runtime_version()}"
+    return f"xllamacpp-{importlib.metadata.version('xllamacpp')}"
 
 
-def _not_installed() -> ModelError:
-    return ModelError("local models need xllamacpp; run: pip install 'fabula[local]'")
-
-
-def _trained_context(address: str) -> int:
-    with urllib.request.urlopen(f"{address}/v1/models", timeout=60) as reply:
-        return int(json.load(reply)["data"][0]["meta"]["n_ctx_train"])
+def runtime() -> Any:
+    """The module that runs local models. Raises `ModelError` if it is not installed."""
+    message = "local models need xllamacpp; run: pip install 'fabula[local]'"
+    return needing("xllamacpp", message, ModelError)
 
 
 def _answer(reply: Any, form: Form | None) -> Answer:
@@ -210,19 +195,17 @@ def _answer(reply: Any, form: Form | None) -> Answer:
     stop: Stop = "length" if best["finish_reason"] == "length" else "end"
     used = reply.get("usage") or {}
     n_cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+    positions = (
+        (entry["token"], [(other["token"], other["logprob"]) for other in entry["top_logprobs"]])
+        for entry in (best.get("logprobs") or {}).get("content") or []
+    )
     return Answer(
         text=best["message"].get("content") or "",
         stop=stop,
         usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
-        masses=option_masses(_positions(best), form) if isinstance(form, Choice) else {},
+        masses=option_masses(positions, form) if isinstance(form, Choice) else {},
         runtime=runtime_name(),
     )
-
-
-def _positions(best: dict[str, Any]) -> Iterator[Position]:
-    for entry in (best.get("logprobs") or {}).get("content") or []:
-        others = entry["top_logprobs"]
-        yield entry["token"], [(other["token"], other["logprob"]) for other in others]
 
 
 def _file_digest(path: Path) -> str:

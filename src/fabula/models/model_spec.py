@@ -57,7 +57,8 @@ def _model(spec: str, options: ModelOptions) -> Model:
     if is_here and options.effort is not None:
         raise InputError(f"{spec}: `reasoning_effort` is only for hosted models; leave it out")
     if is_here:
-        return _local(spec, options.n_parallel or 1)
+        file = embedded_model() if spec == "local" else Path(spec)
+        return LocalModel(file, n_parallel=options.n_parallel or 1)
     if spec.startswith("replay:"):
         path, _, model = spec.removeprefix("replay:").partition("#")
         return ReplayedModel(Path(path), model or None)
@@ -66,14 +67,6 @@ def _model(spec: str, options: ModelOptions) -> Model:
             f"{spec}: no such model; write `local`, a path to a .gguf file, a URL, or "
             f"provider/model as in openai/gpt-4o"
         )
-    return _hosted(spec, options)
-
-
-def _local(spec: str, n_parallel: int) -> LocalModel:
-    return LocalModel(embedded_model() if spec == "local" else Path(spec), n_parallel=n_parallel)
-
-
-def _hosted(spec: str, options: ModelOptions) -> Model:
     addresses, mark, name = spec.partition("#")
     servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
     n_each = options.n_parallel or 10

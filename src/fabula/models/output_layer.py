@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
-from fabula.models.gguf_layout import Layout, Tensor, read_layout
-from fabula.models.gguf_tensors import unpacked
+from fabula.models.gguf_layout import Layout, Tensor, read_layout, unpacked
 
 # Logits per thread: 64 MiB of float32. With fewer rows at a time, BLAS would repack the matrix for
 # each few of them, which takes longer than multiplying.

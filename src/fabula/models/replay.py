@@ -98,15 +98,11 @@ def recorded(row: dict[str, Any]) -> Answer:
         raise CallFailed(str(row["failed"]))
     usage = row.get("usage") or {}
     n_input, n_cached, n_output = (int(usage.get(name, 0)) for name in _USAGE)
-    masses = {str(option): float(mass) for option, mass in (row.get("masses") or {}).items()}
     return Answer(
-        text=str(row.get("text") or ""),
         stop=row.get("stop") or "end",
         usage=Usage(n_input, n_cached, n_output),
-        masses=masses,
-        note=str(row.get("note") or ""),
-        served=str(row.get("served") or ""),
-        runtime=str(row.get("runtime") or ""),
+        masses={str(option): float(mass) for option, mass in (row.get("masses") or {}).items()},
+        **{name: str(row.get(name) or "") for name in ("text", "note", "served", "runtime")},
     )
 
 
@@ -117,11 +113,7 @@ def recording_row(answer: Answer) -> dict[str, Any]:
         "stop": answer.stop,
         "note": answer.note,
         "masses": {option: round(mass, 6) for option, mass in answer.masses.items()},
-        "usage": {
-            "n_input": answer.usage.n_input,
-            "n_cached": answer.usage.n_cached,
-            "n_output": answer.usage.n_output,
-        },
+        "usage": {name: getattr(answer.usage, name) for name in _USAGE},
     }
     about = {"served": answer.served, "runtime": answer.runtime}
     return row | {name: value for name, value in about.items() if value}

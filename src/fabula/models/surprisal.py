@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from fabula import __version__
 from fabula.cached_results import CachedResults
 from fabula.errors import ModelError
-from fabula.models.gguf_layout import Layout, read_layout, read_list
-from fabula.models.gguf_tensors import unpacked
+from fabula.models.gguf_layout import Layout, read_layout, read_list, unpacked
 from fabula.models.llama import Llama, check_runtime, is_llama, n_alike
 from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.models.output_layer import OutputLayer, read_output_layer
+from fabula.packages import needing
 from fabula.text.sentences import encodable
 
 # Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
@@ -54,16 +54,13 @@ class ByteWords:
     """Tokenises like llama.cpp. Raises `ModelError` without `tokenizers`."""
 
     def __init__(self, path: Path, layout: Layout) -> None:
-        try:
-            from tokenizers import Tokenizer, models, pre_tokenizers
-        except ImportError as error:
-            raise ModelError(
-                "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
-            ) from error
+        message = "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
+        library = needing("tokenizers", message, ModelError)
+        pre_tokenizers = library.pre_tokenizers
         words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
         numbers = {word: number for number, word in enumerate(words)}
         pairs = [tuple(one.split(" ", 1)) for one in merges]
-        self._tokenizer: Any = Tokenizer(models.BPE(vocab=numbers, merges=pairs))
+        self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
         settings = layout.settings
         digits = [pre_tokenizers.Digits(individual_digits=True)]
         self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -74,20 +71,16 @@ class ByteWords:
         mark = settings.get("tokenizer.ggml.bos_token_id")
         is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
         self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
-        self._bytes = _byte_of_letter()
+        # GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on.
+        printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        self._bytes = {chr(byte): byte for byte in printed}
+        hidden = sorted(set(range(256)) - set(printed))
+        self._bytes |= {chr(256 + k): byte for k, byte in enumerate(hidden)}
 
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each. Control tokens in the text are read as characters."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
-
-
-def _byte_of_letter() -> dict[str, int]:
-    """GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on."""
-    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = sorted(set(range(256)) - set(printed))
-    letters = {chr(byte): byte for byte in printed}
-    return letters | {chr(256 + k): byte for k, byte in enumerate(hidden)}
 
 
 _FORM = b"surprisal 2\n"

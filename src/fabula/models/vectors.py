@@ -62,14 +62,11 @@ class WordVectors:
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The row of each word, or -1 if it has no vector: int32, shape (n_words,)."""
-        return np.array([self._row(word) for word in words], np.int32)
-
-    def _row(self, word: str) -> int:
-        for form in dict.fromkeys((word, word.lower(), word.capitalize())):
-            row = self._find(form)
-            if row >= 0 and self._has_length[row]:
-                return row
-        return -1
+        found = []
+        for word in words:
+            forms = map(self._find, dict.fromkeys((word, word.lower(), word.capitalize())))
+            found.append(next((row for row in forms if row >= 0 and self._has_length[row]), -1))
+        return np.array(found, np.int32)
 
     def unit(self, rows: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:
         """Unit vectors of rows: float32, shape (n_rows, n_dimensions)."""

@@ -229,7 +229,12 @@ def _in_words(
     first, last = said[0], said[-1]
     is_list = scale.form == "number" and any(re.match(r"\d{1,3}[.)]\s", lines[k]) for k in said[1:])
     head = None if is_list else _opening(lines[first], first, scale)
-    tail = None if is_list else _ending(lines, last, scale)
+    tail = None
+    if not is_list:
+        # What the last line, or else the last sentence, begins with.
+        parts = dict.fromkeys((lines[last], _last_sentence(lines[last])))
+        stated = (_beginning(s, scale, last) or _concluded(s, scale, last) for s in parts)
+        tail = next(filter(None, stated), None)
     if style == "verdict-first":
         found = [head, *found] if head else found or ([tail] if tail else [])
     else:
@@ -296,14 +301,6 @@ def _opening(line: str, first: int, scale: Scale) -> _Stated | None:
         return one
     one = _concluded(sentence, scale, first)
     return replace(one, after=" ".join([one.after, *more])) if one else None
-
-
-def _ending(lines: Sequence[str], last: int, scale: Scale) -> _Stated | None:
-    """What the last line, or else the last sentence, begins with."""
-    for part in dict.fromkeys((lines[last], _last_sentence(lines[last]))):
-        if one := _beginning(part, scale, last) or _concluded(part, scale, last):
-            return one
-    return None
 
 
 def _last_sentence(line: str) -> str:

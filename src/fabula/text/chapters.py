@@ -163,7 +163,12 @@ def without_headings(document: Document) -> str:
     """
     text = document.text
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
-    found = [one for one in _markdown(text, spans) if _is_short(one.title)]
+    # A Markdown heading can be a title, or a paragraph ("### Human: Oh! And...").
+    found = [
+        one
+        for one in _markdown(text, spans)
+        if len(one.title) <= _MAX_HEADING and not _IS_PROSE.search(one.title)
+    ]
     found += _given(document)
     if not _chosen(found, text):
         read = _by_convention(text, spans)
@@ -172,11 +177,6 @@ def without_headings(document: Document) -> str:
     for one in found:
         text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
     return text
-
-
-def _is_short(title: str) -> bool:
-    """Whether a Markdown heading can be a title and not a paragraph ("### Human: Oh! And...")."""
-    return len(title) <= _MAX_HEADING and not _IS_PROSE.search(title)
 
 
 def is_heading(paragraph: str) -> bool:
@@ -188,7 +188,9 @@ def is_heading(paragraph: str) -> bool:
     # "I Know." alone starts no numbering.
     is_read = heading is not None and heading.style != "titled"
     is_the_end = line.strip(_DECORATION + ".").casefold() == "the end"
-    return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or _is_capitals(line)
+    n_letters = sum(map(str.isalpha, line))
+    is_capitals = n_letters > 1 and line.isupper() and not _ENDS_SENTENCE.search(line)
+    return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or is_capitals
 
 
 def _given(document: Document) -> list[_Heading]:
@@ -234,8 +236,7 @@ def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
             style = "story" if said and said.style == "story" else "large"
         elif one.level > level:
             continue
-        number = said.number if said else None
-        found.append(replace(one, style=style, number=number))
+        found.append(replace(one, style=style, number=said.number if said else None))
     return found
 
 
@@ -340,11 +341,6 @@ def _is_title_case(line: str) -> bool:
     return bool(words) and are_capital[0] and are_capital.count(True) >= 0.6 * len(words)
 
 
-def _is_capitals(line: str) -> bool:
-    letters = [character for character in line if character.isalpha()]
-    return len(letters) > 1 and line.isupper() and not _ENDS_SENTENCE.search(line)
-
-
 def _by_looks(text: str, spans: Sequence[Place], k: int, usual: int) -> _Heading | None:
     start, end = spans[k]
     line = text[start:end].strip(_DECORATION)
@@ -365,7 +361,9 @@ def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _He
         return one
     start, end = spans[k]
     rest = text[one.end : end].strip()
-    if not rest and k + 1 < len(spans) and _has_room(one):
+    named = _NAMED.fullmatch(one.title)
+    has_room = named is None or not named["rest"].strip(".:)]—–- \t")
+    if not rest and k + 1 < len(spans) and has_room:
         start, end = spans[k + 1]
         rest = text[start:end].strip()
         said = _read(rest, 0)
@@ -386,12 +384,6 @@ def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _He
     if is_title and len(whole) <= _MAX_TITLE:
         return replace(one, end=end, title=f"{one.title.rstrip('. ')}. {whole}")
     return one
-
-
-def _has_room(one: _Heading) -> bool:
-    """Whether a heading has no title on its own line."""
-    match = _NAMED.fullmatch(one.title)
-    return match is None or not match["rest"].strip(".:)]—–- \t")
 
 
 def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:

@@ -19,9 +19,8 @@ _WORK = (
     r"|paragraphs?|expansion|result|novel|vignette|retelling)"
 )
 _YES = (
-    r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|great|understood|alright"
-    r"|yes|no"
-    r" problem|with pleasure|got it|definitely|thank you[^.!:\n]{0,60}|thanks[^.!:\n]{0,60}"
+    r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|great|understood|alright|yes"
+    r"|no problem|with pleasure|got it|definitely|thank you[^.!:\n]{0,60}|thanks[^.!:\n]{0,60}"
     r"|(?:great|what an?|interesting|lovely|wonderful|beautiful)[^.!:\n]{0,40}"
     r"|i(?:[’']d| would)(?: be (?:happy|glad|delighted)|[’']?ll| love)[^.!:\n]{0,60}"
     r"|happy to[^.!:\n]{0,40}|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened"
@@ -29,34 +28,25 @@ _YES = (
 )
 # What may follow "Here is the story" if the model is speaking: never "my mother told me".
 _ABOUT = (
-    r"(?:,?\s(?:based on|inspired by|following|using|according to|as requested|as you|(?:of|in"
-    r"|at|about"
-    r"|around|to|under|within|just|now|close to|closer to|near|nearer to)\s(?:(?:just|about"
-    r"|around|roughly"
-    r"|approximately|exactly|under|close to|closer to|nearer to|the|your|a)\s){0,3}(?:\d|length"
-    r"|word|target"
-    r"|plot|prompt|premise|style|requirements?|request)|with (?:the|your|a) (?:plot|premise"
-    r"|length|request"
-    r"|word|style|target)|for (?:you|your|the plot|the prompt|this)|from (?:the|your)"
-    r"|that (?:meets|fits"
-    r"|follows|matches|stays|is|uses|begins|starts|continues|aims|comes)|on (?:it|this|the plot"
-    r"|your)"
-    r"|rewritten|revised|shortened|expanded|lengthened|adjusted|trimmed|aimed|you (?:asked"
-    r"|requested"
-    r"|wanted|gave|provided)|(?:continuing|beginning|starting)\b)[^\n]{0,160}?)?"
+    r"(?:,?\s(?:based on|inspired by|following|using|according to|as requested|as you|(?:of|in|at"
+    r"|about|around|to|under|within|just|now|close to|closer to|near|nearer to)\s(?:(?:just|about"
+    r"|around|roughly|approximately|exactly|under|close to|closer to|nearer to|the|your"
+    r"|a)\s){0,3}(?:\d|length|word|target|plot|prompt|premise|style|requirements?|request)"
+    r"|with (?:the|your|a) (?:plot|premise|length|request|word|style|target)|for (?:you|your"
+    r"|the plot|the prompt|this)|from (?:the|your)|that (?:meets|fits|follows|matches|stays|is|uses"
+    r"|begins|starts|continues|aims|comes)|on (?:it|this|the plot|your)|rewritten|revised|shortened"
+    r"|expanded|lengthened|adjusted|trimmed|aimed|you (?:asked|requested|wanted|gave|provided)"
+    r"|(?:continuing|beginning|starting)\b)[^\n]{0,160}?)?"
 )
 _OPENS = re.compile(
     rf"(?:{_YES}[.!,:—–-]*\s+){{0,2}}(?:(?:here[’']?s|here is|here are|below is|below you will find"
-    rf"|this is"
-    rf"|the following is)(?:\s(?:an?|the|your|my|one))?(?:[\s-]+(?!of\b|that\b"
-    rf"|which\b)[\w’'-]+,?){{0,7}}?"
-    rf"[\s-]+{_WORK}\b(?: of (?:the|your|this) (?:story|text|plot))?"
+    rf"|this is|the following is)(?:\s(?:an?|the|your|my|one))?(?:[\s-]+(?!of\b|that\b"
+    rf"|which\b)[\w’'-]+,?){{0,7}}?[\s-]+{_WORK}\b(?: of (?:the|your|this) (?:story|text|plot))?"
     rf"(?:,? (?:titled|called|entitled) [^\n:]{{1,60}})?{_ABOUT}|here you go|here it is"
     r"|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened|expanded|lengthened"
     r"|trimmed)[^.:\n]{0,120}"
-    rf"|(?:short |revised |rewritten |the )?(?:story|summary|plot summary|translation"
-    rf"|continuation|version))"
-    rf"\s*(?P<end>[:.!]+)[*_]*",
+    rf"|(?:short |revised |rewritten |the )?(?:story|summary|plot summary|translation|continuation"
+    rf"|version))\s*(?P<end>[:.!]+)[*_]*",
     re.IGNORECASE,
 )
 _TITLE = re.compile(
@@ -69,8 +59,7 @@ _NUMBER = (
 )
 _HEADING = re.compile(
     rf"\W*(?:(?:chapter|part|book|act|scene|section|day)\W+(?:the \w+|{_NUMBER})\b.*|prologue"
-    rf"|epilogue"
-    rf"|{_NUMBER}\W*)",
+    rf"|epilogue|{_NUMBER}\W*)",
     re.IGNORECASE,
 )
 _RULE = re.compile(r"\s*(?:[-*_=~#—–]\s*){3,}|\s*```\w*\s*")
@@ -81,41 +70,31 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _CLOSES = re.compile(
-    r"\W{0,4}(?:"
-    r"(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*"
-    r"|longer|shorter"
-    r"|version|rewrit\w+|story|tone|draft|different|expand\w*|modif\w+|refin\w+|further|feedback"
-    r"|anything"
-    r" else|you think|continue|improve\w*|help)\b"
+    r"\W{0,4}(?:(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*"
+    r"|tweak\w*|longer|shorter|version|rewrit\w+|story|tone|draft|different|expand\w*|modif\w+"
+    r"|refin\w+|further|feedback|anything else|you think|continue|improve\w*|help)\b"
     r"|(?:i )?hope (?:this|that|you|it)\b.*?\b(?:enjoy\w*|like|helps?|meets?|fits?|captur\w+"
-    r"|works?|useful"
-    r"|requirements?|request|looking for|expectations)\b"
+    r"|works?|useful|requirements?|request|looking for|expectations)\b"
     r"|(?:please )?feel free to (?:ask|let|request|reach|use|adjust|modify|tell|change|edit)\b"
     r"|(?:would|do) you (?:like|want) (?:me|a|an|another|to see|any|it)\b.*?\?"
     r"|shall i\b.*?\b(?:version|story|longer|shorter|continue|revise|adjust|expand|change)\b"
     r"|if you(?:[’']d| would)? (?:like|want|need|prefer|have)\b.*?\bi (?:can|could|would|will"
-    r"|[’']d|[’']ll)\b"
-    r"|i (?:can|could|[’']d be (?:happy|glad) to|am happy to|[’']m happy to) (?:also )?(?:adjust"
-    r"|revise|make"
-    r"|write|expand|shorten|change|rewrite|continue|provide|tailor)\b"
-    r"|\(?(?:author[’']s )?note\s*:.*"
-    r"|(?:this|the|my|above) (?:revised |rewritten |final |short )?(?:story|version|draft|piece"
-    r"|rewrite)\b.*?"
-    r"\b(?:words?(?: long)?|word count|plot (?:you|as)|requested|requirements?|your)\b"
+    r"|[’']d|[’']ll)\b|i (?:can|could|[’']d be (?:happy|glad) to|am happy to"
+    r"|[’']m happy to) (?:also )?(?:adjust|revise|make|write|expand|shorten|change|rewrite"
+    r"|continue|provide|tailor)\b|\(?(?:author[’']s )?note\s*:.*|(?:this|the|my|above) (?:revised "
+    r"|rewritten |final |short )?(?:story|version|draft|piece|rewrite)\b.*?\b(?:words?(?: long)?"
+    r"|word count|plot (?:you|as)|requested|requirements?|your)\b"
     r"|i(?:[’']ve| have)? (?:kept|aimed|tried|made|expanded|shortened|added|removed|trimmed"
-    r"|followed|ended"
-    r")\b.*?\b(?:story|words?|version|plot|prompt|length|draft)\b"
-    r"|thank you for (?:the|this|your)\b.*?\b(?:prompt|plot|opportunity|request|idea)\b"
-    r"|enjoy!*|end of (?:the )?story"
-    r")[^\n]*",
+    r"|followed|ended)\b.*?\b(?:story|words?|version|plot|prompt|length|draft)\b"
+    r"|thank you for (?:the|this|your)\b.*?\b(?:prompt|plot|opportunity|request|idea)\b|enjoy!*"
+    r"|end of (?:the )?story)[^\n]*",
     re.IGNORECASE,
 )
 _META = re.compile(
     r"\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*|longer|shorter|versions?|rewrit\w+"
-    r"|stor(?:y|ies)"
-    r"|tone|drafts?|expand\w*|modif\w+|refin\w+|feedback|words?|plots?|prompt|request\w*"
-    r"|requirements?"
-    r"|endings?|style|length|enjoy\w*|expectations|anything else|poem|speech|article|continu\w+)\b",
+    r"|stor(?:y|ies)|tone|drafts?|expand\w*|modif\w+|refin\w+|feedback|words?|plots?|prompt"
+    r"|request\w*|requirements?|endings?|style|length|enjoy\w*|expectations|anything else|poem"
+    r"|speech|article|continu\w+)\b",
     re.IGNORECASE,
 )
 _QUOTES = re.compile(r"[\"“”«»]")

@@ -148,7 +148,6 @@ def _end_all() -> None:
 
 
 def _ended(name: str, code: int, limits: Limits) -> str:
-    """Why the helper ended without an answer."""
     if -code == signal.SIGXCPU:
         return (
             f"{name}: takes over {limits.cpu_s:.0f} s to read, far more than a normal file of its "
@@ -165,57 +164,45 @@ def serve(requests_fd: int, answers_fd: int) -> None:
     requests, answers = connections(requests_fd, answers_fd)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while requests.poll(_IDLE_S):
-            _Answer(answers).give(*requests.recv())
+            _give(answers, *requests.recv())
 
 
-class _Answer:
-    """A file's documents in transit, in batches, each with the bytes read since the last."""
+def _give(answers: Connection, read: Read, name: str, limits: Limits) -> None:
+    """Send a file's documents in batches, each with the bytes read since the last."""
+    n_read = n_chars = 0
+    batch: list[Document] = []
 
-    def __init__(self, answers: Connection) -> None:
-        self._answers = answers
-        self._n_read = 0
-        self._batch: list[Document] = []
-        self._n_chars = 0
+    def note(n_bytes: int) -> None:
+        nonlocal n_read
+        n_read += n_bytes
 
-    def give(self, read: Read, name: str, limits: Limits) -> None:
-        _limit_memory(limits.memory_bytes)
-        _limit_cpu(limits.cpu_s)
-        try:
-            for document in read(self._note):
-                self._add(document)
-                _limit_cpu(limits.cpu_s)
-        except InputError as error:
-            self._send("error", str(error))
-        except MemoryError:
-            gigabytes = limits.memory_bytes / (1 << 30)
-            self._send(
-                "error", f"{name}: needs over {gigabytes:.1f} GB of memory to read; split it"
-            )
-        except (BrokenPipeError, ConnectionResetError):
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever a parser of foreign bytes raises)
-            self._send(
-                "error",
-                (
-                    f"{name}: damaged, or its contents do not match its extension ({error!r}); "
-                    "save it again"
-                ),
-            )
-        else:
-            self._send("end")
+    def send(kind: str, sentence: str = "") -> None:
+        nonlocal n_read, n_chars
+        answers.send((kind, n_read, batch, sentence))
+        batch.clear()
+        n_read = n_chars = 0
 
-    def _note(self, n_bytes: int) -> None:
-        self._n_read += n_bytes
-
-    def _add(self, document: Document) -> None:
-        self._batch.append(document)
-        self._n_chars += len(document.text)
-        if len(self._batch) == _BATCH_DOCUMENTS or self._n_chars > _BATCH_CHARS:
-            self._send("more")
-
-    def _send(self, kind: str, sentence: str = "") -> None:
-        self._answers.send((kind, self._n_read, self._batch, sentence))
-        self._n_read, self._batch, self._n_chars = 0, [], 0
+    _limit_memory(limits.memory_bytes)
+    _limit_cpu(limits.cpu_s)
+    try:
+        for document in read(note):
+            batch.append(document)
+            n_chars += len(document.text)
+            if len(batch) == _BATCH_DOCUMENTS or n_chars > _BATCH_CHARS:
+                send("more")
+            _limit_cpu(limits.cpu_s)
+    except InputError as error:
+        send("error", str(error))
+    except MemoryError:
+        gigabytes = limits.memory_bytes / (1 << 30)
+        send("error", f"{name}: needs over {gigabytes:.1f} GB of memory to read; split it")
+    except (BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a parser of foreign bytes raises)
+        why = f"damaged, or its contents do not match its extension ({error!r}); save it again"
+        send("error", f"{name}: {why}")
+    else:
+        send("end")
 
 
 def _limit_memory(n_bytes: int) -> None:

@@ -117,12 +117,11 @@ def not_english(text: str) -> str | None:
 @functools.cache
 def _languages() -> Memo[str | None]:
     """Remembers what `_foreign` returned."""
-    kept: Kept[str | None] = Kept(f"language 1|{language_gate()}", lambda name: name, _name_of)
+    name = f"language 1|{language_gate()}"
+    kept: Kept[str | None] = Kept(
+        name, lambda found: found, lambda _, found: None if found is None else str(found)
+    )
     return Memo(_REMEMBERED_CHARS, kept)
-
-
-def _name_of(_: str, kept: Any) -> str | None:
-    return None if kept is None else str(kept)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -112,7 +112,8 @@ class MarkedText:
         kind = next((kind for kind in "«‹" if shown in _PAIRS[kind]), "double")
         if len(shown) == 1 and shown in _SINGLE:
             kind = "single"
-            if self._is_inner(start, end) or (before.isspace() and _CLITIC.match(self.text, end)):
+            is_inner = self.text[start - 1 : start].isalnum() and self.text[end : end + 1].isalnum()
+            if is_inner or (before.isspace() and _CLITIC.match(self.text, end)):
                 return
             opens = self._opening(start, head) if opens else 0
             closes = self._closing(start, head) if closes and head else 0
@@ -127,10 +128,6 @@ class MarkedText:
             self.marks[kind].append(
                 _Mark(start, end, number, opens, closes, is_head, _pauses(head), is_sentence)
             )
-
-    def _is_inner(self, start: int, end: int) -> bool:
-        """Whether a mark is inside a word."""
-        return self.text[start - 1 : start].isalnum() and self.text[end : end + 1].isalnum()
 
     def before(self, place: int, low: int) -> str:
         """The last words of the paragraph before a position."""
@@ -195,7 +192,11 @@ class MarkedText:
                 found.append((mark.start, reached[0], True))
             elif kind != "single" and mark.opens:
                 found.append((mark.start, self._sentence_end(marks, k, len(found)), False))
-            elif kind != "single" and mark.closes > 1 and _is_first(marks, k):
+            elif (
+                kind != "single"
+                and mark.closes > 1
+                and (k == 0 or marks[k - 1].paragraph != mark.paragraph)
+            ):
                 found.append((self._sentence_start(mark), mark.end, False))
             k = last + 1 if last is not None else reached[1] if reached is not None else k + 1
         return found
@@ -217,16 +218,12 @@ class MarkedText:
                 poor = j
         if poor is None or kind != "single":
             return poor
-        return poor if self._is_brief(marks[k], marks[poor]) else None
-
-    def _is_brief(self, first: _Mark, last: _Mark) -> bool:
-        """Whether an unlikely closing apostrophe may close.
-
-        It may after up to three words, or before a verb of saying.
-        """
-        n_words = len(WORD.findall(self.text[first.end : last.start]))
-        after = WORD.findall(self.after(last.end, len(self.text)))[:3]
-        return n_words <= MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
+        # An unlikely closing apostrophe may close after up to three words, or before a verb of
+        # saying.
+        n_words = len(WORD.findall(self.text[marks[k].end : marks[poor].start]))
+        after = WORD.findall(self.after(marks[poor].end, len(self.text)))[:3]
+        may = n_words <= MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
+        return poor if may else None
 
     def _beyond(self, marks: Sequence[_Mark], k: int) -> tuple[int, int] | None:
         """The provisional end of a speech of several paragraphs, and the index of the next mark."""
@@ -248,16 +245,16 @@ class MarkedText:
     def _sentence_end(self, marks: Sequence[_Mark], k: int, n_before: int) -> int:
         start, (_, high) = marks[k].start, self.paragraphs[marks[k].paragraph]
         is_last = k + 1 == len(marks)
-        if is_last and (not self.has_paragraphs or (n_before >= _MANY and self._is_cut(high))):
+        # If the text ends here in mid-sentence, its last speech may too.
+        if is_last and (
+            not self.has_paragraphs
+            or (n_before >= _MANY and high == len(self.text) and self.text.rstrip()[-1:].isalnum())
+        ):
             return self.stripped(start, high)
         if not is_last:
             high = min(high, marks[k + 1].start)
         match = _SENTENCE_END.search(self.text, marks[k].end, high)
         return self.stripped(start, high if match is None else match.end())
-
-    def _is_cut(self, end: int) -> bool:
-        """Whether the text ends here in mid-sentence, so that its last speech may too."""
-        return end == len(self.text) and self.text.rstrip()[-1:].isalnum()
 
     def _sentence_start(self, mark: _Mark) -> int:
         low, _ = self.paragraphs[mark.paragraph]
@@ -275,10 +272,6 @@ class MarkedText:
     def paragraph_of(self, place: int) -> tuple[int, int]:
         """The paragraph that contains a character."""
         return self.paragraphs[max(bisect_right(self._starts, place) - 1, 0)]
-
-
-def _is_first(marks: Sequence[_Mark], k: int) -> bool:
-    return k == 0 or marks[k - 1].paragraph != marks[k].paragraph
 
 
 def _by_place(before: str, after: str, shown: str) -> tuple[int, int]:

@@ -7,18 +7,13 @@ import zipfile
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.text.paragraphs import ParsedText
+from fabula.text.documents import ParsedText, check_memory
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
-_UNREAD = {
-    f"{_TEXT}tracked-changes",
-    f"{_TEXT}note",
-    f"{_OFFICE}annotation",
-    f"{_OFFICE}forms",
-    f"{_TEXT}sequence-decls",
-    f"{_TEXT}table-of-content",
-    f"{_TEXT}ruby-text",
+_UNREAD = {f"{_OFFICE}annotation", f"{_OFFICE}forms"} | {
+    f"{_TEXT}{name}"
+    for name in ("tracked-changes", "note", "sequence-decls", "table-of-content", "ruby-text")
 }
 """Elements that are not part of the running text."""
 _BLOCKS = (f"{_TEXT}p", f"{_TEXT}h")
@@ -44,8 +39,7 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
             meta = archive.read("meta.xml") if "meta.xml" in names else b"<meta/>"
             about = etree.fromstring(meta, parser)
     except (KeyError, RuntimeError, zipfile.BadZipFile, etree.XMLSyntaxError) as error:
-        if getattr(error, "error_log", None) and _is_out_of_memory(error):
-            raise MemoryError from error
+        check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a readable ODT text ({error}); save it again") from error
     body = tree.find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
@@ -87,9 +81,3 @@ def _words(element: Any) -> list[str]:
             found += _words(child)
         found.append(child.tail or "")
     return found
-
-
-def _is_out_of_memory(error: Any) -> bool:
-    from lxml import etree
-
-    return any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error.error_log)

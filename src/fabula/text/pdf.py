@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.text.paragraphs import ParsedText
+from fabula.text.documents import ParsedText
 
 _N_EDGE = 2
 """Number of lines at the top and at the bottom of a page that may be repeated on others."""
@@ -145,37 +145,19 @@ def _folded(words: str) -> str:
 
 
 def _without_repeated(pages: list[list[_Line]]) -> list[list[_Line]]:
-    """The pages without running heads and page numbers."""
-    edges = Counter(key for page in pages for key in {_key(one) for one in _edges(page)} if key)
+    tops = [page[:_N_EDGE] for page in pages]
+    feet = [page[max(_N_EDGE, len(page) - _N_EDGE) :] for page in pages]
+    edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
+    counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
     least = max(2, _REPEATED * len(pages))
-    # A number at the top of only a few pages is a chapter number.
-    n_above, n_below = (
-        sum(any(map(_is_number, side(page))) for page in pages) for side in (_top, _foot)
-    )
-    kept = []
-    for page in pages:
-        gone = {id(one) for one in _edges(page) if edges[_key(one)] >= least and not one.level}
-        for side, n in ((_top, n_above if len(pages) > 2 else 0), (_foot, n_below)):
-            if 2 * n >= len(pages):
-                gone |= {id(one) for one in side(page) if _is_number(one)}
-        kept.append([one for one in page if id(one) not in gone])
-    return kept
-
-
-def _is_number(line: _Line) -> bool:
-    return not line.level and _number.fullmatch(line.words) is not None
-
-
-def _top(page: list[_Line]) -> list[_Line]:
-    return page[:_N_EDGE]
-
-
-def _foot(page: list[_Line]) -> list[_Line]:
-    return page[max(_N_EDGE, len(page) - _N_EDGE) :]
-
-
-def _edges(page: list[_Line]) -> list[_Line]:
-    return _top(page) + _foot(page)
+    gone = {id(one) for edge in edges for one in edge if counts[_key(one)] >= least}
+    for sides in (tops, feet):
+        numbers = [[one for one in side if _number.fullmatch(one.words)] for side in sides]
+        n = sum(any(not one.level for one in side) for side in numbers)
+        # A number at the top of only a few pages is a chapter number.
+        if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
+            gone |= {id(one) for side in numbers for one in side}
+    return [[one for one in page if id(one) not in gone or one.level] for page in pages]
 
 
 def _key(line: _Line) -> str:
@@ -191,9 +173,12 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
     full = sorted(len(line.words) for line in lines)[int(0.8 * (len(lines) - 1))]
     gaps = [a.y - b.y for page in pages for a, b in itertools.pairwise(page) if a.y > b.y]
     usual = median(gaps) if gaps else 0.0
-    margins = [_margin(page) for page in pages]
     held: list[_Line] = []
-    for page, margin in zip(pages, margins, strict=True):
+    for page in pages:
+        # Where lines without an indent begin: a single line further left is no margin.
+        counted = Counter(round(line.x) for line in page)
+        common = [x for x, n in counted.items() if n >= max(2, _COMMON * len(page))]
+        margin = min(common or counted, default=0)
         for k, line in enumerate(page):
             before = page[k - 1] if k else None
             if held and _begins(line, before, held[-1], margin, usual, full):
@@ -202,13 +187,6 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
             held.append(line)
     if held:
         yield _joined(held, whole)
-
-
-def _margin(page: list[_Line]) -> float:
-    """Where lines without an indent begin: a single line further left is no margin."""
-    counted = Counter(round(line.x) for line in page)
-    common = [x for x, n in counted.items() if n >= max(2, _COMMON * len(page))]
-    return min(common or counted, default=0)
 
 
 def _begins(

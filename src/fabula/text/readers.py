@@ -8,7 +8,7 @@ import json
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
@@ -21,8 +21,8 @@ from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
 from fabula.plugins import Registry
 from fabula.text.cbt import cbt_documents
+from fabula.text.documents import ParsedText, check_memory
 from fabula.text.odt import parse_odt
-from fabula.text.paragraphs import ParsedText
 from fabula.text.pdf import parse_pdf
 from fabula.text.rtf import parse_rtf
 from fabula.text.scrivener import parse_scriv
@@ -36,6 +36,7 @@ _BLOCKS = (
     *("p", "div", "li", "blockquote", "br", "tr", "section", "td", "th", "dt", "dd", "hr"),
     *("pre", "figure", "figcaption", "h1", "h2", "h3", "h4", "h5", "h6"),
 )
+_FAULTS = (KeyError, TypeError, AttributeError, RuntimeError, zipfile.BadZipFile)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MARK = "\ufdd0"
 """Precedes the level of a heading while a page is parsed; a code point without a character."""
@@ -125,7 +126,6 @@ def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
-    """The rows of a Parquet table, read a batch at a time."""
     pa = pyarrow(what=f"{name}: reading .parquet")
     pq = pyarrow("parquet", what=f"{name}: reading .parquet")
     if not stream.seekable():
@@ -186,33 +186,24 @@ def read_rows(kind: str, stream: IO[bytes], name: str) -> Iterator[Document]:
         yield Document(where, "", meta=row)
 
 
-def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A Word document's paragraphs, tables included, each on a line of its own.
-
-    `meta["headings"]` has the start, level and words of each heading.
-    """
+def _parse_docx(data: bytes, name: str) -> ParsedText:
+    """A Word document's paragraphs, tables included, each on a line of its own."""
     import docx
     from docx.opc.exceptions import PackageNotFoundError
     from docx.oxml.ns import qn
     from docx.text.paragraph import Paragraph
 
-    data = io.BytesIO(_whole(stream, name))
-    _check_archive(data, name)
     try:
-        word = docx.Document(data)
+        word = docx.Document(io.BytesIO(data))
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
-        _check_memory(getattr(error, "error_log", ()))
+        check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it again as .docx or .txt") from error
     paragraphs = [Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))]
-    texts = [_clean(paragraph.text) for paragraph in paragraphs]
     properties = word.core_properties
-    meta = {"title": properties.title or _stem(name)}
-    levels = [_word_level(paragraph) for paragraph in paragraphs]
-    yield Document(
-        id=without_controls(name),
-        text="\n\n".join(texts),
-        author=properties.author or None,
-        meta=meta | _headings(texts, levels),
+    return ParsedText(
+        [(_word_level(paragraph), paragraph.text) for paragraph in paragraphs],
+        properties.title,
+        properties.author,
     )
 
 
@@ -226,30 +217,13 @@ def _word_level(paragraph: Any) -> int:
     return 0
 
 
-def _headings(texts: Sequence[str], levels: Sequence[int]) -> dict[str, list[list[Any]]]:
-    """The headings among paragraphs separated by blank lines; empty if there are none."""
-    found: list[list[Any]] = []
-    place = 0
-    for text, level in zip(texts, levels, strict=True):
-        title = text.strip()
-        if level and title:
-            found.append([place + text.index(title), level, title])
-        place += len(text) + len("\n\n")
-    return {"headings": found} if found else {}
-
-
-def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A book's chapters in reading order as one document, with blank lines between paragraphs.
-
-    `meta["headings"]` has the start, level and words of each heading.
-    """
+def _parse_epub(data: bytes, name: str) -> ParsedText:
+    """A book's chapters in reading order."""
     from lxml import etree
 
-    data = io.BytesIO(_whole(stream, name))
-    _check_archive(data, name)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     try:
-        with zipfile.ZipFile(data) as book:
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
             container = etree.fromstring(book.read("META-INF/container.xml"), parser)
             package_path = container.xpath("string(//*[local-name()='rootfile']/@full-path)")
             package = etree.fromstring(book.read(package_path), parser)
@@ -265,24 +239,11 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             if not whole.keys().isdisjoint(_encrypted(book, parser)):
                 raise InputError(f"{name}: its text is encrypted (DRM); use a copy without")
             parts = [part for path in whole for part in _html_paragraphs(book.read(path))]
-            title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
-            author = package.xpath("string(//*[local-name()='creator'])").strip() or None
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        RuntimeError,
-        etree.LxmlError,
-    ) as error:
+            title = package.xpath("string(//*[local-name()='title'])").strip()
+            author = package.xpath("string(//*[local-name()='creator'])").strip()
+    except (*_FAULTS, etree.LxmlError) as error:
         raise InputError(f"{name}: not a readable EPUB ({error}); export it again") from error
-    texts = [_clean(text) for _, text in parts]
-    yield Document(
-        id=without_controls(name),
-        text="\n\n".join(texts),
-        author=author,
-        meta={"title": title} | _headings(texts, [level for level, _ in parts]),
-    )
+    return ParsedText(parts, title, author)
 
 
 def _encrypted(book: zipfile.ZipFile, parser: Any) -> set[str]:
@@ -302,23 +263,30 @@ def _read_parsed(
 ) -> Iterator[Document]:
     """A file as one document, with blank lines between paragraphs.
 
-    `meta["headings"]` has the start, level and words of each heading.
+    `meta["headings"]` has the start, level and words of each heading, if there are any.
     """
     data = _whole(stream, name)
-    if data.startswith(b"PK"):
+    if data.startswith(b"PK") or parse in (_parse_docx, _parse_epub):
         _check_archive(io.BytesIO(data), name)
     parsed = parse(data, name)
     texts = [_clean(text) for _, text in parsed.paragraphs]
-    levels = [level for level, _ in parsed.paragraphs]
+    meta: dict[str, Any] = {"title": parsed.title or _stem(name)}
+    headings = []
+    place = 0
+    for (level, _), text in zip(parsed.paragraphs, texts, strict=True):
+        title = text.strip()
+        if level and title:
+            headings.append([place + text.index(title), level, title])
+        place += len(text) + len("\n\n")
     yield Document(
         id=without_controls(name),
         text="\n\n".join(texts),
         author=parsed.author or None,
-        meta={"title": parsed.title or _stem(name)} | _headings(texts, levels),
+        meta=meta | ({"headings": headings} if headings else {}),
     )
 
 
-def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+def _read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
     """The web pages of a Common Crawl WET file: address, text, and the year of the crawl.
 
     A record is a line `WARC/1.0`, headers, an empty line, and the number of bytes stated in its
@@ -361,14 +329,14 @@ READERS: Registry[Reader] = Registry(
     {
         "txt": read_text,
         "md": read_text,
-        "docx": read_docx,
-        "epub": read_epub,
+        "docx": partial(_read_parsed, _parse_docx),
+        "epub": partial(_read_parsed, _parse_epub),
         "odt": partial(_read_parsed, parse_odt),
         "rtf": partial(_read_parsed, parse_rtf),
         "pdf": partial(_read_parsed, parse_pdf),
         "scriv": partial(_read_parsed, parse_scriv),
         **{kind: partial(_read_texts, kind) for kind in TABLES},
-        "wet": read_wet,
+        "wet": _read_wet,
     },
 )
 """Readers by file suffix."""
@@ -378,7 +346,8 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
     if fields.text not in row:
         raise InputError(_no_field(where, fields.text, list(row), "`text`"))
     text = row[fields.text]
-    lines = text if _is_list_of_text(text) else None
+    is_list = isinstance(text, list) and all(isinstance(entry, str) for entry in text)
+    lines = text if is_list else None
     if lines is not None:
         text = "\n".join(lines)
     if text is not None and not isinstance(text, str):
@@ -401,10 +370,6 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
         prompt_id=None if prompt is None else str(prompt),
         meta=meta,
     )
-
-
-def _is_list_of_text(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _no_field(where: str, field: str, present: list[str], option: str) -> str:
@@ -445,10 +410,7 @@ def _decode(data: bytes, name: str) -> str:
 
 def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     number = 0
-    while True:
-        line = stream.readline(_MAX_LINE_BYTES)
-        if not line:
-            return
+    while line := stream.readline(_MAX_LINE_BYTES):
         number += 1
         if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
             raise InputError(f"{name}, line {number}: longer than 1 GiB; split the document")
@@ -466,7 +428,7 @@ def _html_paragraphs(page: bytes) -> list[tuple[int, str]]:
         return []
     parser = html.HTMLParser(encoding="utf-8", no_network=True)
     tree = html.document_fromstring(page, parser=parser)
-    _check_memory(parser.error_log)
+    check_memory(parser.error_log)
     for element in tree.xpath("//script | //style | //head"):
         element.drop_tree()
     for element in tree.iter(*_HEADINGS):
@@ -478,23 +440,14 @@ def _html_paragraphs(page: bytes) -> list[tuple[int, str]]:
             element.text = f"{_MARK}{element.tag[1]}{words.replace(_MARK, ' ')}"
     for element in tree.iter(*_BLOCKS):
         element.tail = "\n\n" + (element.tail or "")
-        element.text = (
-            (element.text or "") if element.tag == "br" else "\n\n" + (element.text or "")
-        )
+        before = "" if element.tag == "br" else "\n\n"
+        element.text = before + (element.text or "")
     paragraphs = re.split(r"\n\s*\n", tree.text_content())
     texts = filter(None, (" ".join(paragraph.split()) for paragraph in paragraphs))
     return [
         (int(text[1]), text[2:]) if text.startswith(_MARK) else (0, text.replace(_MARK, " "))
         for text in texts
     ]
-
-
-def _check_memory(error_log: Iterable[Any]) -> None:
-    """Raise `MemoryError` if libxml2 ran out of memory, which it reports as a syntax error."""
-    from lxml import etree
-
-    if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error_log):
-        raise MemoryError
 
 
 def _check_archive(data: io.BytesIO, name: str) -> None:

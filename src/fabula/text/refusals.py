@@ -45,14 +45,11 @@ _NOT = (
 )
 _DO = (
     r"(?:(?:help|assist|fulfil+|comply|engage|answer|support|discuss|craft|offer|process|proceed"
-    r"|review"
-    r"|suggest|develop|respond|expand|finish|draft|comment|draw up|work (?:on|with)|condens"
-    r"|identify"
-    r"|(?:re)?writ|creat|generat|provid|continu|produc|summari[sz]|complet|translat|compos"
-    r"|participat"
-    r"|evaluat|critiqu|shar|label|giv|nam|reproduc|depict|describ|explor|accommodat|analy[sz]"
-    r"|determin"
-    r"|formulat)(?:e|ing)?|(?:do(?:ing)?|go(?:ing)? (?:along|ahead|there)|tak(?:e|ing) (?:on|part)"
+    r"|review|suggest|develop|respond|expand|finish|draft|comment|draw up|work (?:on|with)|condens"
+    r"|identify|(?:re)?writ|creat|generat|provid|continu|produc|summari[sz]|complet|translat|compos"
+    r"|participat|evaluat|critiqu|shar|label|giv|nam|reproduc|depict|describ|explor|accommodat"
+    r"|analy[sz]|determin|formulat)(?:e|ing)?|(?:do(?:ing)?|go(?:ing)? (?:along|ahead|there)"
+    r"|tak(?:e|ing) (?:on|part)"
     r"|be of help|carry(?:ing)? (?:on|out)|render(?:ing)?|put (?:it|this|that) into|com(?:e|ing) up"
     r"|mak(?:e|ing) (?:up|one|an?|this|that)|turn(?:ing)? (?:this|that|it)))"
 )
@@ -95,11 +92,9 @@ _WITHOUT_VERB = re.compile(
     r"|\b(?:not|un)\s?(?:\w+ly )?(?:comfortable|okay|at ease) with (?:this|that|your|the|such)"
     r" (?:\w+ )?(?:request|prompt|story|plot|content|topic|scenario|premise)"
     r"|\b(?:in)?appropriate for me to|\bi (?:don[’']t|do not) have personal (?:opinions|feelings"
-    r"|experiences)"
-    r"|\b(?:i|we)(?: must| have to| need to| will|[’']ll|[’']d have to|(?: am|[’']m) (?:going"
-    r"|forced) to(?: have to)?)"
-    r"(?: respectfully| politely)? (?:decline|refuse|pass on) (?:this|that|your|the) (?:request"
-    r"|prompt|one|task)",
+    r"|experiences)|\b(?:i|we)(?: must| have to| need to| will|[’']ll|[’']d have to|(?: am"
+    r"|[’']m) (?:going|forced) to(?: have to)?)(?: respectfully| politely)? (?:decline|refuse"
+    r"|pass on) (?:this|that|your|the) (?:request|prompt|one|task)",
     re.IGNORECASE,
 )
 _TASK = re.compile(
@@ -108,30 +103,23 @@ _TASK = re.compile(
     r"|question|content|material|plot|premise|topic|theme|text|passage|scenario|draft|translation"
     r"|summary|conversation|excerpt|subject(?: matter)?|type of (?:content|story|material))s?"
     r"|such (?:stories|content|texts|scenes)|help (?:here|with)|with (?:that|this"
-    r"|it)\b(?! (?:man|woman|girl|boy|thing|hand|knife"
-    r"|house))|do (?:that|this"
-    r"|so)"
-    r"|(?:a|an|the|this|that|your|any|such an?|one|his|her) (?:[\w’'-]+ ){0,4}?(?:story|stories"
+    r"|it)\b(?! (?:man|woman|girl|boy|thing|hand|knife|house))|do (?:that|this|so)|(?:a|an|the"
+    r"|this|that|your|any|such an?|one|his|her) (?:[\w’'-]+ ){0,4}?(?:story|stories"
     r"|tale|narrative|scene|poem|speech|article|proof|summary|plot|feedback|critique|translation"
     r"|label|title|continuation|fiction|sentence|name|review|theme|answer|opinion|judge?ment)"
     r"|(?:write|do|continue|create|translate|answer|assist|provide|produce) (?:this|that|it"
-    r"|one)(?=\W*$)"
-    r"|writing (?:\w+ )?(?:stories|fiction|scenes|texts)|feedback|fiction|content"
+    r"|one)(?=\W*$)|writing (?:\w+ )?(?:stories|fiction|scenes|texts)|feedback|fiction|content"
     r"|a common (?:theme|thread))\b",
     re.IGNORECASE,
 )
 _OFFERS = re.compile(
     r"\b(?:instead|alternativ\w+|however,? i(?:[’']d| would| can| could)|i(?:[’']d"
-    r"| would) be (?:happy|glad"
-    r"|willing)|(?:happy|glad) to (?:help|write|assist|offer|work|try|suggest|continue|provide)"
-    r"|feel"
-    r" free|let me know|would you like|if you(?:[’']d| would)? (?:like|prefer|want|have|share"
-    r"|provide|can"
-    r"|paste|tell|need|could)|is there (?:something|anything|another)|please (?:provide|share"
-    r"|paste|try"
-    r"|consider|let|feel|note|reach|contact|send|give|tell)|could you (?:please )?(?:provide"
-    r"|share|paste"
-    r"|send|give|tell)|your (?:request|prompt|message|understanding)|you(?:[’']ve| have)?"
+    r"| would) be (?:happy|glad|willing)|(?:happy|glad) to (?:help|write|assist|offer|work|try"
+    r"|suggest|continue|provide)|feel free|let me know|would you like|if you(?:[’']d"
+    r"| would)? (?:like|prefer|want|have|share|provide|can|paste|tell|need|could)"
+    r"|is there (?:something|anything|another)|please (?:provide|share|paste|try|consider|let|feel"
+    r"|note|reach|contact|send|give|tell)|could you (?:please )?(?:provide|share|paste|send|give"
+    r"|tell)|your (?:request|prompt|message|understanding)|you(?:[’']ve| have)?"
     r" (?:asked|requested|described|provided|shared|want)|request(?:s|ed)?|guidelines?|polic(?:y"
     r"|ies)"
     r"|inappropriate|harmful|explicit|graphic|sensitive|copyright\w*|offensive|respectful|unethical"
@@ -143,10 +131,9 @@ _NO_TEXT = re.compile(
     r"\b(?:message|prompt|text|request) (?:doesn[’']t|does not) (?:seem to |appear to |actually )?"
     r"(?:contain|include|have) (?:any|a|the)\b|"
     r"\b(?:(?:i|there) (?:don[’']t|do not|doesn[’']t|can[’']?t|cannot"
-    r"|does not) (?:actually )?(?:see|find"
-    r"|have|seem to (?:see|be|have)) (?:any |a |the |an? actual )?(?:\w+ )?(?:story|text|draft"
-    r"|passage"
-    r"|plot|reasons?|content|attachment|sentence)|(?:story|text|draft|passage|plot|message|content)"
+    r"|does not) (?:actually )?(?:see|find|have|seem to (?:see|be|have)) (?:any |a |the "
+    r"|an? actual )?(?:\w+ )?(?:story|text|draft|passage|plot|reasons?|content|attachment"
+    r"|sentence)|(?:story|text|draft|passage|plot|message|content)"
     r" (?:is|was|seems to be|appears to be|appears) (?:missing|empty|blank|cut off|incomplete|not"
     r" (?:included|attached|provided)))",
     re.IGNORECASE,

@@ -6,7 +6,7 @@ import codecs
 import re
 
 from fabula.errors import InputError
-from fabula.text.paragraphs import ParsedText
+from fabula.text.documents import ParsedText
 
 _MARK = "\ufdd0"
 """Precedes the level of a heading during parsing; a code point without a character."""
@@ -26,7 +26,11 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
     if not data.lstrip().startswith(b"{\\rtf"):
         raise InputError(f"{name}: not rich text despite its extension; save it again as .rtf")
     page = _code_page.search(data)
-    encoding = _known(f"cp{page[1].decode()}" if page else "cp1252")
+    encoding = f"cp{page[1].decode()}" if page else "cp1252"
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        encoding = "cp1252"
     text = data.decode(encoding, "replace").replace(_MARK, " ")
     text = _outline.sub(rf"{_MARK}\g<1>", text)
     try:
@@ -35,18 +39,9 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
         raise InputError(f"{name}: damaged rich text ({error}); save it again as .rtf") from error
     # Characters beyond the first 65,536 are written as surrogate pairs.
     plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return ParsedText([one for line in plain.split("\n") if (one := _read(line))[1]])
-
-
-def _read(line: str) -> tuple[int, str]:
-    level = _level.search(line)
-    words = _level.sub("", line).strip()
-    return (int(level[1]) + 1 if level else 0), words
-
-
-def _known(encoding: str) -> str:
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        return "cp1252"
-    return encoding
+    paragraphs = []
+    for line in plain.split("\n"):
+        level = _level.search(line)
+        if words := _level.sub("", line).strip():
+            paragraphs.append((int(level[1]) + 1 if level else 0, words))
+    return ParsedText(paragraphs)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from fabula.errors import InputError
-from fabula.text.paragraphs import ParsedText
+from fabula.text.documents import ParsedText
 from fabula.text.rtf import parse_rtf
 
 SCENE_BREAK = "* * *"
@@ -76,7 +76,11 @@ def _parts(
     for child in item.findall("Children/BinderItem"):
         included = child.findtext("MetaData/IncludeInCompile")
         # Items without this mark are included by versions that lack the option.
-        words = [] if included == "No" else _words(child, archive, paths, name)
+        words = []
+        texts = f"Files/Data/{child.get('UUID')}/content.rtf", f"Files/Docs/{child.get('ID')}.rtf"
+        path = next((path for path in texts if path in paths), None)
+        if included != "No" and path is not None:
+            words = parse_rtf(archive.read(paths[path]), f"{name}, {path}").paragraphs
         inner = list(_parts(child, archive, paths, name, level + 1))
         if not words and not inner:
             continue
@@ -91,12 +95,3 @@ def _parts(
         has_text = not inner
         yield from words
         yield from inner
-
-
-def _words(
-    item: Any, archive: zipfile.ZipFile, paths: dict[str, str], name: str
-) -> list[tuple[int, str]]:
-    for path in (f"Files/Data/{item.get('UUID')}/content.rtf", f"Files/Docs/{item.get('ID')}.rtf"):
-        if path in paths:
-            return parse_rtf(archive.read(paths[path]), f"{name}, {path}").paragraphs
-    return []

@@ -12,6 +12,7 @@ from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.words import TextSettings, count_words
 
+Spans = list[tuple[int, int]]
 _BATCH = 64
 _REMEMBERED_CHARS = 1 << 21
 """About three drafts of a novel, whose sentences take 10 MB."""
@@ -41,7 +42,7 @@ def paragraphs_of(text: str) -> list[str]:
     return [text[start:end] for start, end in paragraph_spans(text)]
 
 
-def paragraph_spans(text: str) -> list[tuple[int, int]]:
+def paragraph_spans(text: str) -> Spans:
     """The spans of a text's paragraphs, half-open in characters: between blank lines.
 
     If half of all line breaks follow the end of a sentence, or lines are long, each line is a
@@ -59,7 +60,7 @@ def paragraph_spans(text: str) -> list[tuple[int, int]]:
     return [span for block in lines for span in _whole_sentences(text, block)]
 
 
-def _line_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def _line_spans(text: str, start: int, end: int) -> Spans:
     breaks = [m.start() for m in re.finditer("\n", text[start:end])]
     edges = [start, *(start + place + 1 for place in breaks)]
     spans = zip(edges, [*(edge - 1 for edge in edges[1:]), end], strict=True)
@@ -84,7 +85,7 @@ def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
     return bool(pairs) and n_ends >= _LINES_ENDING * len(pairs)
 
 
-def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> Spans:
     """The lines, joined if one ends with a comma or the next begins in lower case."""
     found = [lines[0]]
     for start, end in lines[1:]:
@@ -128,7 +129,7 @@ def _joined(parts: Iterable[str]) -> list[str]:
     return found
 
 
-def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
+def sentence_spans(text: str, nlp: Any) -> Spans:
     """The span of each sentence of a text, half-open in characters; the text is not modified.
 
     Split as by `sentences_of`: never across a blank line, and what begins in lower case continues
@@ -136,8 +137,14 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
     """
     paragraphs = list(_plain_paragraphs(text))
     if (memo := _SPANS.get(nlp)) is None:
-        memo = _SPANS[nlp] = Memo(_REMEMBERED_CHARS, _kept_spans(nlp))
-    found = memo.each((plain for _, plain in paragraphs), lambda new: _spans_each(new, nlp), _BATCH)
+        name = f"sentences 1|{pipeline_name(nlp)}"
+        kept: Kept[Spans] = Kept(name, list, lambda _, spans: [(a, b) for a, b in spans])
+        memo = _SPANS[nlp] = Memo(_REMEMBERED_CHARS, kept)
+
+    def find(new: Sequence[str]) -> Iterator[Spans]:
+        return (spans_of_docs([(0, doc)]) for doc in nlp.pipe(new, batch_size=_BATCH))
+
+    found = memo.each((plain for _, plain in paragraphs), find, _BATCH)
     return [
         (begin + start, begin + end)
         for (begin, _), spans in zip(paragraphs, found, strict=True)
@@ -155,19 +162,8 @@ def first_sentences(text: str, nlp: Any, *, n: int | None = None, n_words: int =
     return text[spans[0][0] : ends[-1]] if ends else ""
 
 
-_SPANS: WeakKeyDictionary[Any, Memo[list[tuple[int, int]]]] = WeakKeyDictionary()
+_SPANS: WeakKeyDictionary[Any, Memo[Spans]] = WeakKeyDictionary()
 """By pipeline, the sentences of paragraphs."""
-
-
-def _kept_spans(nlp: Any) -> Kept[list[tuple[int, int]]]:
-    return Kept(
-        f"sentences 1|{pipeline_name(nlp)}", list, lambda _, spans: [(a, b) for a, b in spans]
-    )
-
-
-def _spans_each(paragraphs: Sequence[str], nlp: Any) -> Iterator[list[tuple[int, int]]]:
-    docs = nlp.pipe(paragraphs, batch_size=_BATCH)
-    return (spans_of_docs([(0, doc)]) for doc in docs)
 
 
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
@@ -207,10 +203,10 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> list[tuple[int, int]]:
+def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> Spans:
     """`sentence_spans` from the results of `paragraph_docs`."""
     words = TextSettings()
-    spans: list[tuple[int, int]] = []
+    spans: Spans = []
     for begin, doc in docs:
         is_first = True
         for found in doc.sents:

@@ -144,16 +144,10 @@ def read_documents(
     `on_unreadable`, passes the error to it and continues with the next file. If none of the files
     can be read, it raises in any case.
     """
-    named = _check_sources(sources)
-    if format_ is not None:
-        _reader_of(format_)
-    return _read_files(named, readers.Fields(text_field, id_field), format_, meter, on_unreadable)
-
-
-def _check_sources(sources: Any) -> list[str] | list[FileSource]:
-    """The sources to read. Raises `InputError` for anything but names, or `FileSource`s."""
     is_several = hasattr(sources, "__iter__") and not isinstance(sources, str | bytes | dict)
-    named = [str(one) if isinstance(one, Path) else one for one in sources] if is_several else []
+    named: list[Any] = []
+    if is_several:
+        named = [str(one) if isinstance(one, Path) else one for one in sources]
     kinds = {type(one) for one in named}
     if not is_several or not (kinds <= {str} or kinds <= {FileSource}):
         shown = str(sources) if isinstance(sources, str | Path) else "books/"
@@ -161,7 +155,9 @@ def _check_sources(sources: Any) -> list[str] | list[FileSource]:
             "expected a list of files, folders, patterns or URLs, as in "
             f"read_documents([{shown!r}])"
         )
-    return named
+    if format_ is not None:
+        _reader_of(format_)
+    return _read_files(named, readers.Fields(text_field, id_field), format_, meter, on_unreadable)
 
 
 def _read_files(
@@ -263,7 +259,10 @@ def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]
             n_documents += 1
             yield document
     except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-        raise InputError(_damaged(file.name, n_documents, error)) from error
+        raise InputError(
+            f"{file.name}: the compressed data is damaged or truncated after {n_documents:,} "
+            f"complete documents ({error}); fetch or compress the file again"
+        ) from error
     except OSError as error:
         raise InputError(f"{file.name}: reading failed ({error.strerror or error})") from error
     finally:
@@ -325,13 +324,6 @@ def _is_of_project(path: str) -> bool:
     return path.endswith(".scrivx") or (path.endswith(".rtf") and "/Files/" in path)
 
 
-def _damaged(name: str, n_documents: int, error: BaseException) -> str:
-    return (
-        f"{name}: the compressed data is damaged or truncated after {n_documents:,} complete "
-        f"documents ({error}); fetch or compress the file again"
-    )
-
-
 def _expand(source: str) -> list[FileSource]:
     filesystem, path = open_filesystem(source)
     prefix = source.partition("://")[0] + "://" if "://" in source else ""
@@ -389,11 +381,8 @@ PROJECT = ".scriv"
 
 
 def _project(filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> FileSource:
-    sizes = [
-        info["size"] or 0
-        for hit, info in filesystem.find(path, detail=True).items()
-        if _is_of_project(hit)
-    ]
+    found = filesystem.find(path, detail=True).items()
+    sizes = [info["size"] or 0 for hit, info in found if _is_of_project(hit)]
     return FileSource(name, sum(sizes), filesystem, path)
 
 

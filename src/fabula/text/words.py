@@ -161,18 +161,13 @@ class _NormalForms(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= self._LIMIT:
             self.clear()
-        normal = self[word] = self._compute(word)
-        return normal
-
-    def _compute(self, word: str) -> str:
         if word.isascii():
             plain = word.replace("`", "'")
-            if plain[:1] == "-":
-                plain = "-"
-            return plain.lower() if self._fold else plain
-        plain = unicodedata.normalize("NFKC", word.translate(_TO_PLAIN)).translate(_TO_PLAIN)
+        else:
+            plain = unicodedata.normalize("NFKC", word.translate(_TO_PLAIN)).translate(_TO_PLAIN)
         if plain.startswith("-"):
             plain = "-"
         if self._fold:
             plain = unicodedata.normalize("NFKC", plain.casefold())
-        return plain or word
+        self[word] = normal = plain or word
+        return normal

@@ -188,8 +188,8 @@ def is_heading(paragraph: str) -> bool:
     # "I Know." alone starts no numbering.
     is_read = heading is not None and heading.style != "titled"
     is_the_end = line.strip(_DECORATION + ".").casefold() == "the end"
-    n_letters = sum(map(str.isalpha, line))
-    is_capitals = n_letters > 1 and line.isupper() and not _ENDS_SENTENCE.search(line)
+    letters = [character for character in line if character.isalpha()]
+    is_capitals = len(letters) > 1 and line.isupper() and not _ENDS_SENTENCE.search(line)
     return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or is_capitals
 
 

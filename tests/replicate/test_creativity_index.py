@@ -8,8 +8,7 @@ import numpy as np
 from fabula.measures.detector_verdicts import Label
 from fabula.measures.exclusion import ExcludeSame
 from fabula.reference import Reference
-from fabula.replicate.creativity_index import Plan, machines
-from fabula.replicate.creativity_index_texts import CLUSTER, read_set
+from fabula.replicate.creativity_index import CLUSTER, Plan, machines, read_set
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
 

@@ -15,10 +15,16 @@ from fabula.measures.detector_verdicts import Label
 from fabula.measures.uniqueness import Levels
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
-from fabula.replicate.creativity_index import Analyses, Plan, release_plan, run_analyses
+from fabula.replicate.creativity_index import (
+    CLUSTER,
+    Analyses,
+    Plan,
+    cluster_set,
+    release_plan,
+    run_analyses,
+)
 from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
-from fabula.replicate.creativity_index_texts import CLUSTER, cluster_set
 from fabula.store import read_rows
 from fabula.text import TextSettings
 from fabula.types import Document

@@ -120,8 +120,7 @@ def linguistic_metrics(
     Raises `InputError`, `ModelError`.
     """
     from fabula.presentation.continuation_tables import write_system_page
-    from fabula.replicate.linguistic_metrics import replicate_table
-    from fabula.replicate.linguistic_metrics_tables import beside_paper
+    from fabula.replicate.linguistic_metrics import beside_paper, replicate_table
 
     n_examples = settings.n_examples
     if n_examples is None:
@@ -267,8 +266,7 @@ def creativity_index(
 def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
     from fabula.measures.detector_verdicts import Label
     from fabula.measures.uniqueness import Levels
-    from fabula.replicate.creativity_index import Plan, machines, release_plan
-    from fabula.replicate.creativity_index_texts import read_set
+    from fabula.replicate.creativity_index import Plan, machines, read_set, release_plan
 
     n_words, cluster = settings.n_words, settings.cluster
     if folder is None and not settings.texts:

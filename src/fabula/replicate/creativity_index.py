@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
+from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.detector import Calibration
 from fabula.measures.detector_verdicts import Label, calibrate_rows
 from fabula.measures.exclusion import ExcludeSame, own_field
@@ -37,17 +38,32 @@ from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
 from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.creativity_index_release import read_outputs, read_release
-from fabula.replicate.creativity_index_texts import CLUSTER, Texts, cluster_set, field_of, made_of
 from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
 from fabula.stats.intervals import mean_interval
 from fabula.store import located_rows, read_rows, write_rows
-from fabula.text import TextSettings
+from fabula.text import TextSettings, count_words, read_documents
+from fabula.text.pipeline import load_pipeline
+from fabula.text.sentences import first_sentences
+from fabula.text.sketch import sketch_of
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
+CLUSTER = "cluster"
+"""The field of a text that names its cluster: texts of one cluster count as one, everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The composition of a set of texts."""
+
+    n_texts: int
+    n_human: int
+    n_clusters: int
+    n_clusters_before: int
+    """Before joining clusters whose texts are copies of each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +256,7 @@ class Analyses:
 
 _PUBLISHED = TextSettings(case="keep", punct="keep")
 """How the paper's search tells words apart."""
+_PAIRED = "difference of means over clusters, t corrected for skewness"
 _OLMO = "Olmo-7B-instruct"
 _PRINTED: Mapping[str, tuple[str, list[str]]] = {
     "": ("novels", ["Figure 3d", "Figure 3h"]),
@@ -259,6 +276,60 @@ def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
     for item in items:
         found.setdefault((item.texts, item.reference), []).append(item)
     return list(found.items())
+
+
+def read_set(
+    path: Path, n_words: int | None, label: Label, cluster: str | None = None
+) -> list[Document]:
+    """The texts of a file, processed by `cluster_set`."""
+    return cluster_set(list(read_documents([str(path)])), n_words, label, cluster)
+
+
+def cluster_set(
+    found: Sequence[Document], n_words: int | None, label: Label, cluster: str | None = None
+) -> list[Document]:
+    """Texts without what a pair shares, up to the end of the sentence that passes `n_words`.
+
+    Each has its `cluster`, by the named field or the usual ones, and by what the whole texts,
+    including what is dropped, have in common.
+    """
+    fields = list(map(_fields, found))
+    field = cluster_field(fields, cluster)
+    clusters = find_clusters(
+        [_key(d, own, field) for d, own in zip(found, fields, strict=True)],
+        [sketch_of(d.text) for d in found],
+        [str(own.get(label.field)) == label.human for own in fields],
+        [text_digest(d.text) for d in found],
+    )
+    cut = []
+    for document, number in zip(found, clusters.numbers, strict=True):
+        text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
+        if n_words is not None and count_words(text) > n_words:
+            text = first_sentences(text, load_pipeline(("senter",)), n_words=n_words)
+        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[number]}
+        cut.append(replace(document, text=text, meta={**document.meta, **own}))
+    return cut
+
+
+def _key(document: Document, fields: Mapping[str, Any], field: str | None) -> str:
+    if field is not None and has_value(fields.get(field)):
+        return f"{field}={fields[field]}"
+    return f"id={document.id}"
+
+
+def made_of(texts: Sequence[Document], label: Label, cluster: str | None) -> Texts:
+    """The number of texts, people and clusters in a set from `read_set`."""
+    field = cluster_field(list(map(_fields, texts)), cluster)
+    return Texts(
+        n_texts=len(texts),
+        n_human=sum(str(d.meta.get(label.field)) == label.human for d in texts),
+        n_clusters=len({d.meta[CLUSTER] for d in texts}),
+        n_clusters_before=len({_key(d, _fields(d), field) for d in texts}),
+    )
+
+
+def _fields(document: Document) -> dict[str, Any]:
+    return {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
 
 
 def release_plan(folder: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
@@ -326,7 +397,12 @@ def _score_files(
     """A file of scores for each set, reference and kind of match: (set, reference, match, file)."""
     vectors: WordVectors | None = None
     for reference_name, source in plan.references.items():
-        path = build(source, out / "references" / reference_name, plan, report)
+        if isinstance(source, Path):
+            path = source
+        else:
+            path = out / "references" / reference_name
+            report(f"building the reference {reference_name}")
+            build_reference(source, path, settings=_PUBLISHED, n_jobs=plan.n_threads)
         reference = Reference.open(path)
         near: PaperSearch | None = None
         if "near" in plan.matches:
@@ -347,7 +423,10 @@ def _score_files(
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
-                _score(measure, texts, file, f"{name} against {reference_name}, {match}", report)
+                for k, _ in enumerate(ScoreRun(measure, to_row, file).rows(texts), 1):
+                    report(
+                        f"{name} against {reference_name}, {match}: {k:,} of {len(texts):,} texts"
+                    )
                 yield name, reference_name, match, file
     if plan.release is not None:
         for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
@@ -356,34 +435,16 @@ def _score_files(
             yield name, "their search", match, file
 
 
-def _score(
-    measure: OriginalityMeasure,
-    texts: Sequence[Document],
-    file: Path,
-    title: str,
-    report: Callable[[str], None],
-) -> None:
-    """Score texts into a file, or the part that an interrupted run left."""
-    for k, _ in enumerate(ScoreRun(measure, to_row, file).rows(texts), 1):
-        report(f"{title}: {k:,} of {len(texts):,} texts")
-
-
 def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Detector]:
     """People against all machines, and against each group of these if there are several."""
     rows = list(read_rows(file))
     machines = [row for row in rows if str(row[plan.label.field]) != plan.label.human]
     people = [row for row in rows if str(row[plan.label.field]) == plan.label.human]
     names = sorted({str(row[plan.by]) for row in machines if row.get(plan.by) is not None})
+    how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
     for group in [None, *(names if len(names) > 1 else [])]:
         some = [row for row in machines if group is None or str(row.get(plan.by)) == group]
-        for found in calibrate_rows(
-            [*people, *some],
-            plan.label,
-            str(file),
-            cluster=CLUSTER,
-            scores=["creativity_index"],
-            seed=plan.seed,
-        ):
+        for found in calibrate_rows([*people, *some], plan.label, str(file), **how):
             yield Detector(name, against, group, found)
 
 
@@ -394,7 +455,7 @@ def _same_cluster(
 
     Clusters are known for the texts; the reference's documents have the field that defines them.
     """
-    field = field_of(texts, plan.cluster)
+    field = cluster_field(list(map(_fields, texts)), plan.cluster)
     documents = reference.documents(reference.numbers())
     if field is None or all(own_field(document, field) is None for document in documents):
         return None
@@ -406,29 +467,18 @@ def _same_cluster(
     return ExcludeSame.of(reference, field, joined)
 
 
-def build(
-    source: Sequence[Document] | Path, path: Path, plan: Plan, report: Callable[[str], None]
-) -> Path:
-    if isinstance(source, Path):
-        return source
-    report(f"building the reference {path.name}")
-    build_reference(source, path, settings=_PUBLISHED, n_jobs=plan.n_threads)
-    return path
-
-
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
     groups = compare_rows(located_rows(path), by=plan.by, cluster=CLUSTER, seed=plan.seed)
     people = next((g for g in groups.groups if g.name == plan.label.human), None)
-    others = [g for g in groups.groups if people is not None and g is not people]
+    others = [] if people is None else [g for g in groups.groups if g is not people]
     differences = [
         difference(people, g, seed=plan.seed, signature=groups.signature)
         for g in others
         if people is not None
     ]
     corrected = holm([one.p for one in differences])
-    found = zip(others, differences, corrected, strict=True)
-    above = {group.name: (one, p) for group, one, p in found}
-    both = compare_rows(located_rows(path), by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
+    compared = zip(others, differences, corrected, strict=True)
+    above = {group.name: (one, p) for group, one, p in compared}
     rows = list(read_rows(path))
     return Scored(
         texts=name,
@@ -439,7 +489,9 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
         n_cleared=Counter(str(row[plan.label.field]) for row in rows if row.get("excluded")),
         groups=groups,
         above=above,
-        people=both,
+        people=compare_rows(
+            located_rows(path), by=plan.label.field, cluster=CLUSTER, seed=plan.seed
+        ),
         models=omnibus(others, seed=plan.seed),
         by_level=tuple(_level_differences(rows, list(above), groups.signature, plan)),
     )
@@ -448,6 +500,7 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
 def _level_differences(
     rows: Sequence[dict[str, Any]], machines: Sequence[str], signature: str, plan: Plan
 ) -> Iterator[LevelDifference]:
+    """Over the clusters that both sides have."""
     human = plan.label.human
     sides = {str(row[plan.label.field]) for row in rows} - {human}
     pairs = [(plan.label.field, human, side) for side in sorted(sides)]
@@ -460,33 +513,26 @@ def _level_differences(
                 value, name = row["uniqueness"][str(level)], str(row.get(field))
                 if name in cells and value is not None:
                     cells[name].setdefault(row[CLUSTER], []).append(value)
-            yield _level_difference(a, b, level, cells, signature)
-
-
-def _level_difference(
-    a: str, b: str, level: int, cells: Mapping[str, Mapping[str, Sequence[float]]], signature: str
-) -> LevelDifference:
-    """Over the clusters that both have."""
-    first, second = cell_means(cells[a]), cell_means(cells[b])
-    shared = sorted(first.keys() & second.keys())
-    n = len(shared)
-    method = "difference of means over clusters, t corrected for skewness"
-    if not n:
-        none = Estimate(None, None, None, 0, method, signature, 0)
-        return LevelDifference(a, b, level, (None, None), none)
-    table = np.array([[first[name], second[name]] for name in shared], np.float64)
-    apart = table[:, 0] - table[:, 1]
-    ends = mean_interval(apart)
-    mean_a, mean_b = table.mean(axis=0).tolist()
-    gap = Estimate(float(apart.mean()), *ends, n, method, signature, n)
-    return LevelDifference(a, b, level, (mean_a, mean_b), gap)
+            first, second = cell_means(cells[a]), cell_means(cells[b])
+            shared = sorted(first.keys() & second.keys())
+            n = len(shared)
+            if not n:
+                gap = Estimate(None, None, None, 0, _PAIRED, signature, 0)
+                yield LevelDifference(a, b, level, (None, None), gap)
+                continue
+            table = np.array([[first[name], second[name]] for name in shared], np.float64)
+            apart = table[:, 0] - table[:, 1]
+            ends = mean_interval(apart)
+            gap = Estimate(float(apart.mean()), *ends, n, _PAIRED, signature, n)
+            mean_a, mean_b = table.mean(axis=0).tolist()
+            yield LevelDifference(a, b, level, (mean_a, mean_b), gap)
 
 
 def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[Detector]:
     """What a language model's probabilities say about the same texts."""
     if plan.model is None:
         return []
-    found = []
+    detectors = []
     with SurprisalModel(plan.model) as model:
         measure = ProbabilityMeasure(model)
         for name, texts in plan.texts.items():
@@ -496,8 +542,8 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
             calibrations = calibrate_rows(
                 read_rows(file), plan.label, str(file), cluster=CLUSTER, seed=plan.seed
             )
-            found += [Detector(name, "a language model", None, one) for one in calibrations]
-    return found
+            detectors += [Detector(name, "a language model", None, one) for one in calibrations]
+    return detectors
 
 
 def _spread(scored: Scored, plan: Plan) -> Spread | None:
@@ -524,26 +570,21 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         side: {name: _mean_curve(found[name]) for name in sorted(found)}
         for side, found in curves.items()
     }
+    last = (
+        {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
+        for by_cluster in curves.values()
+    )
     return Spread(
         texts=scored.texts,
         reference=scored.reference,
         match=scored.match,
         n={side: len(rows) for side, rows in means.items()},
         curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
-        difference=compare_clusters(
-            *(_last(curves[side]) for side in ("human", "machine")),
-            seed=plan.seed,
-            signature=signature,
-        ),
+        difference=compare_clusters(*last, seed=plan.seed, signature=signature),
         to_half={side: _mean_known(values) for side, values in halves.items()},
         level=plan.levels.low,
         signature=signature,
     )
-
-
-def _last(curves: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, list[float]]:
-    """The final uniqueness, by cluster."""
-    return {name: [curve[-1] for curve in some] for name, some in curves.items()}
 
 
 def _mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,16 @@ from fabula.presentation.detection_tables import NAMES, SHORT, calibration_remar
 from fabula.presentation.originality_tables import omnibus_lines
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed
-from fabula.replicate.creativity_index import Analyses, LevelDifference, Scored, Spread, grouped
-from fabula.replicate.creativity_index_texts import Texts
+from fabula.replicate.creativity_index import (
+    Analyses,
+    LevelDifference,
+    Scored,
+    Spread,
+    Texts,
+    grouped,
+)
 
-_SIGNATURE = Column("", name="signature")
+_Mark = Callable[[str], str]
 _CLAIMED = {
     "verbatim": "above, % verbatim", "near": "above, % near", "gap_11_verbatim": "L 11, verbatim",
     "gap_11_near": "L 11, near", "human_uniqueness_50": "left, people",
@@ -26,22 +32,14 @@ _CLAIMED = {
 """The columns compared with the paper: the printed quantity, and a title."""
 
 
-class _Marks:
-    """Short marks for signatures, which are printed in full once at the end."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-
-    def __call__(self, signature: str) -> str:
-        return f"[{self._known.setdefault(signature, len(self._known) + 1)}]"
-
-    def lines(self) -> list[str]:
-        return [f"[{k}] {signature}" for signature, k in self._known.items()]
-
-
 def analyses_tables(found: Analyses) -> list[Block]:
     """Index by group, spread over documents, and detection; then all signatures."""
-    mark = _Marks()
+    numbers: dict[str, int] = {}
+
+    def mark(signature: str) -> str:
+        """A short mark for a signature, which is printed in full once at the end."""
+        return f"[{numbers.setdefault(signature, len(numbers) + 1)}]"
+
     parts: list[Block] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
@@ -68,36 +66,36 @@ def analyses_tables(found: Analyses) -> list[Block]:
         *_detection_parts(found, mark),
         "",
     ]
-    return [*parts, *mark.lines()]
+    return [*parts, *(f"[{k}] {signature}" for signature, k in numbers.items())]
 
 
 def _texts_line(name: str, texts: Texts) -> str:
-    joined = texts.n_clusters_before - texts.n_clusters
-    more = f"; {joined:,} more before near-duplicates were joined" if joined else ""
+    n_joined = texts.n_clusters_before - texts.n_clusters
+    more = f"; {n_joined:,} more before near-duplicates were joined" if n_joined else ""
     return (
         f"{name}: {texts.n_texts:,} texts, {texts.n_human:,} by people, in {texts.n_clusters:,} "
         f"clusters{more}"
     )
 
 
-def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Block]:
+def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
     above = Column("people above, %", "+.1f", with_interval=True, name="people_above_percent")
     first, last = [Column("group"), Column("match"), Column("n", "d")], Column("p, Holm", ".2g")
-    columns = [*first, Column("index", ".3f", with_interval=True), above, last, _SIGNATURE]
+    index, signature = Column("index", ".3f", with_interval=True), Column("", name="signature")
+    columns = [*first, index, above, last, signature]
     for (texts, reference), some in grouped(scored):
         rows: list[list[Cell]] = []
         pairs: list[list[Cell]] = []
         for one in some:
             for group in one.groups.groups:
-                found, p = one.above.get(group.name, (None, None))
-                percent: Cell = "" if found is None else found.percent
-                signature = mark(one.groups.signature)
+                difference, p = one.above.get(group.name, (None, ""))
+                percent: Cell = "" if difference is None else difference.percent
                 start: list[Cell] = [group.name, one.match, group.index.n, group.index]
-                rows.append([*start, percent, "" if found is None else p, signature])
+                rows.append([*start, percent, p, mark(one.groups.signature)])
             for pair in one.people.pairs:
                 estimate = pair.difference.percent
-                label = f"{pair.a} / {pair.b}"
-                pairs.append([label, one.match, estimate.n, estimate, pair.p_holm])
+                start = [f"{pair.a} / {pair.b}", one.match, estimate.n]
+                pairs.append([*start, estimate, pair.p_holm])
         name = f"{texts}, against {reference}"
         yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
         if pairs:
@@ -118,11 +116,8 @@ def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Block]:
 def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
     for (texts, reference), some in grouped(scored):
         levels = list(dict.fromkeys(one.level for each in some for one in each.by_level))
-        columns = [
-            Column("A : B", name="pair"),
-            Column("match"),
-            *(Column(str(level), name=f"gap_{level}") for level in levels),
-        ]
+        columns = [Column("A : B", name="pair"), Column("match")]
+        columns += [Column(str(level), name=f"gap_{level}") for level in levels]
         rows: list[list[Cell]] = []
         for each in some:
             pairs: dict[tuple[str, str], list[LevelDifference]] = {}
@@ -138,23 +133,23 @@ def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
 
 
 def _gap(one: LevelDifference) -> Cell:
-    found = one.gap
-    if found.value is None:
+    value, low, high = one.gap.value, one.gap.low, one.gap.high
+    if value is None:
         return None
-    is_sure = found.low is not None and found.high is not None and found.low * found.high > 0
-    return f"{number(100 * found.value, '+.1f')}{'*' if is_sure else ''}"
+    is_sure = low is not None and high is not None and low * high > 0
+    return f"{number(100 * value, '+.1f')}{'*' if is_sure else ''}"
 
 
-def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
+def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
     columns = [
         Column("match"),
-        Column("people", ".1%"),
-        Column("machines", ".1%"),
-        Column("difference, %", "+.1f", with_interval=True),
-        Column("p", ".2g"),
-        Column("half: people"),
-        Column("machines", name="half_machines"),
-        _SIGNATURE,
+        Column("people", ".1%", of=lambda one: one.curves["human"][-1]),
+        Column("machines", ".1%", of=lambda one: one.curves["machine"][-1]),
+        Column("difference, %", "+.1f", with_interval=True, of="difference.percent"),
+        Column("p", ".2g", of="difference.p"),
+        Column("half: people", of=lambda one: _half(*one.to_half["human"])),
+        Column("machines", name="half_machines", of=lambda one: _half(*one.to_half["machine"])),
+        Column("", name="signature", of=lambda one: mark(one.signature)),
     ]
     for (texts, reference), some in grouped(spreads):
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
@@ -164,23 +159,10 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
             f"{name}: {n_documents} documents, clusters: {n['human']} of "
             f"people's texts, {n['machine']} of machines'"
         )
-        rows: list[list[Cell]] = [
-            [
-                one.match,
-                one.curves["human"][-1],
-                one.curves["machine"][-1],
-                one.difference.percent,
-                one.difference.p,
-                *(_half(one.to_half[side]) for side in ("human", "machine")),
-                mark(one.signature),
-            ]
-            for one in some
-        ]
-        yield Sheet("documents", columns, rows, about=("texts", name))
+        yield Sheet.of("documents", some, columns, about=("texts", name))
 
 
-def _half(found: tuple[float | None, int, int]) -> str:
-    mean, n, n_all = found
+def _half(mean: float | None, n: int, n_all: int) -> str:
     return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
 
 
@@ -197,16 +179,16 @@ def _claim_parts(found: Analyses) -> list[Block]:
     return ["", sheet, "", *agreement_lines(claims)]
 
 
-def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
+def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
     columns = [
         Column("against"),
-        Column("machines"),
-        Column("score"),
-        Column("outcome"),
-        Column("AUROC", ".3f", with_interval=True),
-        Column("missing", "d"),
-        Column("ECE", ".3f"),
-        _SIGNATURE,
+        Column("machines", of=lambda one: one.machines or "all"),
+        Column("score", of=lambda one: NAMES[one.calibration.score]),
+        Column("outcome", of=lambda one: SHORT[one.calibration.outcome]),
+        Column("AUROC", ".3f", with_interval=True, of="calibration.auroc"),
+        Column("missing", "d", of="calibration.n_missing"),
+        Column("ECE", ".3f", of="calibration.calibration_error"),
+        Column("", name="signature", of=lambda one: mark(one.calibration.signature)),
     ]
     for texts in dict.fromkeys(one.texts for one in found.detectors):
         some = [one for one in found.detectors if one.texts == texts]
@@ -216,20 +198,7 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
             f"{texts}: {first.n_human} by people, {first.n_machine} by machines, in "
             f"{first.n_clusters} clusters"
         )
-        rows: list[list[Cell]] = [
-            [
-                one.against,
-                one.machines or "all",
-                NAMES[one.calibration.score],
-                SHORT[one.calibration.outcome],
-                one.calibration.auroc,
-                one.calibration.n_missing,
-                one.calibration.calibration_error,
-                mark(one.calibration.signature),
-            ]
-            for one in some
-        ]
-        yield Sheet("detection", columns, rows, about=("texts", texts))
+        yield Sheet.of("detection", some, columns, about=("texts", texts))
         yield from calibration_remarks([one.calibration for one in some if one.machines is None])
 
 
@@ -251,14 +220,9 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                 "n_cleared": one.n_cleared,
                 "by_group": one.groups.to_json(),
                 "people_above_percent": {
-                    name: {
-                        "value": d.percent.value,
-                        "low": d.percent.low,
-                        "high": d.percent.high,
-                        "p": d.p,
-                        "p_holm": p,
-                    }
-                    for name, (d, p) in one.above.items()
+                    name: {end: getattr(above.percent, end) for end in ("value", "low", "high")}
+                    | {"p": above.p, "p_holm": p}
+                    for name, (above, p) in one.above.items()
                 },
                 "people": one.people.to_json(),
                 "models": one.models and asdict(one.models),

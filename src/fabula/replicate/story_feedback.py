@@ -41,8 +41,9 @@ from fabula.replicate.story_feedback_ratings import (
     validate_rater,
 )
 from fabula.stats.reliability import pearson
-from fabula.tasks.feedback.answers import Answers, Tokens, bertscore, read_answers
+from fabula.tasks.feedback.answers import Tokens, bertscore, read_answers
 from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetition, score_answers
+from fabula.tasks.feedback.validation import known_values
 from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 
@@ -236,7 +237,17 @@ def _automatic(
         tokens=means.tokens,
     )
     given = [row for row in rows if row["feedback"] is not None]
-    ours = _by_answer(answers)
+    _, cells = group_answers(answers, CELL)
+    ours = {
+        "length": answers.lengths,
+        "perfect": answers.is_perfect.astype(np.float64),
+        "repetition": repetition(answers.trigrams, cells, np.ones(len(answers), np.bool_)),
+        "repetition_imperfect": repetition(answers.trigrams, cells, ~answers.is_perfect),
+        "overlap": answers.overlaps,
+        "one_sentence": answers.one_sentence,
+        "n_words": answers.n_words,
+        "n_trigrams": np.maximum(answers.n_words - 2, 0),
+    }
     found = []
     for subset in score_answers(answers, crosses=_CROSSES):
         held = [row for row in given if all(row[k] == v for k, v in subset.where.items())]
@@ -251,29 +262,11 @@ def _automatic(
         matches=_matches(ours, given),
         signature=answers.signature,
     )
-    ids = [row["id"] for row in given]
-    return tables, {
-        metric: {id_: float(v) for id_, v in zip(ids, values, strict=True) if not np.isnan(v)}
-        for metric, values in ours.items()
-    }
+    return tables, known_values([row["id"] for row in given], ours)
 
 
 def _percent(score: Callable[[str, str], float]) -> Callable[[str, str], float]:
     return lambda text, other: 100 * score(text, other)
-
-
-def _by_answer(answers: Answers) -> dict[str, NDArray[np.float64]]:
-    _, cells = group_answers(answers, CELL)
-    return {
-        "length": answers.lengths,
-        "perfect": answers.is_perfect.astype(np.float64),
-        "repetition": repetition(answers.trigrams, cells, np.ones(len(answers), np.bool_)),
-        "repetition_imperfect": repetition(answers.trigrams, cells, ~answers.is_perfect),
-        "overlap": answers.overlaps,
-        "one_sentence": answers.one_sentence,
-        "n_words": answers.n_words,
-        "n_trigrams": np.maximum(answers.n_words - 2, 0),
-    }
 
 
 def _released(rows: Rows) -> dict[str, float | None]:

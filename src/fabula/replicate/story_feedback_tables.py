@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +11,7 @@ from fabula.replicate.claims import Claim, agreement_lines
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
 from fabula.replicate.story_feedback_files import COLUMNS, ERROR, HOME, QUESTIONS, RATINGS_FILE
 from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
+from fabula.types import Estimate
 
 _TITLES = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
@@ -19,7 +20,7 @@ _TITLES = {
     "n_trigrams": "trigrams",
 }  # fmt: skip
 _SPLITS = (("model",), ("prompt",), ("shots",))
-_TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
+_TABLES: Sequence[tuple[str, Sequence[tuple[str, ...]], Sequence[str]]] = (
     ("Table 1: feedback by model, prompt and examples", (*_SPLITS, ()), COLUMNS),
     ("Table 6: shared with the story", _SPLITS, ("overlap", "bertscore")),
     ("Table 7: % PAI by what was done to the story", (("method",),), ("perfect",)),
@@ -37,7 +38,7 @@ Claims = Mapping[tuple[str, str, str], Claim]
 def replica_tables(replica: Replica) -> list[Block]:
     """All tables of a source, in the paper's order, then missing values."""
     claims = {(claim.by, claim.row, claim.column): claim for claim in replica.claims}
-    parts: list[Block] = [f"{replica.source}", ""]
+    parts: list[Block] = [replica.source, ""]
     names = [f"{ours} ({theirs})" for ours, theirs in replica.names.items() if ours != theirs]
     if names:
         parts += [f"Prompts, as the files call them: {', '.join(names)}.", ""]
@@ -80,8 +81,7 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
         if sheet.rows:
             yield from ("", title, "", sheet)
             yield from _agreement(claims, table)
-    yield ""
-    yield _NOTE
+    yield from ("", _NOTE)
     if found.n_empty:
         yield f"{found.n_empty:,} answers are empty: of length 0, and without a trigram."
     for reason, n in sorted(found.n_missing.items()):
@@ -104,7 +104,7 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
 
 
 def _automatic_sheet(
-    table: str, replica: Replica, rows: list[Row], metrics: tuple[str, ...], claims: Claims
+    table: str, replica: Replica, rows: list[Row], metrics: Sequence[str], claims: Claims
 ) -> Sheet:
     """A line for each metric and subset for which either was measured."""
     sources = ("released", "ours") if replica.is_released else ("ours",)
@@ -131,22 +131,15 @@ def _automatic_sheet(
 
 def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Block]:
     who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
-    yield f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers"
-    yield ""
+    yield from (f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers", "")
     rows: list[list[Cell]] = []
     for question in QUESTIONS:
         for row in rated.rows:
             (label,) = row.where.values()
             place, mean = replica.place(row.where, rated.rater), row.ours[question]
-            rows.append(
-                [
-                    question,
-                    label,
-                    mean.n,
-                    claims.get((*place, question), mean.mean),
-                    claims.get((*place, question + ERROR), mean.error),
-                ]
-            )
+            values = {question: mean.mean, question + ERROR: mean.error}
+            shown = [claims.get((*place, column), value) for column, value in values.items()]
+            rows.append([question, label, mean.n, *shown])
     columns = [
         Column("", name="question", once=True),
         Column("", name="feedback"),
@@ -192,7 +185,7 @@ def replica_json(replica: Replica) -> dict[str, Any]:
             "n_empty": found.n_empty,
             "missing": dict(found.n_missing),
             "signature": found.signature,
-            "rows": [_row_json(row) for row in found.rows],
+            "rows": [asdict(row) | {"ours": _ends(row.ours)} for row in found.rows],
             "matches": {metric: asdict(one) for metric, one in found.matches.items()},
         },
         "rated": [asdict(one) for one in replica.rated],
@@ -200,15 +193,8 @@ def replica_json(replica: Replica) -> dict[str, Any]:
     }
 
 
-def _row_json(row: Row) -> dict[str, Any]:
-    ours: Mapping[str, Any] = {
-        metric: {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
-        for metric, e in row.ours.items()
-    }
+def _ends(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
     return {
-        "where": dict(row.where),
-        "n": row.n,
-        "printed": dict(row.printed),
-        "released": dict(row.released),
-        "ours": ours,
+        metric: {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
+        for metric, e in estimates.items()
     }

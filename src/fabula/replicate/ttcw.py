@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -110,18 +111,18 @@ class Replica:
     def to_json(self) -> dict[str, Any]:
         """Plain values. `fleiss_kappa` excludes one group, as printed; `..._all` includes all."""
         return {
-            "pass_rate": {author: _keys(rates) for author, rates in self.pass_rate.items()},
+            "pass_rate": _keys(self.pass_rate),
             "fleiss_kappa": _keys(self.fleiss),
             "fleiss_kappa_stories": f"all but group {OUTLIER_GROUP}: the paper's choice",
             "fleiss_kappa_all": _keys(self.fleiss_all),
             "aggregate_pearson": self.pearson,
             "aggregate_pearson_all": self.pearson_all,
             "judges": {judge.name: _keys(judge.kappa) for judge in self.judges},
-            "judges_missing": {judge.name: dict(judge.missing) for judge in self.judges},
-            "dimension_pass_rate": {a: dict(rates) for a, rates in self.dimension.items()},
-            "tests_passed": {author: _keys(counts) for author, counts in self.passed.items()},
-            "ranks": {author: _keys(counts) for author, counts in self.ranks.items()},
-            "origins": {author: dict(counts) for author, counts in self.origins.items()},
+            "judges_missing": {judge.name: judge.missing for judge in self.judges},
+            "dimension_pass_rate": self.dimension,
+            "tests_passed": _keys(self.passed),
+            "ranks": _keys(self.ranks),
+            "origins": self.origins,
             "n_stories": self.n_stories,
             "n_verdicts": self.n_verdicts,
             "claims": [claim.to_json() for claim in self.claims],
@@ -140,8 +141,11 @@ def with_average(
     return found
 
 
-def _keys(table: Mapping[int, Any]) -> dict[str, Any]:
-    return {str(index): value for index, value in table.items()}
+def _keys(table: Any) -> Any:
+    """A table of tables with texts as keys, as JSON has them."""
+    if not isinstance(table, Mapping):
+        return table
+    return {str(key): _keys(value) for key, value in table.items()}
 
 
 def replicate_ttcw(
@@ -175,18 +179,27 @@ def panel_replica(
 
     `preferred` may hold measurements of the rubric `preference`.
     """
-    some = _without_group(panel, OUTLIER_GROUP)
+    keep = [split_story_id(story)[0] != OUTLIER_GROUP for story, _ in panel.subjects]
+    kept = tuple(compress(panel.subjects, keep))
+    some = Panel(kept, panel.ratings[keep], panel.source)
+    there = {_author_of(story) for story, _ in panel.subjects}
+    known = [author for author in AUTHORS if author in there]
+    authors = known + sorted(there - set(known))
+    rates = pass_rates(panel, rubric, _author_of)
     passed = tests_passed(panel, rubric, _author_of)
     ranks, origins = preferences_by_author(
         preferred, {one.document_id: split_story_id(one.document_id)[1] for one in preferred}
     )
     return Replica(
         rubric=rubric,
-        pass_rate=_pass_rates(panel, rubric),
+        pass_rate={
+            author: {rubric.item(item).index: rate for item, rate in rates[author].items()}
+            for author in authors
+        },
         fleiss=_fleiss(some, rubric),
         fleiss_all=_fleiss(panel, rubric),
-        dimension=_dimensions(panel, rubric),
-        passed={author: passed[author] for author in _authors(panel)},
+        dimension={author: _by_dimension(rates[author], rubric) for author in authors},
+        passed={author: passed[author] for author in authors},
         pearson=expert_correlation(some, rubric).value,
         pearson_all=expert_correlation(panel, rubric).value,
         n_stories=len({story for story, _ in panel.subjects}),
@@ -197,52 +210,22 @@ def panel_replica(
     )
 
 
-def _without_group(panel: Panel, group: str) -> Panel:
-    keep = [split_story_id(story)[0] != group for story, _ in panel.subjects]
-    subjects = tuple(s for s, kept in zip(panel.subjects, keep, strict=True) if kept)
-    return Panel(subjects, panel.ratings[keep], panel.source)
-
-
-def _pass_rates(panel: Panel, rubric: Rubric) -> dict[str, dict[int, float]]:
-    rates = pass_rates(panel, rubric, _author_of)
-    return {
-        author: {rubric.item(item).index: rate for item, rate in rates[author].items()}
-        for author in _authors(panel)
-    }
-
-
 def _author_of(story: str) -> str:
     return split_story_id(story)[1]
 
 
-def _dimensions(panel: Panel, rubric: Rubric) -> dict[str, dict[str, float]]:
-    by_item = _pass_rates(panel, rubric)
-    found: dict[str, dict[str, float]] = {}
-    for author, rates in by_item.items():
-        of_dimension: dict[str, list[float]] = defaultdict(list)
-        for item in rubric.items:
-            of_dimension[item.dimension].append(rates[item.index])
-        found[author] = {name: float(np.mean(rates)) for name, rates in of_dimension.items()}
-    return found
+def _by_dimension(rates: Mapping[str, float], rubric: Rubric) -> dict[str, float]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for item in rubric.items:
+        found[item.dimension].append(rates[item.id])
+    return {name: float(np.mean(some)) for name, some in found.items()}
 
 
 def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
-    return {item.index: fleiss_kappa(panel.ratings[_rows(panel, item.id)]) for item in rubric.items}
-
-
-def _authors(panel: Panel) -> list[str]:
-    """In the paper's order, then others by name."""
-    found = {split_story_id(story)[1] for story, _ in panel.subjects}
-    known = [author for author in AUTHORS if author in found]
-    return known + sorted(found - set(known))
-
-
-def _rows(panel: Panel, item: str, author: str | None = None) -> list[int]:
-    return [
-        place
-        for place, (story, of_item) in enumerate(panel.subjects)
-        if of_item == item and (author is None or split_story_id(story)[1] == author)
-    ]
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (_, item) in enumerate(panel.subjects):
+        places[item].append(place)
+    return {item.index: fleiss_kappa(panel.ratings[places[item.id]]) for item in rubric.items}
 
 
 def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
@@ -280,26 +263,22 @@ def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
     truth = panel.majority()
     kappas: dict[int, float | None] = {}
     for item in rubric.items:
-        both = [(story, item.id) for story, of_item in panel.subjects if of_item == item.id]
-        mine = np.array([said.get(subject, np.nan) for subject in both])
-        theirs = np.array([truth.get(subject, np.nan) for subject in both])
+        both = [subject for subject in panel.subjects if subject[1] == item.id]
+        mine, theirs = (
+            np.array([verdicts.get(subject, np.nan) for subject in both])
+            for verdicts in (said, truth)
+        )
         kappas[item.index] = cohen_kappa(mine, theirs)
+    judged = [subject for subject in said if subject in truth]
+    pairs = (np.array([verdicts[subject] for subject in judged]) for verdicts in (said, truth))
     return JudgeReplica(
         name=file.stem.removeprefix("annotations_"),
         kappa=kappas,
         n_answers=len(said),
         missing=dict(sorted(missing.items())),
         pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
-        balanced_accuracy=_balanced(said, truth),
+        balanced_accuracy=Confusion.of(*pairs).balanced_accuracy,
     )
-
-
-def _balanced(
-    said: Mapping[tuple[str, str], float], truth: Mapping[tuple[str, str], float]
-) -> float | None:
-    subjects = [subject for subject in said if subject in truth]
-    judge = np.array([said[subject] for subject in subjects])
-    return Confusion.of(judge, np.array([truth[subject] for subject in subjects])).balanced_accuracy
 
 
 def preferences_by_author(

@@ -30,18 +30,36 @@ def replica_tables(replica: Replica) -> list[Block]:
     """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, and Figure 4 if available."""
     rates = [c for c in replica.claims if c.table == "Table 5" and c.column != FLEISS]
     kappas = [c for c in replica.claims if c.column == FLEISS]
+    (pearson,) = (claim for claim in replica.claims if claim.column == "Pearson")
+    tests = _tests(replica)
+    without, every = f"without group {OUTLIER_GROUP}", "all 48 stories"
     dimensions = list(dict.fromkeys(item.dimension for item in replica.rubric.items))
     parts: list[Block] = [
         f"Table 5: passed by the experts, % (printed), over {replica.n_stories} stories and "
         f"{replica.n_verdicts:,} verdicts",
         "",
-        _pass_rates(replica, rates),
+        # Authors not in the paper come last.
+        claim_sheet(
+            "pass_rates",
+            tests,
+            {author: author for author in [*AUTHORS, *replica.pass_rate]},
+            rates,
+            with_average(replica.pass_rate),
+            form=".1f",
+        ),
         "",
         *agreement_lines(rates),
         "",
         "Table 5: agreement of the experts, Fleiss kappa (printed)",
         "",
-        _kappas(replica, kappas),
+        claim_sheet(
+            "fleiss",
+            tests,
+            {FLEISS: without, _ALL: every},
+            kappas,
+            with_average({_ALL: replica.fleiss_all}),
+            form=".2f",
+        ),
         "",
         *agreement_lines(kappas),
         f'The printed kappas are of all groups but group {OUTLIER_GROUP}, "The Facade Renovation '
@@ -58,7 +76,14 @@ def replica_tables(replica: Replica) -> list[Block]:
         "",
         "Tests passed, Pearson between two experts (printed)",
         "",
-        _correlation(replica),
+        claim_sheet(
+            "correlation",
+            {pearson.row: pearson.row},
+            {pearson.column: without, _ALL: every},
+            [pearson],
+            {(pearson.row, _ALL): replica.pearson_all},
+            form=".2f",
+        ),
         "",
     ]
     if replica.judges:
@@ -75,30 +100,10 @@ def replica_tables(replica: Replica) -> list[Block]:
     return [*parts, NOT_MADE]
 
 
-def _rows(replica: Replica) -> dict[str, str]:
+def _tests(replica: Replica) -> dict[str, str]:
+    """The titles of a table's rows."""
     tests = {str(item.index): f"{item.index} {item.title}" for item in replica.rubric.items}
     return tests | {"average": "average"}
-
-
-def _pass_rates(replica: Replica, claims: Sequence[Claim]) -> Sheet:
-    """By author and test; authors not in the paper come last."""
-    columns = {author: author for author in [*AUTHORS, *replica.pass_rate]}
-    others = with_average(replica.pass_rate)
-    return claim_sheet("pass_rates", _rows(replica), columns, claims, others, form=".1f")
-
-
-def _kappas(replica: Replica, claims: Sequence[Claim]) -> Sheet:
-    """By test, without one group and over all."""
-    columns = {FLEISS: f"without group {OUTLIER_GROUP}", _ALL: "all 48 stories"}
-    others = with_average({_ALL: replica.fleiss_all})
-    return claim_sheet("fleiss", _rows(replica), columns, claims, others, form=".2f")
-
-
-def _correlation(replica: Replica) -> Sheet:
-    (claim,) = (claim for claim in replica.claims if claim.column == "Pearson")
-    columns = {claim.column: f"without group {OUTLIER_GROUP}", _ALL: "all 48 stories"}
-    others = {(claim.row, _ALL): replica.pearson_all}
-    return claim_sheet("correlation", {claim.row: claim.row}, columns, [claim], others, form=".2f")
 
 
 def _judge_parts(replica: Replica) -> list[Block]:
@@ -126,7 +131,7 @@ def _judge_parts(replica: Replica) -> list[Block]:
 def _table6(
     name: str, replica: Replica, judges: Sequence[JudgeReplica], claims: Sequence[Claim]
 ) -> Sheet:
-    rows = _rows(replica)
+    rows = _tests(replica)
     cells = with_average({judge.name: judge.kappa for judge in judges})
     for judge in judges:
         cells["answers", judge.name] = judge.n_answers

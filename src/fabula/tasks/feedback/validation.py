@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula.stats.reliability import pearson_estimate
 from fabula.tasks.feedback.answers import Answers
@@ -24,13 +25,16 @@ def measured(answers: Answers) -> dict[str, dict[str, float]]:
         "perfect": answers.is_perfect.astype(np.float64),
         "repetition": cell_repetition(answers),
     }
+    return known_values(answers.ids, columns)
+
+
+def known_values(
+    ids: Sequence[str], columns: Mapping[str, NDArray[np.float64]]
+) -> dict[str, dict[str, float]]:
+    """The numbers of each column by id, without NaN."""
     return {
-        name: {
-            id_: float(value)
-            for id_, value in zip(answers.ids, values, strict=True)
-            if not np.isnan(value)
-        }
-        for name, values in columns.items()
+        name: {id_: float(n) for id_, n in zip(ids, numbers, strict=True) if not np.isnan(n)}
+        for name, numbers in columns.items()
     }
 
 

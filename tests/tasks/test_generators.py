@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
 from fabula.measures.linguistic.system_scores import Story
 from fabula.resume import KeptRows
-from fabula.tasks.continuation.baselines import AS_LONG, AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
+from fabula.tasks.continuation.generating import (
+    AS_LONG,
+    CONTINUATIONS,
+    AsLong,
+    GeneratorChoice,
+    RandomSentence,
+    Unigram,
+    generate,
+)
 from fabula.tasks.continuation.generator_vocabulary import END_MARKS, Vocabulary, tokens_of
 from fabula.tasks.continuation.retrieval import CaseBased, CaseIndex, index_cases
 from fabula.types import Document

@@ -457,7 +457,7 @@ def score(
     from fabula.measures.linguistic.metrics import ToolChoice
     from fabula.measures.linguistic.table import compare_systems
     from fabula.presentation.continuation_tables import write_system_page
-    from fabula.tasks.continuation.baselines import AS_LONG
+    from fabula.tasks.continuation.generating import AS_LONG
 
     words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)

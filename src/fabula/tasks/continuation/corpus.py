@@ -6,7 +6,6 @@ nor on an interruption; existing shards are not rebuilt.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
@@ -90,7 +89,7 @@ class Corpus:
     @classmethod
     def open(cls, folder: Path) -> Corpus:
         """Raises `InputError` if `folder` has no finished corpus."""
-        row = _manifest(folder)
+        row = _read_object(folder / _MANIFEST)
         if row is None:
             raise InputError(
                 f"{folder}: contains no training corpus; run "
@@ -153,7 +152,7 @@ def build_corpus(
                 f"no word occurs {min_count} times in the texts; add more texts, or lower "
                 "`min_count`"
             )
-        before = _manifest(out) or {}
+        before = _read_object(out / _MANIFEST) or {}
         if before:
             TRAINING.check(before, out / _MANIFEST)
         if before.get("digest") != digest:
@@ -176,17 +175,13 @@ def build_corpus(
     return Corpus.open(out)
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object of a file; None if there is none."""
     try:
-        row = json.loads((folder / _MANIFEST).read_bytes())
+        row = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
-
-
-@functools.cache
-def _senter() -> Any:
-    return load_pipeline(("senter",))
 
 
 def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict[str, Any]:
@@ -197,20 +192,20 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
         [TRAINING.version, [[d.id, d.text, d.meta.get("sentences")] for d in documents]]
     )
     digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
-    info = _read_info(folder)
+    info = _read_object(folder / _INFO)
     if info is not None and info["digest"] == digest:
         return info
     aside = fresh_folder(folder)
-    made = _gather(documents)
-    for name, values in made.arrays().items():
+    arrays, counts = _gather(documents)
+    for name, values in arrays.items():
         np.save(aside / f"{name}.npy", values)
-    (aside / _COUNTS).write_bytes(dump_json(made.counts()).encode())
+    (aside / _COUNTS).write_bytes(dump_json(counts).encode())
     info = {
         "name": folder.name,
         "digest": digest,
-        "n_stories": len(made.story_ends),
-        "n_sentences": len(made.sentence_ends),
-        "n_tokens": len(made.tokens),
+        "n_stories": len(arrays["story_ends"]),
+        "n_sentences": len(arrays["sentence_ends"]),
+        "n_tokens": len(arrays["local_tokens"]),
     }
     (aside / _INFO).write_bytes(dump_json(info).encode())
     if folder.exists():
@@ -219,59 +214,31 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     return info
 
 
-def _read_info(folder: Path) -> dict[str, Any] | None:
-    try:
-        info: dict[str, Any] = json.loads((folder / _INFO).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return info
-
-
-class _Gathered:
-    """The stories of a shard being built; words are numbered as they appear."""
-
-    def __init__(self) -> None:
-        self.text = bytearray()
-        self.sentence_ends: list[int] = []
-        self.story_ends: list[int] = []
-        self.tokens: list[int] = []
-        self.token_ends: list[int] = []
-        self.known: dict[str, int] = {}
-        self.cased = Counter[str]()
-
-    def add_story(self, sentences: Sequence[str]) -> None:
-        for sentence in sentences:
-            self.text += sentence.encode(errors="replace")
-            self.sentence_ends.append(len(self.text))
-            tokens = tokens_of(sentence)
-            known = self.known
-            self.tokens += [known.setdefault(t.lower(), len(known)) for t in tokens]
-            self.token_ends.append(len(self.tokens))
-            self.cased.update(tokens[1:])
-        self.story_ends.append(len(self.sentence_ends))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            "text": np.frombuffer(bytes(self.text), np.uint8),
-            "sentence_ends": np.array(self.sentence_ends, np.int64),
-            "story_ends": np.array(self.story_ends, np.int64),
-            "local_tokens": np.array(self.tokens, np.uint32),
-            "token_ends": np.array(self.token_ends, np.int64),
-        }
-
-    def counts(self) -> dict[str, Any]:
-        each = np.bincount(np.array(self.tokens, np.int64), minlength=len(self.known))
-        return {
-            "counts": dict(zip(self.known, each.tolist(), strict=True)),
-            "cased": dict(self.cased),
-        }
-
-
-def _gather(documents: Sequence[Document]) -> _Gathered:
-    made = _Gathered()
-    for chapter in book_chapters(documents, _senter()):
-        made.add_story(chapter.sentences)
-    return made
+def _gather(
+    documents: Sequence[Document],
+) -> tuple[dict[str, NDArray[Any]], dict[str, dict[str, int]]]:
+    """The arrays of a shard, and how often its words occur; they are numbered as they appear."""
+    text = bytearray()
+    ends: dict[str, list[int]] = {"sentence": [], "story": [], "token": []}
+    tokens: list[int] = []
+    known: dict[str, int] = {}
+    cased = Counter[str]()
+    for chapter in book_chapters(documents, load_pipeline(("senter",))):
+        for sentence in chapter.sentences:
+            text += sentence.encode(errors="replace")
+            ends["sentence"].append(len(text))
+            words = tokens_of(sentence)
+            tokens += [known.setdefault(word.lower(), len(known)) for word in words]
+            ends["token"].append(len(tokens))
+            cased.update(words[1:])
+        ends["story"].append(len(ends["sentence"]))
+    arrays: dict[str, NDArray[Any]] = {
+        "text": np.frombuffer(bytes(text), np.uint8),
+        "local_tokens": np.array(tokens, np.uint32),
+        **{f"{name}_ends": np.array(places, np.int64) for name, places in ends.items()},
+    }
+    each = np.bincount(np.array(tokens, np.int64), minlength=len(known))
+    return arrays, {"counts": dict(zip(known, each.tolist(), strict=True)), "cased": dict(cased)}
 
 
 def _number_words(folder: Path, vocabulary: Vocabulary, digest: str) -> None:

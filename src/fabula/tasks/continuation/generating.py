@@ -1,5 +1,8 @@
 """Continue many stories with trained generators: one row each, resumable after a crash.
 
+Two baselines do not read the story, a random sentence and words drawn by frequency (Roemmele,
+Gordon and Swanson 2017, section 3.4); a control knows how the story goes on.
+
 Each sentence has its own random stream (seed, system, passage), so it depends neither on the order
 nor on the number of processes.
 """
@@ -8,20 +11,22 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from fabula.errors import LookupFailed
+from fabula.errors import InputError, LookupFailed
+from fabula.measures.linguistic.parsing import count_word_tokens
 from fabula.measures.linguistic.system_scores import Story, read_contexts
 from fabula.plugins import Registry
 from fabula.resume import KeptRows, Row, RowKind
-from fabula.tasks.continuation.baselines import AsLong, RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
+from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN
 from fabula.workers import in_order
 
 CONTINUATIONS = RowKind(
@@ -29,6 +34,7 @@ CONTINUATIONS = RowKind(
 )
 
 _BLOCK = 16
+AS_LONG = "as-long"
 
 
 class Generator(Protocol):
@@ -44,6 +50,97 @@ class Generator(Protocol):
         Only a control looks at the passage's `gold`, which no system can know.
         """
         ...
+
+
+class RandomSentence:
+    """A sentence of the corpus, drawn uniformly."""
+
+    name = "random"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self.signature = f"random|corpus:{corpus.label}"
+
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
+        """A sentence, regardless of the passage."""
+        return self._corpus.sentence(int(rng.integers(self._corpus.n_sentences)))
+
+
+class Unigram:
+    """Words drawn by their frequency until one ends the sentence, with at most 120 tokens.
+
+    The unknown word is never drawn, nor an end mark before the first word.
+    """
+
+    name = "unigram"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._vocabulary = corpus.vocabulary
+        counts = corpus.vocabulary.counts.astype(np.float64)
+        counts[UNKNOWN] = 0
+        self._edges = np.cumsum(counts)
+        self._is_end = corpus.vocabulary.are_ends()
+        self._is_word = corpus.vocabulary.are_words()
+        self.signature = f"unigram|corpus:{corpus.label}|min:{corpus.min_count}"
+
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
+        """A sentence of independent words, regardless of the passage."""
+        written: list[int] = []
+        while len(written) < MAX_TOKENS:
+            word = int(np.searchsorted(self._edges, rng.random() * self._edges[-1], side="right"))
+            if self._is_end[word] and not self._is_word[written].any():
+                continue
+            written.append(word)
+            if self._is_end[word]:
+                break
+        return self._vocabulary.spell(written)
+
+
+class AsLong:
+    """A control, not a system: a sentence of the same book with as many words as the gold one.
+
+    Several metrics depend on length. A difference between gold and this control does not. The
+    sentence is drawn from the other passages of the book; the nearest length is taken if none is
+    equal, and the other books if the book has no other sentence. Raises `InputError` if a passage
+    has no gold sentence.
+    """
+
+    name = AS_LONG
+
+    def __init__(self, passages: Sequence[Story]) -> None:
+        self._own = {}
+        by_book: dict[str | None, dict[str, None]] = {}
+        for passage in passages:
+            if passage.gold is None:
+                raise InputError(f"{passage.id}: has no gold sentence, which {AS_LONG} must know")
+            own = (*passage.context, passage.gold)
+            self._own[passage.id] = frozenset(own)
+            by_book.setdefault(passage.book, {}).update(dict.fromkeys(own))
+        every = list(dict.fromkeys(text for texts in by_book.values() for text in texts))
+        self._n_words = dict(zip(every, count_word_tokens(every), strict=True))
+        self._of_book = {book: self._by_length(texts) for book, texts in by_book.items()}
+        self._of_all = self._by_length(every)
+        content = "\x1e".join(f"{book}\x1f" + "\x1f".join(t) for book, t in by_book.items())
+        digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:12]
+        self.signature = f"{AS_LONG}|pool:{len(every)}-sentences@{digest}"
+
+    def _by_length(self, texts: Iterable[str]) -> Mapping[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for text in texts:
+            if self._n_words[text]:
+                found.setdefault(self._n_words[text], []).append(text)
+        return found
+
+    def continue_(self, passage: Story, rng: np.random.Generator) -> str:
+        """A sentence that is nearest in length to the passage's gold one, and none of its own."""
+        own, wanted = self._own[passage.id], self._n_words[passage.gold or ""]
+        for pool in (self._of_book[passage.book], self._of_all):
+            lengths = sorted(pool, key=lambda n: (abs(n - wanted), n))
+            for _, near in groupby(lengths, lambda n: abs(n - wanted)):
+                texts = [text for n in near for text in pool[n] if text not in own]
+                if texts:
+                    return texts[int(rng.integers(len(texts)))]
+        raise InputError(f"{passage.id}: no other passage has a sentence for {AS_LONG}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +212,7 @@ def generate(
     todo = [story for story, row in zip(stories, found, strict=True) if row is None]
     blocks = [todo[k : k + _BLOCK] for k in range(0, len(todo), _BLOCK)]
     made = (row for some in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in some)
-    for kept in found:
-        row = kept
+    for row in found:
         if row is None:
             row = next(made)
             rows.add(row)
@@ -135,20 +231,18 @@ def _made_of(generator: Generator, story: Story, seed: int) -> Row:
     }
 
 
-def _block(choice: GeneratorChoice, seed: int, stories: Sequence[Story]) -> list[dict[str, Any]]:
+def _block(choice: GeneratorChoice, seed: int, stories: Sequence[Story]) -> list[Row]:
     generator = _opened(choice)
-    return [_row(generator, story, seed) for story in stories]
-
-
-def _row(generator: Generator, story: Story, seed: int) -> dict[str, Any]:
-    name = hashlib.sha256(f"{generator.name}\x1f{story.id}".encode(errors="replace")).digest()
-    rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
-    text: str | None = None
-    reason: str | None = None
-    try:
-        text = generator.continue_(story, rng)
-    except LookupFailed:
-        reason = "no_similar_sentence"
-    made_of = _made_of(generator, story, seed)
-    names = {name: made_of.pop(name) for name in CONTINUATIONS.key}
-    return names | {"text": text, "missing_reason": reason} | made_of
+    rows = []
+    for story in stories:
+        name = hashlib.sha256(f"{generator.name}\x1f{story.id}".encode(errors="replace")).digest()
+        rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
+        written: Row = {"text": None, "missing_reason": None}
+        try:
+            written["text"] = generator.continue_(story, rng)
+        except LookupFailed:
+            written["missing_reason"] = "no_similar_sentence"
+        made_of = _made_of(generator, story, seed)
+        key = {name: made_of.pop(name) for name in CONTINUATIONS.key}
+        rows.append(key | written | made_of)
+    return rows

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from fabula.measures.linguistic.system_scores import Story
-from fabula.models.base import Answer, Model, Prompt, Sampling
+from fabula.models.base import Model, Prompt, Sampling
 from fabula.resume import KeptRows, Row
 from fabula.tasks.continuation.generating import context_digest
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
@@ -37,34 +38,22 @@ async def ask_continuations(
         made_of = {"context_digest": context_digest(story), "signature": signature}
 
         async def make() -> Row:
-            prompt = Prompt(" ".join(story.context) + "\n\n", PROMPT)
-            return _row(story, model, await model.ask(prompt, sampling), made_of, nlp)
+            answer = await model.ask(Prompt(" ".join(story.context) + "\n\n", PROMPT), sampling)
+            written = read_written(answer)
+            # Models often write more than one sentence.
+            parts = sentences_of((written.text or "").splitlines(), nlp)
+            sentence = next(chain.from_iterable(parts), "")
+            reason = written.missing_reason or (None if sentence else "no_answer")
+            return {
+                "id": story.id,
+                "system": model.name,
+                "text": None if reason else sentence,
+                "missing_reason": reason,
+                "answer": answer.text,
+                "is_cut": answer.stop == "length",
+                **made_of,
+            }
 
         return Wanted({"id": story.id, "system": model.name, **made_of}, make)
 
     return await ask_for(map(wanted, stories), rows, model.n_parallel, meter)
-
-
-def _row(
-    story: Story, model: Model, answer: Answer, expected: dict[str, str], nlp: Any
-) -> dict[str, Any]:
-    written = read_written(answer)
-    reason = written.missing_reason
-    sentence = first_sentence(written.text or "", nlp)
-    if not reason and not sentence:
-        reason = "no_answer"
-    return {
-        "id": story.id,
-        "system": model.name,
-        "text": None if reason else sentence,
-        "missing_reason": reason,
-        "answer": answer.text,
-        "is_cut": answer.stop == "length",
-        **expected,
-    }
-
-
-def first_sentence(answer: str, nlp: Any) -> str:
-    """The first sentence of an answer; models often write more than that."""
-    sentences = (sentence for part in sentences_of(answer.splitlines(), nlp) for sentence in part)
-    return next(sentences, "")

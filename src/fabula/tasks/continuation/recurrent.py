@@ -8,7 +8,7 @@ end of sentence. Needs torch (extra `[neural]`).
 from __future__ import annotations
 
 import pickle
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,17 +142,3 @@ class Recurrent:
         weights = np.exp((scores - scores.max()) / self._temperature)
         edges = np.cumsum(weights)
         return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
-
-
-def saved_form(
-    network: Any, shape: Network, corpus: Corpus, signature: str, perplexity: float
-) -> dict[str, Any]:
-    """The contents of `MODEL_FILE`."""
-    return {
-        **NETWORK.mark,
-        "shape": asdict(shape),
-        "vocabulary": corpus.digest,
-        "signature": signature,
-        "perplexity": perplexity,
-        "weights": network.state_dict(),
-    }

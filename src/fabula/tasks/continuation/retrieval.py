@@ -8,6 +8,7 @@ the beginning of a posting list for each of its words.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +46,7 @@ def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) 
         if _digest_of(folder) != corpus.digest:
             (folder / _MANIFEST).unlink(missing_ok=True)
             for old in folder.iterdir():
-                for entry in old.iterdir():
-                    entry.unlink()
-                old.rmdir()
+                shutil.rmtree(old)
         write_whole(folder / _MANIFEST, dump_json({**CASES.mark, "digest": corpus.digest}).encode())
         are_words = corpus.vocabulary.are_words()
         for number, shard in enumerate(corpus.shards):

@@ -7,7 +7,7 @@ continuation. Here a book is cut into consecutive passages, none of which crosse
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -18,8 +18,27 @@ from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.treebank import detokenise
 from fabula.types import Document
 
-_SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
-_SMALL = frozenset(_SMALL_WORDS.split())
+_SMALL = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "at",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "of",
+        "on",
+        "or",
+        "the",
+        "to",
+        "with",
+        "s",
+        "'s",
+    ]
+)
 _UNITS = frozenset({"chapter", "part", "book", "volume", "stave", "canto", "letter"})
 _OPENING = frozenset({"``", "`", '"'})
 _MIN_TITLE_WORDS = 3
@@ -51,13 +70,7 @@ class Passage:
 
     def to_row(self) -> dict[str, Any]:
         """The row that is written: `context` is a list of sentences."""
-        return {
-            "id": self.id,
-            "book": self.book,
-            "chapter": self.chapter,
-            "context": list(self.context),
-            "gold": self.gold,
-        }
+        return asdict(self) | {"context": list(self.context)}
 
 
 def passages_of(

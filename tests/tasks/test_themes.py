@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,7 @@ from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
 from fabula.tasks.drafting import draft_rubric, read_measures
 from fabula.tasks.naming import names_by_words
-from fabula.tasks.rationales import read_rationales
-from fabula.tasks.reason_themes import Rationale, find_themes, keep_labels, theme_row
+from fabula.tasks.reason_themes import Rationale, find_themes, keep_labels, read_rationales
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
 
 def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
     themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
-    rows = [theme_row(theme) for theme in themes]
+    rows = [asdict(theme) for theme in themes]
     rows[1]["label"] = "Stops too early"
     file = tmp_path / "themes.jsonl"
     file.write_text("".join(dump_json(row) + "\n" for row in rows))

@@ -412,8 +412,7 @@ def _build_written(
     confirm: Confirm,
 ) -> WrittenCorpus:
     """Have models continue each line of the sources, and build a corpus from the results."""
-    from fabula.tasks.plots import by_line
-    from fabula.tasks.written import draw_sentences, written_documents
+    from fabula.tasks.written import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
     engine = settings.engine

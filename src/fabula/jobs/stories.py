@@ -200,8 +200,7 @@ def write(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.store import write_rows
-    from fabula.tasks.plots import check_output, read_plots
-    from fabula.tasks.story_writing import WritePlan, story_row
+    from fabula.tasks.story_writing import WritePlan, check_output, read_plots, story_row
     from fabula.text import count_words, read_documents
 
     out = settings.out
@@ -303,7 +302,7 @@ def openings(
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats, write_openings
-    from fabula.tasks.plots import by_line
+    from fabula.tasks.written import by_line
     from fabula.text.pipeline import load_pipeline
     from fabula.text.sentences import first_sentences
 

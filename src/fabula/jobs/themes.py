@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,9 +44,7 @@ class GroupedReasons(Result):
     out: Path | None = None
 
     def rows(self) -> list[Row]:
-        from fabula.tasks.reason_themes import theme_row
-
-        return [theme_row(theme) for theme in self.themes]
+        return [asdict(theme) for theme in self.themes]
 
     def lines(self) -> Sequence[str]:
         from fabula.presentation.theme_tables import theme_lines
@@ -76,8 +74,7 @@ def themes(
     """
     from fabula.jobs.writing import confirm_prompts
     from fabula.store import write_rows
-    from fabula.tasks.rationales import read_rationales
-    from fabula.tasks.reason_themes import find_themes, keep_labels
+    from fabula.tasks.reason_themes import find_themes, keep_labels, read_rationales
 
     items, out, spec = settings.items, settings.out, settings.models.models[0]
     rubric, rationales = read_rationales(sources, items.split(",") if items else None)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.models.base import Model, one_line
+from fabula.models.base import one_line
 from fabula.models.encoder import Encoder
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.rubrics.load import parse_rubric, rubric_toml
@@ -122,16 +122,26 @@ async def _worded(
     groups: Sequence[Sequence[str]], spec: str | None, options: ModelOptions | None
 ) -> list[tuple[str, str]]:
     """A name and a question for each group."""
-    questions = [_as_question(_fullest(group)) for group in groups]
+    fullest = list(map(_fullest, groups))
+    questions = [
+        text if text.endswith("?") else f"Is this so of the story: {text.rstrip('.')}?"
+        for text in fullest
+    ]
     plain = list(zip(names_by_words(groups), questions, strict=True))
     if spec is None:
         return plain
     worded = []
     async with open_model(spec, options) as model:
-        for group, (title, question) in zip(groups, plain, strict=True):
+        for group, measure, (title, question) in zip(groups, fullest, plain, strict=True):
             asking, naming = _wording_prompts(group)
-            made = await _made_question(model, asking, _fullest(group)) if asking else None
-            worded.append((await _made_name(model, naming) or title, made or question))
+            asked = await one_line(model, asking) if asking else None
+            # A question that shares no word with its measure is about something else.
+            if asked and asked.endswith("?") and content_words(asked) & content_words(measure):
+                question = asked
+            name = await one_line(model, naming, max_tokens=16)
+            if name and len(name.split()) <= 6 and _id(name):
+                title = name.rstrip(".") or title
+            worded.append((title, question))
     return worded
 
 
@@ -151,26 +161,9 @@ def _wording_prompts(group: Sequence[str]) -> tuple[str | None, str]:
     return None if fullest.endswith("?") else question, name
 
 
-async def _made_question(model: Model, prompt: str, measure: str) -> str | None:
-    line = await one_line(model, prompt)
-    if not line or not line.endswith("?"):
-        return None
-    # A question that shares no word with its measure is about something else.
-    return line if content_words(line) & content_words(measure) else None
-
-
-async def _made_name(model: Model, prompt: str) -> str | None:
-    line = await one_line(model, prompt, max_tokens=16)
-    return line.rstrip(".") if line and len(line.split()) <= 6 and _id(line) else None
-
-
 def _fullest(group: Sequence[str]) -> str:
     """The best articulated measure: the one with the most words, as in the paper."""
     return max(group, key=lambda text: len(text.split()))
-
-
-def _as_question(measure: str) -> str:
-    return measure if measure.endswith("?") else f"Is this so of the story: {measure.rstrip('.')}?"
 
 
 def _ids(titles: Sequence[str]) -> list[str]:

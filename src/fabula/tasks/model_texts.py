@@ -25,7 +25,7 @@ class Written:
 
     text: str | None
     missing_reason: str | None
-    frame_removed: tuple[str, ...] = ()
+    frame_removed: list[str]
     """Text around the requested one ("Sure! Here's the story:") that was cut off."""
 
 
@@ -45,11 +45,12 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     """
     reason = why_no_text(answer)
     if reason is not None:
-        return Written(None, reason)
+        return Written(None, reason, [])
     found = unframed(answer.text, has_title=has_title)
+    removed = list(found.removed)
     if not found.text or is_refusal(found.text):
-        return Written(None, "refused" if found.text else "no_answer", found.removed)
-    return Written(found.text, None, found.removed)
+        return Written(None, "refused" if found.text else "no_answer", removed)
+    return Written(found.text, None, removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +73,19 @@ async def ask_for(
     existing row was made from something else, `ModelError` after ten consecutive failures.
     """
 
-    def call(one: Wanted) -> Callable[[], Awaitable[Row]]:
-        async def asked() -> Row:
-            row = rows.find(one.expected)
-            if row is None:
-                row = await one.make()
-                rows.add(row)
-            meter(1)
-            return row
-
-        return asked
+    async def ask(one: Wanted) -> Row:
+        row = rows.find(one.expected)
+        if row is None:
+            row = await one.make()
+            rows.add(row)
+        meter(1)
+        return row
 
     def failed(_: object) -> Row:
         meter(1)
         return dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
 
-    return await in_parallel(map(call, wanted), n_parallel, failed)
+    return await in_parallel([partial(ask, one) for one in wanted], n_parallel, failed)
 
 
 async def in_parallel(

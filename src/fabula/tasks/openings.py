@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,12 @@ def read_formats(path: Path, kind: str) -> dict[str, str]:
                     f"{path}: the prompt {name!r} must be a text that contains {{prompt}} once"
                 )
         return found
-    asked = [f"{_last_paragraph(part)} {{prompt}}" for part in _BLANK.split(text)[:-1]]
+    asked = []
+    for part in _BLANK.split(text)[:-1]:
+        # Without the mark of a figure or a heading, and what a page of the PDF has at its head.
+        words = re.split(r"\n\s*\n|\]\(\)|!\[|^#+", part, flags=re.MULTILINE)[-1].split()
+        words = words[1:] if words[:1] == ["Preprint"] else words
+        asked.append(" ".join([*words, "{prompt}"]))
     # Those that ask for creativity end with the name of what follows.
     creative = [one for one in asked if one.endswith(" Prompt: {prompt}")]
     plain = next((one for one in asked if one not in creative and kind in one), None)
@@ -99,12 +105,6 @@ def read_formats(path: Path, kind: str) -> dict[str, str]:
         )
     names = list(FORMATS)[1:] if kind == "novel" else []
     return {"plain": plain, **dict(zip(names, creative, strict=False))}
-
-
-def _last_paragraph(text: str) -> str:
-    """Without the mark of a figure or a heading, and what a page of the PDF has at its head."""
-    words = re.split(r"\n\s*\n|\]\(\)|!\[|^#+", text, flags=re.MULTILINE)[-1].split()
-    return " ".join(words[1:] if words[:1] == ["Preprint"] else words)
 
 
 def opening_prompt(
@@ -173,9 +173,7 @@ async def write_openings(
             written = read_written(answer, has_title=kind in _TITLED)
             return {
                 "id": made_of["id"],
-                "text": written.text,
-                "missing_reason": written.missing_reason,
-                "frame_removed": list(written.frame_removed),
+                **asdict(written),
                 "author": model.name,
                 "model": model.name,
                 "prompt_id": beginning.id,

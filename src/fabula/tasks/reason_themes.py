@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +20,10 @@ from fabula.errors import InputError
 from fabula.models.base import one_line
 from fabula.models.encoder import Encoder
 from fabula.models.model_spec import ModelOptions, open_model
+from fabula.rubrics.load import load_rubric
+from fabula.rubrics.released import read_expert_verdicts
 from fabula.stats.vector_groups import central, group_vectors
-from fabula.store import read_rows
+from fabula.store import read_measurements, read_rows
 from fabula.tasks.naming import names_by_words
 from fabula.text import TextSettings
 from fabula.types import Rubric
@@ -61,6 +63,51 @@ class Theme:
     n_of: int
     """The total number of rationales of this item and side."""
     reasons: tuple[Mapping[str, str], ...]
+
+
+def read_rationales(
+    sources: Sequence[Path], items: Sequence[str] | None = None
+) -> tuple[Rubric, list[Rationale]]:
+    """The rubric, and the reasons given on its items (only on `items`, if given).
+
+    Raises `InputError`.
+    """
+    rubric = load_rubric("ttcw")
+    for source in sources:
+        if (source / "rubric.toml").exists():
+            rubric = load_rubric(source / "rubric.toml")
+    known = {item.id for item in rubric.items}
+    wanted = {item.strip() for item in items} if items else known
+    if not wanted <= known:
+        unknown = ", ".join(sorted(wanted - known))
+        raise InputError(
+            f"{rubric.id} has no item {unknown}; its items are {', '.join(sorted(known))}"
+        )
+    found = [one for source in sources for one in _of_source(source, rubric) if one.item in wanted]
+    if not found:
+        raise InputError(f"{', '.join(map(str, sources))}: contain no reasons")
+    return rubric, found
+
+
+def _of_source(source: Path, rubric: Rubric) -> list[Rationale]:
+    if source.suffix == ".json":
+        ids = {item.index: item.id for item in rubric.items}
+        return [
+            Rationale(one.story_id, ids[one.index], one.expert, one.passed, one.rationale)
+            for one in read_expert_verdicts(source)
+            if one.rationale and one.index in ids
+        ]
+    file = source / "measurements.jsonl" if source.is_dir() else source
+    # A mark or a choice is neither a pass nor a fail.
+    yes_no = {item.id for item in rubric.items if item.scale.is_test}
+    return [
+        Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
+        for one in read_measurements(file)
+        if one.rationale
+        and isinstance(one.value, float)
+        and one.value != 0.5
+        and one.item in yes_no
+    ]
 
 
 def find_themes(
@@ -105,10 +152,14 @@ def _themes_of(
     ]
     if not reasons:
         return []
-    general = [_general(reason["text"]) for reason in reasons]
+    # Without names and quotations, what is said of a story and not which one it is: otherwise the
+    # groups would correspond to stories.
+    general = []
+    for reason in reasons:
+        bare = _NAME.sub("somebody", _QUOTATION.sub("", reason["text"]))
+        general.append(" ".join(bare.split()) or reason["text"])
     vectors = encoder.encode(general)
-    groups = group_vectors(vectors, n_groups=n_themes)
-    groups = [central(vectors, members) for members in groups]
+    groups = [central(vectors, members) for members in group_vectors(vectors, n_groups=n_themes)]
     labels = names_by_words([[general[place] for place in group] for group in groups])
     return [
         Theme(
@@ -178,22 +229,8 @@ def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], lis
     return kept, others
 
 
-def theme_row(theme: Theme) -> dict[str, Any]:
-    """A theme as a row; a person edits `label`."""
-    return asdict(theme)
-
-
 def _sentences(text: str) -> list[str]:
     """Sentences with content; a rationale without full stops is one sentence."""
     words = TextSettings()
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [part for part in parts if len(words.raw_words(part)) >= _MIN_WORDS]
-
-
-def _general(sentence: str) -> str:
-    """The sentence without names and quotations: what is said of the story, not which one it is.
-
-    Otherwise the groups would correspond to stories.
-    """
-    bare = " ".join(_NAME.sub("somebody", _QUOTATION.sub("", sentence)).split())
-    return bare or sentence

@@ -10,13 +10,16 @@ reported and left out of the stories.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from fabula.errors import InputError
 from fabula.models.base import FENCE, Effort, Model, Prompt, Sampling, fence
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
+from fabula.store import read_rows
 from fabula.tasks.model_texts import Wanted, ask_for, in_parallel, read_written
 from fabula.text import check_documents, count_words
 from fabula.types import Document
@@ -65,6 +68,49 @@ class WritePlan:
         return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
 
 
+def read_plots(
+    path: Path, *, n_words: int | None = None, verified_only: bool = False
+) -> tuple[list[Plot], int]:
+    """Return the plots of a file, and how many no person has verified. Raises `InputError`.
+
+    Rows without a plot (a model gave none) are skipped.
+    """
+    plots: list[Plot] = []
+    n_unverified = 0
+    for number, row in enumerate(read_rows(path, is_edited=True), 1):
+        where = f"{path}, line {number}"
+        if "id" not in row or "plot" not in row:
+            raise InputError(f"{where}: needs an id and a plot")
+        if not row["plot"]:
+            continue
+        verified = row.get("verified") is True
+        if verified_only and not verified:
+            continue
+        length = n_words or row.get("n_words")
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise InputError(
+                f"{where}: no length; set the length with `words`, or n_words in the row"
+            )
+        n_unverified += not verified
+        plots.append(Plot(str(row["id"]), str(row["plot"]), length))
+    if not plots:
+        raise InputError(f"{path}: contains no plots" + " that are verified" * verified_only)
+    if len({plot.id for plot in plots}) < len(plots):
+        raise InputError(f"{path}: two plots have the same id; give each its own")
+    return plots, n_unverified
+
+
+def check_output(out: Path, inputs: Sequence[Path]) -> None:
+    """Raise `InputError` if the finished stories would overwrite another file."""
+    if out.resolve() in {path.resolve() for path in inputs}:
+        raise InputError(f"{out}: is an input of this command; choose another `out`")
+    if not out.exists():
+        return
+    for row in read_rows(out, is_edited=True):
+        if not {"plot", "prompt_id", "author", "text"} <= row.keys():
+            raise InputError(f"{out}: contains no stories of this command; choose another `out`")
+
+
 async def make_plots(
     documents: Sequence[Document],
     model: Model,
@@ -76,35 +122,34 @@ async def make_plots(
     """Return a row with the one-sentence plot of each story; a person sets `verified`."""
 
     def wanted(document: Document) -> Wanted:
-        known = {"id": document.id, "model": model.name}
         digest = prompt_digest(document.text)
-        return Wanted(known | {"text_digest": digest}, partial(_plot, document, model, seed))
+
+        async def make() -> Row:
+            line = fence(FENCE, document.text)
+            prompt = Prompt(
+                f"Here is a story.\n\n{line}\n{document.text.strip()}\n{line}\n",
+                "\nSummarise its plot in one sentence of at most 60 words: who it is about, what "
+                "happens, and how it ends. Do not name the author or the title. Write only the "
+                "sentence.\n",
+            )
+            written = read_written(await model.ask(prompt, Sampling(max_tokens=160, seed=seed)))
+            known = {"author": document.author, "title": document.meta.get("title")}
+            return {
+                "id": document.id,
+                "plot": written.text and " ".join(written.text.split()),
+                "missing_reason": written.missing_reason,
+                "frame_removed": written.frame_removed,
+                "text_digest": digest,
+                "n_words": count_words(document.text),
+                "verified": False,
+                "model": model.name,
+                **{key: value for key, value in known.items() if value is not None},
+            }
+
+        return Wanted({"id": document.id, "model": model.name, "text_digest": digest}, make)
 
     found = map(wanted, check_documents(documents))
     return await ask_for(found, rows, model.n_parallel, meter)
-
-
-async def _plot(document: Document, model: Model, seed: int) -> Row:
-    line = fence(FENCE, document.text)
-    prompt = Prompt(
-        f"Here is a story.\n\n{line}\n{document.text.strip()}\n{line}\n",
-        "\nSummarise its plot in one sentence of at most 60 words: who it is about, what happens, "
-        "and how it ends. Do not name the author or the title. Write only the sentence.\n",
-    )
-    answer = await model.ask(prompt, Sampling(max_tokens=160, seed=seed))
-    written = read_written(answer)
-    row: Row = {
-        "id": document.id,
-        "plot": written.text and " ".join(written.text.split()),
-        "missing_reason": written.missing_reason,
-        "frame_removed": list(written.frame_removed),
-        "text_digest": prompt_digest(document.text),
-        "n_words": count_words(document.text),
-        "verified": False,
-        "model": model.name,
-    }
-    known = {"author": document.author, "title": document.meta.get("title")}
-    return row | {key: value for key, value in known.items() if value is not None}
 
 
 async def write_stories(
@@ -164,25 +209,19 @@ async def _round(
     plot: Plot, model: Model, plan: WritePlan, number: int, last: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Write the story, or rewrite it closer to its length."""
-    prompt = (
-        _first(plot, plan) if last is None else _again(plot, str(last["text"]), last["n_words"])
-    )
+    n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
     sampling = Sampling(
         temperature=plan.temperature,
         top_p=plan.top_p,
-        max_tokens=max(
-            _MIN_TOKENS, round(_TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words)))
-        ),
+        max_tokens=max(_MIN_TOKENS, round(n_most)),
         seed=plan.seed + number,
     )
-    answer = await model.ask(prompt, sampling)
+    answer = await model.ask(_story_prompt(plot, plan, last), sampling)
     written = read_written(answer)
     made_of = _made_of(plot, model, plan, number)
     return {
         **{name: made_of[name] for name in ROUNDS.key},
-        "text": written.text,
-        "missing_reason": written.missing_reason,
-        "frame_removed": list(written.frame_removed),
+        **asdict(written),
         "n_words": count_words(written.text or ""),
         "target_words": plot.n_words,
         # A story cut off at the token limit has no ending, whatever its length.
@@ -192,23 +231,23 @@ async def _round(
     }
 
 
-def _first(plot: Plot, plan: WritePlan) -> Prompt:
-    return Prompt(
-        "",
-        f"Write a {plan.style} with the plot below. It should have about {plot.n_words} words, and "
-        f"no fewer. Begin with the story at once: no title, no remark before or after it.\n\n"
-        f"Plot: {plot.text}\n",
-    )
-
-
-def _again(plot: Plot, story: str, n_words: int) -> Prompt:
-    is_short = n_words < plot.n_words
+def _story_prompt(plot: Plot, plan: WritePlan, last: dict[str, Any] | None) -> Prompt:
+    """Asks for the story, or for another length of the last one."""
+    n_words = plot.n_words
+    if last is None:
+        return Prompt(
+            "",
+            f"Write a {plan.style} with the plot below. It should have about {n_words} words, and "
+            f"no fewer. Begin with the story at once: no title, no remark before or after it.\n\n"
+            f"Plot: {plot.text}\n",
+        )
+    story, n_last = str(last["text"]), last["n_words"]
     line = fence(FENCE, story)
     return Prompt(
         f"You wrote the story below from this plot: {plot.text}\n\n{line}\n{story}\n{line}\n",
-        f"\nIt was to have {plot.n_words} words, and has {n_words}. Write it again, "
-        f"{'longer' if is_short else 'shorter'}, as near to {plot.n_words} words as you can. Begin "
-        f"with the story at once: no title, no remark before or after it.\n",
+        f"\nIt was to have {n_words} words, and has {n_last}. Write it again, "
+        f"{'longer' if n_last < n_words else 'shorter'}, as near to {n_words} words as you can. "
+        f"Begin with the story at once: no title, no remark before or after it.\n",
     )
 
 

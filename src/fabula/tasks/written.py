@@ -8,12 +8,28 @@ with nucleus sampling at p 0.9 to at most 2048 tokens, and what they write is th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
+
+
+def by_line(documents: Sequence[Document]) -> list[Document]:
+    """One document per line, for texts with several lines: a file of first sentences."""
+    found = []
+    for document in check_documents(documents):
+        lines = [line.strip() for line in document.text.splitlines() if line.strip()]
+        if len(lines) == 1:
+            found.append(replace(document, text=lines[0]))
+            continue
+        found += [
+            replace(document, id=f"{document.id}:{number}", text=line)
+            for number, line in enumerate(lines, 1)
+        ]
+    return found
 
 
 def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> list[Document]:

@@ -26,7 +26,7 @@ from fabula.replicate.story_feedback_files import (
 )
 from fabula.replicate.story_feedback_tables import replica_json, replica_tables
 from fabula.store import dump_json
-from fabula.tasks.feedback.validation import VALIDATED
+from fabula.tasks.feedback.feedback_scores import VALIDATED
 
 PERFECT = "The text is perfect as-is."
 SAID = [

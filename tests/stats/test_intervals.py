@@ -35,8 +35,7 @@ from fabula.stats.permutation import compare_pairs
 from fabula.stats.reliability import cohen_estimate, pooled_estimate
 from fabula.store import dump_json, located_rows
 from fabula.tasks.feedback.answers import read_answers
-from fabula.tasks.feedback.feedback_scores import score_answers
-from fabula.tasks.feedback.validation import validate
+from fabula.tasks.feedback.feedback_scores import score_answers, validate
 from fabula.types import Estimate
 
 SOURCE = Path(__file__).parents[2] / "src" / "fabula"

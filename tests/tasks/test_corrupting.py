@@ -30,10 +30,14 @@ from fabula.tasks.feedback.corrupting import (
     swap_sentences,
     without_repeats,
 )
-from fabula.tasks.feedback.english import foreign_words
 from fabula.tasks.feedback.fast_translator import FastTranslator
 from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between, undo
-from fabula.tasks.feedback.translating import back_translate, is_degenerate, open_translator
+from fabula.tasks.feedback.translating import (
+    back_translate,
+    foreign_words,
+    is_degenerate,
+    open_translator,
+)
 from fabula.text import read_documents
 from fabula.text.sentences import sentence_spans
 from fabula.text.speech import quotations_of

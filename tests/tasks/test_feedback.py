@@ -27,8 +27,14 @@ from fabula.tasks.feedback.feedback_prompts import (
     load_prompts,
     says_perfect,
 )
-from fabula.tasks.feedback.feedback_scores import Subset, cell_repetition, repetition, score_answers
-from fabula.tasks.feedback.validation import measured, validate
+from fabula.tasks.feedback.feedback_scores import (
+    Subset,
+    cell_repetition,
+    measured,
+    repetition,
+    score_answers,
+    validate,
+)
 
 
 def run(*arguments: object) -> Result:

@@ -11,9 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabula.cli.main import cli
-from fabula.tasks.feedback.characters import characters, first_names, mentions_of
+from fabula.tasks.feedback.characters import (
+    characters,
+    check_name,
+    first_names,
+    mentions_of,
+    plant_rename,
+)
 from fabula.tasks.feedback.corrupting import CorruptPlan, corrupt_stories, story_rng
-from fabula.tasks.feedback.names import check_name, plant_rename
 from fabula.tasks.feedback.narration import NARRATION_PARTS, read_narration
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, undo
 from fabula.types import Document

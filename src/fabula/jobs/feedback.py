@@ -490,8 +490,7 @@ def score(
     from fabula.rubrics.load import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
-    from fabula.tasks.feedback.feedback_scores import score_answers
-    from fabula.tasks.feedback.validation import measured, validate
+    from fabula.tasks.feedback.feedback_scores import measured, score_answers, validate
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
 

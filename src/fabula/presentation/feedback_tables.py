@@ -8,8 +8,7 @@ from typing import Any
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.tasks.feedback.answers import Answers
-from fabula.tasks.feedback.feedback_scores import Subset
-from fabula.tasks.feedback.validation import VALIDATED
+from fabula.tasks.feedback.feedback_scores import VALIDATED, Subset
 from fabula.types import Estimate
 
 _COLUMNS = {

@@ -91,7 +91,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Document:
-    prompt, text = _opening(row["prompt"]), row["text"]
+    # The required opening of a text: without the request, and without chat markup.
+    prompt, text = " ".join(_CLOSING.sub("", _ASKED.sub("", row["prompt"])).split()), row["text"]
+    words = r"\s+".join(map(re.escape, prompt.split()))
+    opens = re.match(rf"\W*{words}", text, re.IGNORECASE)
+    # A text that is nothing but its prompt is kept.
+    n_shared = opens.end() if opens is not None and text[opens.end() :].strip() else 0
     is_human = writer == _PEOPLE
     return Document(
         f"{kind}-{writer}-{place:03}",
@@ -100,23 +105,10 @@ def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Doc
         meta={
             "label": "human" if is_human else "machine",
             "model": "human" if is_human else writer,
-            "shared_prefix_chars": _prefix(text, prompt),
+            "shared_prefix_chars": n_shared,
             _WHOLE: text_digest(text),
         },
     )
-
-
-def _opening(prompt: str) -> str:
-    """The required opening of a text: without the request, and without chat markup."""
-    return " ".join(_CLOSING.sub("", _ASKED.sub("", prompt)).split())
-
-
-def _prefix(text: str, prompt: str) -> int:
-    """The length of the prompt at the beginning of a text, in any spacing; else 0."""
-    words = r"\s+".join(map(re.escape, prompt.split()))
-    found = re.match(rf"\W*{words}", text, re.IGNORECASE)
-    # A text that is nothing but its prompt is kept.
-    return found.end() if found is not None and text[found.end() :].strip() else 0
 
 
 def read_outputs(
@@ -136,8 +128,9 @@ def read_outputs(
         for document in some
     }
     for kind in KINDS:
+        every = sorted((folder / "outputs").glob(f"**/*_{kind}.json"))
         for match in ("verbatim", "near"):
-            paths = _outputs(folder, kind, match)
+            paths = [path for path in every if ("semantic" in path.parts) == (match == "near")]
             if not paths:
                 continue
             digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
@@ -158,11 +151,6 @@ def read_outputs(
                 )
             if rows:
                 yield kind, match, rows
-
-
-def _outputs(folder: Path, kind: str, match: str) -> list[Path]:
-    found = sorted((folder / "outputs").glob(f"**/*_{kind}.json"))
-    return [path for path in found if ("semantic" in path.parts) == (match == "near")]
 
 
 def _key(row: Mapping[str, Any], kind: str, path: Path) -> tuple[str, str, str]:

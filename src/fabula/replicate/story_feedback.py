@@ -42,8 +42,13 @@ from fabula.replicate.story_feedback_ratings import (
 )
 from fabula.stats.reliability import pearson
 from fabula.tasks.feedback.answers import Tokens, bertscore, read_answers
-from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetition, score_answers
-from fabula.tasks.feedback.validation import known_values
+from fabula.tasks.feedback.feedback_scores import (
+    CELL,
+    group_answers,
+    known_values,
+    repetition,
+    score_answers,
+)
 from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 

@@ -25,7 +25,7 @@ from fabula.replicate.story_feedback_files import (
     SHOTS,
     known_model,
 )
-from fabula.tasks.feedback.validation import VALIDATED, validate
+from fabula.tasks.feedback.feedback_scores import VALIDATED, validate
 from fabula.types import Estimate, by_rater
 
 RATED_TABLES = ("Table 3", "Table 4", "Table 5")

@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from fabula import __version__
@@ -63,10 +64,9 @@ class AdvicePlan:
     def signature(self, model: Model, encoder: Encoder) -> str:
         effort = {"effort": self.effort} if self.effort else {}
         form = {"form": "json"} if model.can_be_held else {}
-        asked = [DRAFT, ASK, IS_CHANGE, STANDS]
-        asked += [NOTES, LEDGER, CONTRADICTIONS] if self.by_chapter else []
         by = {"by": "chapter"} if self.by_chapter else {}
-        words = "".join(asked)
+        words = DRAFT + ASK + IS_CHANGE + STANDS
+        words += NOTES + LEDGER + CONTRADICTIONS if self.by_chapter else ""
         return str(
             Signature.of(
                 "advice",
@@ -260,10 +260,7 @@ async def ask_often(
         meter(1)
         return answer
 
-    return await in_turn(
-        [lambda k=k: once(k) for k in range(plan.n_times)],  # type: ignore[misc]
-        n_parallel,
-    )
+    return await in_turn([partial(once, k) for k in range(plan.n_times)], n_parallel)
 
 
 @dataclass(slots=True)
@@ -374,23 +371,18 @@ async def revisit(
         said_before.update(again)
         fate: Fate = "stands"
         if not again:
-            there = _part_with(now, parts, text)
+            # The editor reads the part where it is now; none if that is ambiguous.
+            around = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
+            there = text if not parts else around[0] if around else None
             said = there and await Editor(there, model).says_it_stands(one.quotation, one.text)
             fate = "unknown" if said is None else "stands" if said else "resolved"
-        place = _words_now(draft.find(one.quotation), now)
+        # Of the places where the quoted words occur, the one to which the original has moved.
+        quoted = draft.find(one.quotation)
+        mine = [place for place in quoted if touches(place, *now)] or quoted
+        place = mine[0] if len(mine) == 1 else None
         found.append(replace(one, place=place, fate=fate))
         meter(1)
     return found, [point for k, point in enumerate(advice.points) if k not in said_before]
-
-
-def _part_with(
-    now: Sequence[tuple[int, int]], parts: Sequence[tuple[int, int]], text: str
-) -> str | None:
-    """The text an editor reads to say whether a point stands; None if the part is ambiguous."""
-    if not parts:
-        return text
-    found = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
-    return found[0] if found else None
 
 
 def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int, int]]:
@@ -405,11 +397,3 @@ def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int,
             return moved
     found = QuotableText.of(after).find(one.quotation)
     return found if len(found) == 1 else []
-
-
-def _words_now(
-    places: Sequence[tuple[int, int]], now: Sequence[tuple[int, int]]
-) -> tuple[int, int] | None:
-    """Of the places where the quoted words occur, the one to which the original has moved."""
-    mine = [place for place in places if touches(place, *now)] or list(places)
-    return mine[0] if len(mine) == 1 else None

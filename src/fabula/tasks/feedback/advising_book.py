@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fabula.errors import InputError
 from fabula.models.base import Answer, Model, Sampling, Usage
@@ -86,11 +87,17 @@ async def advise_book(
         for point in one.advice.points
     ]
     continuity = await _continuity(document, chapters, model, plan, encoder, meter)
+    points += continuity.points
+
+    def weight(point: Point) -> float:
+        """Its severity times the share of answers that make it."""
+        return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
+
     every = [*(one.advice for one in asked), continuity]
     return Advice(
         document,
         model.name,
-        tuple(_by_weight([*points, *continuity.points])),
+        tuple(sorted(points, key=lambda one: (-weight(one), one.rank, one.places[0]))),
         n_answers=sum(one.n_answers for one in every),
         n_perfect=sum(one.n_perfect for one in every),
         n_pointless=sum(one.n_pointless for one in every),
@@ -118,10 +125,7 @@ async def _continuity(
         meter(1)
         return answer
 
-    noted = await in_turn(
-        [lambda one=one: note(one) for one in chapters],  # type: ignore[misc]
-        model.n_parallel,
-    )
+    noted = await in_turn([partial(note, chapter) for chapter in chapters], model.n_parallel)
     missing: Counter[str] = Counter()
     lines: list[str] = []
     for chapter, answer in zip(chapters, noted, strict=True):
@@ -129,7 +133,14 @@ async def _continuity(
         if answer is None or reason:
             missing[str(reason)] += 1
             continue
-        lines += [f"\n{chapter.name}", *_notes(answer, chapter)]
+        # Each note that quotes the chapter, with the words as they are there.
+        text, is_cut = chapter.document.text, answer.stop == "length"
+        reading = read_answer(answer.text, 0, QuotableText.of(text), is_cut=is_cut, n_most=_N_NOTES)
+        lines.append(f"\n{chapter.name}")
+        lines += [
+            f'- "{" ".join(text[one.start : one.end].split())}": {one.text}'
+            for one in reading.remarks
+        ]
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
     form = point_form(plan.n_points)
@@ -153,40 +164,15 @@ async def _continuity(
     )
 
 
-def _notes(answer: Answer, chapter: _Chapter) -> list[str]:
-    """The notes on a chapter that quote it, each with the words as they are in the chapter."""
-    text = chapter.document.text
-    reading = read_answer(
-        answer.text, 0, QuotableText.of(text), is_cut=answer.stop == "length", n_most=_N_NOTES
-    )
-    return [
-        f'- "{" ".join(text[one.start : one.end].split())}": {one.text}' for one in reading.remarks
-    ]
-
-
 def _moved(point: Point, start: int, n_before: int, n_answers: int) -> Point:
     """A point on a chapter as one on the book: offsets and answer numbers shifted."""
 
     def moved(one: Remark) -> Remark:
         also = tuple((a + start, b + start) for a, b in one.also)
-        return replace(
-            one,
-            answer=one.answer + n_before,
-            start=one.start + start,
-            end=one.end + start,
-            also=also,
-        )
+        first, last = one.start + start, one.end + start
+        return replace(one, answer=one.answer + n_before, start=first, end=last, also=also)
 
     return replace(point, remarks=tuple(map(moved, point.remarks)), n_answers=n_answers)
-
-
-def _by_weight(points: Sequence[Point]) -> list[Point]:
-    """The points by importance: their severity times the share of answers that make them."""
-
-    def weight(point: Point) -> float:
-        return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
-
-    return sorted(points, key=lambda one: (-weight(one), one.rank, one.places[0]))
 
 
 def _sum(counts: Sequence[dict[str, int]]) -> dict[str, int]:

@@ -129,39 +129,37 @@ def read_answers(
     the encoder of this name, and `tokens` is what trigrams consist of. Raises `InputError` if a row
     lacks a field.
     """
-    checked = list(map(_checked, rows, count(1)))
+    checked = list(map(checked_row, rows, count(1)))
     reasons = [why_missing(row, keep_refusals=keep_refusals) for row in checked]
     given = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
     missing = Counter(reason for reason in reasons if reason is not None)
     if not given:
         raise InputError("no answers to measure")
+    texts = [str(row["feedback"]) for row in given]
     known_words: dict[str, int] = {}
     words_of = tokeniser(tokens)
     parts: list[NDArray[np.int64]] = []
     overlaps, nearness = [], []
-    for row in given:
-        own, story = (
-            _trigrams(words_of(str(row[name])), known_words) for name in ("feedback", "story")
-        )
-        parts.append(np.array(own, np.int64).reshape(-1, 3))
+    for row, text in zip(given, texts, strict=True):
+        own, story = (_trigrams(words_of(part), known_words) for part in (text, str(row["story"])))
         held = set(story)
+        parts.append(np.array(own, np.int64).reshape(-1, 3))
         overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
-        both = str(row["feedback"]), str(row["story"])
-        nearness.append(similarity(*both) if similarity is not None else np.nan)
+        nearness.append(np.nan if similarity is None else similarity(text, str(row["story"])))
         meter(1)
     single = np.full(len(given), np.nan)
     asked = [k for k, row in enumerate(given) if row["prompt"] in one_sentence]
     if count_sentences is not None and asked:
-        numbers = count_sentences([str(given[k]["feedback"]) for k in asked])
+        numbers = count_sentences([texts[k] for k in asked])
         single[asked] = [float(n == 1) for n in numbers]
-    stories = {row["story_id"]: None for row in given}
-    places = {story: k for k, story in enumerate(stories)}
+    stories = list(dict.fromkeys(row["story_id"] for row in given))
+    numbered = {story: k for k, story in enumerate(stories)}
     return Answers(
         ids=[feedback_id(row) for row in given],
         labels={name: [str(row[name]) for row in given] for name in DIMENSIONS},
-        stories=np.array([places[row["story_id"]] for row in given], np.int64),
-        lengths=np.array([len(str(row["feedback"])) for row in given], np.float64),
-        is_perfect=np.array([says_perfect(str(row["feedback"])) for row in given], np.bool_),
+        stories=np.array([numbered[row["story_id"]] for row in given], np.int64),
+        lengths=np.array([len(text) for text in texts], np.float64),
+        is_perfect=np.array([says_perfect(text) for text in texts], np.bool_),
         is_original=np.array([row["method"] == "original" for row in given], np.bool_),
         overlaps=np.array(overlaps, np.float64),
         bertscores=np.array(nearness, np.float64),
@@ -170,7 +168,7 @@ def read_answers(
             _numbered(np.concatenate(parts), len(known_words)),
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
         ),
-        n_words=np.array([len(words_of(str(row["feedback"]))) for row in given], np.float64),
+        n_words=np.array([len(words_of(text)) for text in texts], np.float64),
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
         + ("" if keep_refusals else "|refusals:missing")
@@ -187,7 +185,8 @@ def why_missing(row: Mapping[str, Any], *, keep_refusals: bool = False) -> str |
     return "refused" if not keep_refusals and is_refusal(str(row["feedback"])) else None
 
 
-def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+def checked_row(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """The row. Raises `InputError` if it lacks a field of `feedback elicit`."""
     lacking = {"id", "story_id", "feedback", "story", *DIMENSIONS} - row.keys()
     if lacking:
         raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
@@ -212,9 +211,8 @@ def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
     """A function that counts the sentences of texts; list markers at the beginning do not count."""
 
     def count_all(texts: list[str]) -> list[int]:
-        lines = [[" ".join(text.lstrip("-*• ").split())] for text in texts]
-        found = sentences_of((line for (line,) in lines), nlp)
-        return [len(sentences) for sentences in found]
+        lines = (" ".join(text.lstrip("-*• ").split()) for text in texts)
+        return list(map(len, sentences_of(lines, nlp)))
 
     return count_all
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,11 +23,10 @@ import numpy as np
 
 from fabula import __version__
 from fabula.resume import KeptRows, RowKind
-from fabula.tasks.feedback.english import vocabulary_name
-from fabula.tasks.feedback.names import RULES, plant_rename
+from fabula.tasks.feedback.characters import RULES, plant_rename
 from fabula.tasks.feedback.narration import NARRATION_PARTS, Narration, read_narration
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, edits_between
-from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
+from fabula.tasks.feedback.translating import Rounds, Translator, back_translate, vocabulary_name
 from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
@@ -39,6 +38,8 @@ CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
 
 Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "thread", "motive"]
 Span = tuple[int, int]
+_Made = tuple[str, dict[str, Any]] | str
+"""A changed story and the record of it, or why there is none."""
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """The methods of the paper."""
@@ -128,12 +129,13 @@ def swap_sentences(
     if not pairs:
         return None
     whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
-    # Two sentences of one speech may be in either order; a tag stays with its speech.
+    # Two sentences of one speech may be in either order; a tag stays with its speech, and is parsed
+    # as a sentence: `said the fox.`
     told = [
         k
         for k in whole
         if not any(a < spans[k][0] and spans[k + 1][1] < b for a, b in quotations)
-        and not any(_is_tag(text, *spans[n]) for n in (k, k + 1, k + 2) if n < len(spans))
+        and not any(text[a:b].lstrip("—–- ")[:1].islower() for a, b in spans[k : k + 3])
     ]
     k = _drawn(told or whole or pairs, rng)
     first, second = spans[k], spans[k + 1]
@@ -169,11 +171,6 @@ def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
         and any(a < end and start < b and not (start <= a and b <= end) for start, end in moved)
         for a, b in quotations
     )
-
-
-def _is_tag(text: str, start: int, end: int) -> bool:
-    """Whether what is parsed as a sentence continues the one before it: `said the fox.`"""
-    return text[start:end].lstrip("—–- ")[:1].islower()
 
 
 def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
@@ -269,46 +266,49 @@ def _of_story(
 ) -> Iterator[dict[str, Any] | LeftOut]:
     foreign = not_english(story.text)
     for method in plan.methods:
-        expected = _signature(method, plan, makers)
-        made_of = {"id": f"{story.id}_{method}", "original": story.text, "signature": expected}
-        row = kept.find(made_of)
+        id_, signature = f"{story.id}_{method}", _signature(method, plan, makers)
+        row = kept.find({"id": id_, "original": story.text, "signature": signature})
         if row is not None:
             yield row
-        elif method == "original":
-            yield _row(story, method, story.text, {"edits": []}, expected)
+            continue
+        made: _Made
+        if method == "original":
+            made = story.text, {"edits": []}
         elif foreign is not None:
-            yield LeftOut(story.id, method, foreign)
+            made = foreign
         elif method == "backtranslate":
-            yield _back_translated(story, makers.rounds.get(story.id), expected)
+            made = _back_translated(story.text, makers.rounds.get(story.id))
+        elif method in _RULES:
+            made = _cut_up(method, told, story_rng(plan.seed, story.id, method))
+        elif method in WRITABLE:
+            made = _faulty(story.text, makers.written.get(id_, "no model was set to write it"))
         else:
-            found = _faulty(story, method, plan, told, makers)
-            if isinstance(found, str):
-                yield LeftOut(story.id, method, found)
-            else:
-                yield _row(story, method, *found, expected)
+            fault = plant_rename(told, story_rng(plan.seed, story.id, method))
+            made = _faulty(story.text, fault)
+        if isinstance(made, str):
+            yield LeftOut(story.id, method, made)
+            continue
+        text, change = made
+        yield {
+            "id": id_,
+            "story_id": story.id,
+            "method": method,
+            "text": text,
+            "original": story.text,
+            "change": change,
+            "signature": signature,
+        }
 
 
-def _faulty(
-    story: Document, method: str, plan: CorruptPlan, told: Narration, makers: _Makers
-) -> tuple[str, dict[str, Any]] | str:
-    """The changed story and the record of it, or why there is none."""
-    if method in WRITABLE:
-        fault = makers.written.get(f"{story.id}_{method}", "no model was set to write it")
-    else:
-        rng = story_rng(plan.seed, story.id, method)
-        if method in _RULES:
-            return _cut_up(method, told, rng)
-        fault = plant_rename(told, rng)
+def _faulty(story: str, fault: Fault | str) -> _Made:
     if isinstance(fault, str):
         return fault
-    text, edits = apply_edits(story.text, fault.edits)
+    text, edits = apply_edits(story, fault.edits)
     return text, {"edits": edits, **fault.details, "what": fault.what}
 
 
-def _cut_up(
-    method: str, story: Narration, rng: np.random.Generator
-) -> tuple[str, dict[str, Any]] | str:
-    """A story with sentences swapped or deleted, and the record of it, or why there is none."""
+def _cut_up(method: str, story: Narration, rng: np.random.Generator) -> _Made:
+    """A story with sentences swapped or deleted."""
     spans = story.sentences
     if len(spans) < 2:
         return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
@@ -343,24 +343,20 @@ def _place(k: int) -> str:
     return f"{n}{ending}"
 
 
-def _back_translated(
-    story: Document, rounds: Rounds | None, signature: str
-) -> dict[str, Any] | LeftOut:
-    method = "backtranslate"
+def _back_translated(story: str, rounds: Rounds | None) -> _Made:
     if rounds is None:
-        return LeftOut(story.id, method, "no translator was set")
+        return "no translator was set"
     if not rounds.texts:
-        reason = "the translation degenerated in the first round"
         if rounds.reason is not None:
-            reason = f"the first round produced no translation ({rounds.reason})"
-        elif rounds.foreign_round is not None:
-            reason = "the translation of the first round contains words that are not English"
-        return LeftOut(story.id, method, reason)
+            return f"the first round produced no translation ({rounds.reason})"
+        if rounds.foreign_round is not None:
+            return "the translation of the first round contains words that are not English"
+        return "the translation degenerated in the first round"
     text = rounds.texts[-1]
-    edits = edits_between(story.text, text)
-    if not any(edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits):
-        return LeftOut(story.id, method, "the translation is identical")
-    changed, record = apply_edits(story.text, edits)
+    edits = edits_between(story, text)
+    if not any(edit.text.strip() or story[edit.start : edit.end].strip() for edit in edits):
+        return "the translation is identical"
+    changed, record = apply_edits(story, edits)
     n = len(rounds.texts)
     times = "once" if n == 1 else f"{dict(enumerate(_NUMBERS, 2)).get(n, n)} times"
     change: dict[str, Any] = {
@@ -377,7 +373,7 @@ def _back_translated(
             "foreign_words": list(rounds.foreign_words),
         }
     change["what"] = f"The story was translated to another language and back {times}."
-    return _row(story, method, changed, change, signature)
+    return changed, change
 
 
 def _signature(method: Method, plan: CorruptPlan, makers: _Makers) -> str:
@@ -396,17 +392,3 @@ def _signature(method: Method, plan: CorruptPlan, makers: _Makers) -> str:
     if method == "backtranslate" and translator is not None:
         parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))
-
-
-def _row(
-    story: Document, method: str, text: str, change: Mapping[str, Any], signature: str
-) -> dict[str, Any]:
-    return {
-        "id": f"{story.id}_{method}",
-        "story_id": story.id,
-        "method": method,
-        "text": text,
-        "original": story.text,
-        "change": change,
-        "signature": signature,
-    }

@@ -10,25 +10,15 @@ from dataclasses import dataclass
 from fabula.tasks.feedback.answer_lines import Entry, quotations_in
 from fabula.text.quotations import QuotableText
 
-_ORDINALS = {
-    "first": 0,
-    "1st": 0,
-    "opening": 0,
-    "second": 1,
-    "2nd": 1,
-    "third": 2,
-    "3rd": 2,
-    "fourth": 3,
-    "4th": 3,
-    "fifth": 4,
-    "last": -1,
-    "final": -1,
-    "closing": -1,
-    "start": 0,
-    "beginning": 0,
-    "end": -1,
-    "close": -1,
+_PLACES = {
+    0: "first 1st opening start beginning",
+    1: "second 2nd",
+    2: "third 3rd",
+    3: "fourth 4th",
+    4: "fifth",
+    -1: "last final closing end close",
 }
+_ORDINALS = {word: place for place, words in _PLACES.items() for word in words.split()}
 _ORDER = "|".join(_ORDINALS)
 _WHICH = re.compile(
     rf"\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
@@ -96,7 +86,11 @@ def _meant(
         if inside:
             return inside
     for other in others:
-        near = [place for place in places if _are_in_one_line(place, other, text)]
+        near = [
+            place
+            for place in places
+            if "\n" not in text[min(place[1], other[1]) : max(place[0], other[0])]
+        ]
         if len(near) == 1:
             return near
     return places
@@ -113,10 +107,6 @@ def _within(
         return []
     a, b = parts[number]
     return [place for place in places if a <= place[0] < b]
-
-
-def _are_in_one_line(place: tuple[int, int], other: tuple[int, int], text: str) -> bool:
-    return "\n" not in text[min(place[1], other[1]) : max(place[0], other[0])]
 
 
 def moved_places(

@@ -74,9 +74,14 @@ class FastTranslator:
             both = iter(list(pool.map(self._pair, pieces)))
         found = []
         for text, own in zip(shown, spans, strict=True):
-            mine = [next(both) for _ in own]
-            sides = [_put(text, own, [pair[k] for pair in mine]) for k in (0, 1)]
-            found.append((sides[0], sides[1]))
+            there, back = "", ""
+            at = 0
+            for start, end in own:
+                pair = next(both)
+                there += text[at:start] + pair[0]
+                back += text[at:start] + pair[1]
+                at = end
+            found.append((there + text[at:], back + text[at:]))
         return found
 
     def _there_and_back(self, piece: str) -> tuple[str, str]:
@@ -110,15 +115,6 @@ def _with_words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     inside = text[start:end]
     if _WORD.search(inside):
         yield start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
-
-
-def _put(text: str, spans: Sequence[tuple[int, int]], pieces: Sequence[str]) -> str:
-    """The text with a piece in place of each span."""
-    parts, at = [], 0
-    for (start, end), piece in zip(spans, pieces, strict=True):
-        parts += [text[at:start], piece]
-        at = end
-    return "".join([*parts, text[at:]])
 
 
 def _like(piece: str, back: str) -> str:

@@ -28,8 +28,8 @@ from typing import Any, Literal
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.tasks.feedback.answer_lines import Entry, answer_lines, quotations_in
-from fabula.tasks.feedback.answers import DIMENSIONS, why_missing
+from fabula.tasks.feedback.answer_lines import answer_lines, quotations_in
+from fabula.tasks.feedback.answers import DIMENSIONS, checked_row, why_missing
 from fabula.tasks.feedback.feedback_prompts import without_perfect
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id
@@ -124,9 +124,7 @@ def read_findings(
     missing: list[tuple[Mapping[str, str], str]] = []
     signatures: dict[str, None] = {}
     for number, row in enumerate(rows, 1):
-        lacking = {"id", "story_id", "feedback", "story", *DIMENSIONS} - row.keys()
-        if lacking:
-            raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
+        checked_row(row, number)
         labels = {name: str(row[name]) for name in DIMENSIONS}
         signatures[str(row.get("signature", ""))] = None
         meter(1)
@@ -218,35 +216,23 @@ class Point:
 
 def _points_of(said: str, story: _PointedStory) -> list[Point]:
     """The points of an answer; lines that only repeat the story are not points."""
-    found = (_point(item, story) for item in answer_lines(said, story.draft).items)
-    return [point for point in found if point is not None]
-
-
-def _point(item: Entry, story: _PointedStory) -> Point | None:
-    words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
-    if len(words) < _MIN_WORDS:
-        return None
-    quoted, runs, repeated = _spans_of(item.text, item.emphasised, words, story)
-    if not quoted and len(repeated) >= _ECHO * len(words):
-        return None
-    counted = _counted(item.text, story.sentences)
-    return Point(frozenset(words), quoted, [*quoted, *runs, *counted])
-
-
-def _spans_of(
-    said: str, emphasised: tuple[str, ...], words: Sequence[str], story: _PointedStory
-) -> tuple[list[Span], list[Span], set[int]]:
-    """The quoted spans, the runs of words from the story, and which words are in such runs."""
-    quoted = [
-        place for _, _, places in quotations_in(said, emphasised, story.draft) for place in places
-    ]
-    runs: list[Span] = []
-    repeated: set[int] = set()
-    for k in range(len(words) - _RUN + 1):
-        for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
-            runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
-            repeated.update(range(k, k + _RUN))
-    return quoted, runs, repeated
+    points = []
+    for item in answer_lines(said, story.draft).items:
+        words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
+        if len(words) < _MIN_WORDS:
+            continue
+        quotations = quotations_in(item.text, item.emphasised, story.draft)
+        quoted = [place for _, _, places in quotations for place in places]
+        runs: list[Span] = []
+        repeated: set[int] = set()
+        for k in range(len(words) - _RUN + 1):
+            for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
+                runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
+                repeated.update(range(k, k + _RUN))
+        if quoted or len(repeated) < _ECHO * len(words):
+            counted = _counted(item.text, story.sentences)
+            points.append(Point(frozenset(words), quoted, [*quoted, *runs, *counted]))
+    return points
 
 
 def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
@@ -291,17 +277,12 @@ def fault_places(
         if story[start:end].strip():
             places.append((start, end))
         elif str(edit["was"]).strip():
-            places += _beside(start, sentences)
+            # The sentence around a gap, or those on both sides of it.
+            around = [one for one in sentences if one[0] < start < one[1]]
+            before = [one for one in sentences if one[1] <= start][-1:]
+            after = [one for one in sentences if one[0] >= start][:1]
+            places += around or [*before, *after]
     return _merged(places)
-
-
-def _beside(gap: int, sentences: Sequence[Span]) -> list[Span]:
-    """The sentence around a gap, or those on both sides of it."""
-    around = [one for one in sentences if one[0] < gap < one[1]]
-    if around:
-        return around
-    before = [one for one in sentences if one[1] <= gap][-1:]
-    return [*before, *[one for one in sentences if one[0] >= gap][:1]]
 
 
 def _rule_of(point: Point, places: Sequence[Span], change: Mapping[str, Any]) -> str | None:
@@ -335,11 +316,8 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
     for start, end in spans:
         last = n_chars - (end - start)
         # A span overlaps a place if it begins after `a - length` and before the place's end.
-        hits = _merged(
-            (max(0, a - (end - start) + 1), min(last, b - 1) + 1)
-            for a, b in places
-            if max(0, a - (end - start) + 1) <= min(last, b - 1)
-        )
+        begins = ((max(0, a - (end - start) + 1), min(last, b - 1) + 1) for a, b in places)
+        hits = _merged((first, stop) for first, stop in begins if first < stop)
         n_hits = sum(len(range(*hit)) for hit in hits)
         missed *= 1 - n_hits / (last + 1)
     return 1 - missed

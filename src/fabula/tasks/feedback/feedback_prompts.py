@@ -173,7 +173,9 @@ def published_prompts(path: Path) -> PromptSet:
                 f"{path}: does not contain the prompt {title!r} of appendix B with <STORY> and "
                 "Feedback:; use the paper's text as .txt or .md, or prompts as .toml"
             )
-        prompts[name] = _spaced(whole).replace("<STORY>", "{story}")
+        # Text from a PDF has gaps between the items of a list.
+        spaced = re.sub(r"\n\s*\n(?=- )", "\n", whole)
+        prompts[name] = spaced.replace("<STORY>", "{story}")
     examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
     if len(examples) != _N_EXAMPLES:
         raise InputError(f"{path}: does not contain the two examples of appendix B")
@@ -184,11 +186,6 @@ def published_prompts(path: Path) -> PromptSet:
         examples=tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples),
         label="published",
     )
-
-
-def _spaced(text: str) -> str:
-    """Join the items of a list on consecutive lines: text from a PDF has gaps between them."""
-    return re.sub(r"\n\s*\n(?=- )", "\n", text)
 
 
 def load_prompts(path: Path) -> PromptSet:

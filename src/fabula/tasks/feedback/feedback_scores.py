@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.reliability import pooled_estimate
+from fabula.stats.reliability import pearson_estimate, pooled_estimate
 from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
@@ -39,7 +39,8 @@ METRICS = (
     "length", "perfect", "perfect_precision", "perfect_precision_chance", "repetition",
     "repetition_imperfect", "overlap", "bertscore", "one_sentence",
 )  # fmt: skip
-_N_RESAMPLES = 1_000
+VALIDATED = {"feedback_type": ("perfect", 0.90), "specificity": ("repetition", -0.55)}
+"""By the item that people answered: the measure, and the paper's Pearson correlation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,37 @@ def score_answers(
     if crosses is None:
         every = range(len(DIMENSIONS) + 1)
         crosses = [names for n in every for names in combinations(DIMENSIONS, n)]
+    everyone = np.ones(len(answers), np.bool_)
     for names in crosses:
-        yield from _score_by(answers, names, cells, signature)
+        distinct, groups = group_answers(answers, names)
+        compared = groups if cells is None else cells
+        columns = {
+            "length": answers.lengths,
+            "perfect": answers.is_perfect.astype(np.float64),
+            "perfect_precision_chance": answers.is_original.astype(np.float64),
+            "repetition": repetition(answers.trigrams, compared, everyone),
+            "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
+            "overlap": answers.overlaps,
+            "bertscore": answers.bertscores,
+            "one_sentence": answers.one_sentence,
+        }
+        for key, k in distinct.items():
+            of = np.flatnonzero(groups == k)
+            stories = np.unique(answers.stories[of], return_inverse=True)[1]
+            values = {
+                name: _ratio(name, column[of], ~np.isnan(column[of]), stories, signature)
+                for name, column in columns.items()
+            }
+            perfect = answers.is_perfect[of]
+            right = (perfect & answers.is_original[of]).astype(np.float64)
+            precision = _ratio("perfect_precision", right, perfect, stories, signature)
+            values["perfect_precision"] = precision
+            yield Subset(
+                where=dict(zip(names, key, strict=True)),
+                n=len(of),
+                n_stories=int(stories.max()) + 1,
+                values={name: values[name] for name in METRICS},
+            )
 
 
 def group_answers(
@@ -114,46 +144,6 @@ def repetition(
     return result
 
 
-def _score_by(
-    answers: Answers, names: Sequence[str], cells: NDArray[np.int64] | None, signature: str
-) -> Iterator[Subset]:
-    distinct, groups = group_answers(answers, names)
-    compared = groups if cells is None else cells
-    everyone = np.ones(len(answers), np.bool_)
-    columns = {
-        "length": answers.lengths,
-        "perfect": answers.is_perfect.astype(np.float64),
-        "perfect_precision_chance": answers.is_original.astype(np.float64),
-        "repetition": repetition(answers.trigrams, compared, everyone),
-        "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
-        "overlap": answers.overlaps,
-        "bertscore": answers.bertscores,
-        "one_sentence": answers.one_sentence,
-    }
-    for key, k in distinct.items():
-        of = np.flatnonzero(groups == k)
-        stories = np.unique(answers.stories[of], return_inverse=True)[1]
-        n_stories = int(stories.max()) + 1
-        values = {
-            name: _ratio(name, column[of], ~np.isnan(column[of]), stories, signature)
-            for name, column in columns.items()
-        }
-        perfect = answers.is_perfect[of]
-        values["perfect_precision"] = _ratio(
-            "perfect_precision",
-            (perfect & answers.is_original[of]).astype(np.float64),
-            perfect,
-            stories,
-            signature,
-        )
-        yield Subset(
-            where=dict(zip(names, key, strict=True)),
-            n=len(of),
-            n_stories=n_stories,
-            values={name: values[name] for name in METRICS},
-        )
-
-
 _SHARES = {"perfect", "perfect_precision_chance", "perfect_precision", "one_sentence"}
 """Measures that count answers."""
 
@@ -175,3 +165,54 @@ def _ratio(
         n=int(counts.sum()),
         is_share=name in _SHARES,
     )
+
+
+def measured(answers: Answers) -> dict[str, dict[str, float]]:
+    """The two measures by piece of feedback; repetition is within the cell, over all of `answers`.
+
+    A piece without trigrams has no repetition.
+    """
+    columns = {
+        "perfect": answers.is_perfect.astype(np.float64),
+        "repetition": cell_repetition(answers),
+    }
+    return known_values(answers.ids, columns)
+
+
+def known_values(
+    ids: Sequence[str], columns: Mapping[str, NDArray[np.float64]]
+) -> dict[str, dict[str, float]]:
+    """The numbers of each column by id, without NaN."""
+    return {
+        name: {id_: float(n) for id_, n in zip(ids, numbers, strict=True) if not np.isnan(n)}
+        for name, numbers in columns.items()
+    }
+
+
+def validate(
+    measures: Mapping[str, Mapping[str, float]],
+    people: Mapping[str, Mapping[str, float]],
+    stories: Mapping[str, str],
+    *,
+    seed: int = 0,
+    signature: str = "",
+) -> dict[str, Estimate]:
+    """Pearson correlation of a measure with people's means, by item, over pieces with both.
+
+    `stories` gives the story that each piece is about; intervals are over these.
+    """
+    found = {}
+    for item, (name, _) in VALIDATED.items():
+        mine, said = measures.get(name, {}), people.get(item, {})
+        both = [id_ for id_ in said if id_ in mine and id_ in stories]
+        a = np.array([mine[id_] for id_ in both], np.float64)
+        b = np.array([said[id_] for id_ in both], np.float64)
+        found[item] = pearson_estimate(
+            a,
+            b,
+            [stories[id_] for id_ in both],
+            seed=seed,
+            method="Pearson with people's means over stories",
+            signature=signature,
+        )
+    return found

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Model, Prompt, Sampling, Usage
@@ -22,6 +21,7 @@ from fabula.tasks.model_texts import why_no_text
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
+_OWN = "English"
 _INSTRUCTION = (
     "Translate the story below from {source} into {target}. Translate every sentence, in its "
     "order, and keep the paragraphs as they are. Write only the translation: no title, no notes, "
@@ -30,57 +30,46 @@ _INSTRUCTION = (
 _END = "\n\nIts translation into {target}:"
 
 
-class ModelTranslator:
+class ModelTranslator(HeldOpen):
     """Any language model, asked at temperature 0; use it as a context manager.
 
     The signature's `name` ends with a digest of the model, the language and the prompt's wording.
     """
 
-    def __init__(self, model: Model, language: str = "German", own: str = "English") -> None:
-        self._model = model
-        self._languages = own, language
-        self._held = HeldOpen(model)
+    def __init__(self, model: Model, language: str = "German") -> None:
+        super().__init__(model)
+        self._language = language
         self.n_parallel = model.n_parallel
 
     @property
     def name(self) -> str:
-        own, language = self._languages
-        decides = (self._model.name, own, language, _INSTRUCTION, _END)
+        language = self._language
+        decides = (self._model.name, _OWN, language, _INSTRUCTION, _END)
         digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
         # These separate a signature's parts, and what is before the last @ is a label.
         label = f"{self._model.name},{language}".replace("|", "_").replace(":", "_")
         return f"model({label})@{digest}"
 
-    def __enter__(self) -> Self:
-        self._held.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._held.__exit__(*error)
-
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
+        calls = [partial(self._there_and_back, text) for text in texts]
         try:
-            return self._held.run(self._all(texts))
+            return self.run(in_turn(calls, self._model.n_parallel))
         except CallFailed as error:
             raise ModelError(
                 f"a translation failed: {error}; finished translations are kept, run the same "
                 "command again to resume"
             ) from error
 
-    async def _all(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
-        calls = [partial(self._there_and_back, text) for text in texts]
-        return await in_turn(calls, self._model.n_parallel)
-
     async def _there_and_back(self, text: str) -> tuple[str, str] | NoTranslation:
-        own, language = self._languages
-        there = await self._translate(text, own, language)
+        there = await self._translate(text, _OWN, self._language)
         if isinstance(there, NoTranslation):
             return there
-        back = await self._translate(there, language, own)
+        back = await self._translate(there, self._language, _OWN)
         return back if isinstance(back, NoTranslation) else (there, back)
 
     async def _translate(self, text: str, source: str, target: str) -> str | NoTranslation:
-        sampling = Sampling(max_tokens=_most_tokens(text))
+        # Enough for a translation of twice the length, at four letters per token.
+        sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
         answer = await self._model.ask(translation_prompt(text, source, target), sampling)
         reason = _why_none(answer, sampling, text)
         if reason is not None:
@@ -98,11 +87,6 @@ def translation_prompt(text: str, source: str, target: str) -> Prompt:
     return Prompt(_INSTRUCTION.format(**names), text.strip() + _END.format(**names))
 
 
-def _most_tokens(text: str) -> int:
-    """A limit for a translation of twice the length, at four letters per token."""
-    return 256 + len(text.encode(errors="replace")) // 2
-
-
 def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
     reason = why_no_text(answer)
     # A translation of a story that reads like a refusal reads like one too.
@@ -117,7 +101,7 @@ def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
 
 def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:
     """The maximum cost of translating the texts there and back, `rounds` times each."""
-    frame = estimate_tokens(translation_prompt("", "English", "German").text)
+    frame = estimate_tokens(translation_prompt("", _OWN, "German").text)
     n_tokens = sum(estimate_tokens(text) for text in texts)
     n_calls = 2 * rounds * len(texts)
     usage = Usage(2 * rounds * n_tokens + n_calls * frame, 0, 2 * rounds * n_tokens)

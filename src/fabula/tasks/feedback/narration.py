@@ -52,15 +52,15 @@ class Narration:
     @cached_property
     def quoted(self) -> list[tuple[int, int]]:
         """The quoted spans; the whole paragraph where one mark of a pair is missing."""
-        return [
-            (one.start, one.end) if one.is_closed else self._paragraph(one.start)
-            for one in self.quotations
-        ]
-
-    def _paragraph(self, place: int) -> tuple[int, int]:
         begins = [begin for begin, _ in self.docs]
-        begin, doc = self.docs[max(bisect_right(begins, place) - 1, 0)]
-        return begin, begin + len(doc.text)
+        spans = []
+        for one in self.quotations:
+            start, end = one.start, one.end
+            if not one.is_closed:
+                start, doc = self.docs[max(bisect_right(begins, one.start) - 1, 0)]
+                end = start + len(doc.text)
+            spans.append((start, end))
+        return spans
 
 
 def read_narration(text: str, nlp: Any) -> Narration:
@@ -76,8 +76,3 @@ def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str
     changed, _ = apply_edits(text[:end], inside)
     words = changed[start:].split()
     return " ".join(words[:_EXCERPT_WORDS]) + ("..." if len(words) > _EXCERPT_WORDS else "")
-
-
-def word_set(words: str) -> frozenset[str]:
-    """The words of a list as a set."""
-    return frozenset(words.split())

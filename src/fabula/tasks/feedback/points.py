@@ -178,7 +178,10 @@ def read_answer(
         items.pop()
         reading.dropped["cut"] += 1
     for entry in items:
-        severity, item = _weighed(entry)
+        severity, item = None, entry
+        if (match := _SEVERITY.search(entry.text)) is not None:
+            rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
+            severity, item = int(match[1]), replace(entry, text=rest)
         found = find_quoted(item, draft)
         if found is None and severity is not None:
             # The brackets may belong to the draft.
@@ -186,12 +189,8 @@ def read_answer(
         reason = _why_no_point(item, found, draft)
         if reason == "heading":
             reading.other_lines["heading"] += 1
-        elif reason is not None or found is None:
-            reading.dropped[str(reason)] += 1
-        elif n_most is not None and len(reading.remarks) >= n_most:
-            reading.dropped["beyond"] += 1
         else:
-            _add(reading, number, found, severity)
+            _add(reading, number, found, severity, reason, n_most)
     return reading
 
 
@@ -204,30 +203,29 @@ def _read_records(
         reason = _why_no_point(Entry(f"“{one.quotation}”: {one.remark}"), found, draft)
         if not TextSettings().has_words(one.quotation):
             reason = "no_quotation"
-        if reason is not None or found is None:
-            reading.dropped[str(reason)] += 1
-        elif n_most is not None and len(reading.remarks) >= n_most:
-            reading.dropped["beyond"] += 1
-        else:
-            _add(reading, number, found, one.severity)
+        _add(reading, number, found, one.severity, reason, n_most)
     if listed.n_broken:
         reading.dropped["broken"] += listed.n_broken
     return reading
 
 
-def _add(reading: Reading, number: int, found: Quoted, severity: int | None) -> None:
-    (start, end), *also = found.places
+def _add(
+    reading: Reading,
+    number: int,
+    found: Quoted | None,
+    severity: int | None,
+    reason: str | None,
+    n_most: int | None,
+) -> None:
+    """A remark, or why it is none."""
     rank = len(reading.remarks)
-    reading.remarks.append(Remark(number, rank, found.said, start, end, tuple(also), severity))
-
-
-def _weighed(item: Entry) -> tuple[int | None, Entry]:
-    """The severity that an entry states, and the entry without it."""
-    match = _SEVERITY.search(item.text)
-    if match is None:
-        return None, item
-    rest = f"{item.text[: match.start()]} {item.text[match.end() :]}".strip()
-    return int(match[1]), replace(item, text=rest)
+    if reason is not None or found is None:
+        reading.dropped[str(reason)] += 1
+    elif n_most is not None and rank >= n_most:
+        reading.dropped["beyond"] += 1
+    else:
+        (start, end), *also = found.places
+        reading.remarks.append(Remark(number, rank, found.said, start, end, tuple(also), severity))
 
 
 def _why_no_point(item: Entry, found: Quoted | None, draft: QuotableText) -> str | None:

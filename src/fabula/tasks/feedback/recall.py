@@ -62,23 +62,17 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
             key = tuple(labels[name] for name in names)
             missing.setdefault(key, []).append((labels["method"] != "original", reason))
         for key in sorted(groups.keys() | missing.keys()):
-            lacking = missing.get(key, [])
+            lacking, answers = missing.get(key, []), groups.get(key, [])
+            n_changed = sum(one.found is not None for one in answers)
+            n_missing = sum(is_changed for is_changed, _ in lacking)
             yield FindScore(
                 dict(zip(names, key, strict=True)),
-                len([one for one in groups.get(key, []) if one.found is not None]),
-                len([one for one in groups.get(key, []) if one.found is None]),
+                n_changed,
+                len(answers) - n_changed,
                 dict(sorted(Counter(reason for _, reason in lacking).items())),
-                _mean([one.n_points for one in groups.get(key, [])]),
-                _values(
-                    groups.get(key, []),
-                    sum(is_changed for is_changed, _ in lacking),
-                    findings.signature,
-                ),
+                math.fsum(one.n_points for one in answers) / len(answers) if answers else None,
+                _values(answers, n_missing, findings.signature),
             )
-
-
-def _mean(numbers: Sequence[int]) -> float | None:
-    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def _values(answers: Sequence[Answer], n_missing: int, signature: str) -> dict[str, Estimate]:

@@ -40,21 +40,17 @@ def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[st
             raise ValueError("edits ascend and do not overlap")
         n += edit.start - at
         parts += [original[at : edit.start], edit.text]
-        rows.append(_edit_row(original, edit, n))
+        row = {
+            "original": [edit.start, edit.end],
+            "text": [n, n + len(edit.text)],
+            "was": original[edit.start : edit.end],
+            "is": edit.text,
+        }
+        rows.append(row)
         n += len(edit.text)
         at = edit.end
     parts.append(original[at:])
     return "".join(parts), rows
-
-
-def _edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
-    """An edit as a row of a record; `start` is its position in the changed text."""
-    return {
-        "original": [edit.start, edit.end],
-        "text": [start, start + len(edit.text)],
-        "was": original[edit.start : edit.end],
-        "is": edit.text,
-    }
 
 
 def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:

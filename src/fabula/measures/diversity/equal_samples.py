@@ -99,24 +99,22 @@ def plan_pool(
     most: draw no more texts than this from each group; without it as many as the smallest has.
     """
     n, n_groups = len(labels), int(labels.max(initial=-1)) + 1
-    if prompts is None:
-        quota = np.ones(n, np.int64)
-        return _bounded(Pool("texts", labels, np.arange(n), quota, 0), n_groups, most)
-    numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
-    of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
-    table = np.zeros((n_groups, len(numbers)), np.int64)
-    np.add.at(table, (labels, of_text), 1)
-    quota = table.min(axis=0)
-    fewest = (table > 0).sum(axis=1).min(initial=n)
-    if np.count_nonzero(quota) >= max(1, _MIN_SHARED * fewest):
-        labels = np.where(quota[of_text] > 0, labels, -1)
-        return _bounded(Pool("prompts", labels, of_text, quota, 0), n_groups, most)
-    own = labels * len(numbers) + of_text
-    quota = np.ones(n_groups * len(numbers), np.int64)
-    return _bounded(Pool("own-prompts", labels, own, quota, 0), n_groups, most)
-
-
-def _bounded(pool: Pool, n_groups: int, most: int | None) -> Pool:
-    """Draw the same number from every group: as many as the smallest can give, or `most`."""
+    design: Design = "texts"
+    units, quota = np.arange(n), np.ones(n, np.int64)
+    if prompts is not None:
+        numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
+        of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
+        table = np.zeros((n_groups, len(numbers)), np.int64)
+        np.add.at(table, (labels, of_text), 1)
+        quota = table.min(axis=0)
+        fewest = (table > 0).sum(axis=1).min(initial=n)
+        if np.count_nonzero(quota) >= max(1, _MIN_SHARED * fewest):
+            labels = np.where(quota[of_text] > 0, labels, -1)
+            design, units = "prompts", of_text
+        else:
+            design, units = "own-prompts", labels * len(numbers) + of_text
+            quota = np.ones(n_groups * len(numbers), np.int64)
+    pool = Pool(design, labels, units, quota, 0)
+    # The same number from every group: as many as the smallest can give, or `most`.
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
     return replace(pool, n_drawn=n_drawn if most is None else min(n_drawn, most))

@@ -80,7 +80,12 @@ class GroupedTexts:
 
     def n_identical(self, name: str) -> int:
         """Texts of a group with exactly the same words, in order, as another of the group."""
-        times = Counter(_digest(one.words) for one in self._words_of(name) if one.words)
+        texts = (
+            " ".join(one.words).encode(errors="surrogatepass")
+            for one in self._words_of(name)
+            if one.words
+        )
+        times = Counter(hashlib.blake2b(text, digest_size=12).digest() for text in texts)
         return sum(n for n in times.values() if n > 1)
 
     def _words_of(self, name: str) -> Iterator[TextWords]:
@@ -112,11 +117,6 @@ def common_length(texts: GroupedTexts) -> int:
             "texts"
         )
     return found[shortest]
-
-
-def _digest(words: Sequence[str]) -> bytes:
-    joined = " ".join(words).encode(errors="surrogatepass")
-    return hashlib.blake2b(joined, digest_size=12).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +161,12 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int, n_texts: int | None 
     labels = np.array([numbers[group] for group in chosen.groups], np.int64)
     located = [one.part(0, n_words) for one in chosen.located]
     pool = plan_pool(labels, chosen.prompts, n_texts)
-    if n_texts is not None:
-        _check_number(pool, names, n_words, n_texts)
-    return CutTexts(replace(chosen, located=located), pool, names, n_words)
-
-
-def _check_number(pool: Pool, names: Sequence[str], n_words: int, n_texts: int) -> None:
     available = {name: pool.n_available(k) for k, name in enumerate(names)}
     fewest = min(available, key=lambda name: available[name])
-    if available[fewest] < n_texts:
+    if n_texts is not None and available[fewest] < n_texts:
         what = "texts" if pool.design == "texts" else "texts that the prompts allow,"
         raise InputError(
             f"`n_texts` {n_texts:,}: {fewest} has only {available[fewest]:,} {what} of {n_words:,} "
             f"words or more; choose fewer, or leave that group out"
         )
+    return CutTexts(replace(chosen, located=located), pool, names, n_words)

@@ -15,8 +15,9 @@ of texts per group and prompt: each with the probability that a draw would conta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -74,21 +75,14 @@ class GroupSize:
     n_compared: int
     n_too_short: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "n_texts": self.n_texts,
-            "n_compared": self.n_compared,
-            "n_too_short": self.n_too_short,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class KeyPhrase:
     """A phrase, or a template, that one group uses more than the other."""
 
     phrase: str
-    is_template: bool
+    kind: str
+    """`words` or `template`."""
     n: int
     """Its words, or tags."""
     over: str
@@ -104,31 +98,18 @@ class KeyPhrase:
     z: float
     p: float
     p_holm: float
-    folded: tuple[str, ...] = ()
+    folded: Sequence[str] = ()
     """Phrases that occur almost only within this one, and are not listed."""
-    example: str = ""
-    """Examples of the words that a template stands for."""
     background: float | None = None
     """Occurrences per million words of other texts; None if not looked up."""
+    example: str = ""
+    """Examples of the words that a template stands for."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "phrase": self.phrase,
-            "kind": "template" if self.is_template else "words",
-            "n": self.n,
-            "over": self.over,
-            "rate_a": self.rate_a,
-            "rate_b": self.rate_b,
-            "texts_a": self.texts_a,
-            "texts_b": self.texts_b,
-            "log_odds": self.log_odds,
-            "z": self.z,
-            "p": self.p,
-            "p_holm": self.p_holm,
-            "folded": list(self.folded),
-            "background": self.background,
-            **({"example": self.example} if self.example else {}),
-        }
+        row = asdict(self)
+        if not self.example:
+            del row["example"]
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,32 +118,25 @@ class KeyPhrases:
 
     a: GroupSize
     b: GroupSize
-    phrases: Sequence[KeyPhrase]
+    n_words: int
     n_seen: int
     """Phrases and templates that occur in several texts."""
     n_tested: int
     """Those in enough texts to pass, over which p is corrected."""
-    n_words: int
-    n_drawn: int
-    """Texts of each group that the rates are based on."""
+    phrases: Sequence[KeyPhrase]
     remarks: Sequence[str]
     signature: str
+    n_drawn: int
+    """Texts of each group that the rates are based on."""
 
     def over(self, group: GroupSize) -> list[KeyPhrase]:
         """The phrases of one group."""
         return [one for one in self.phrases if one.over == group.name]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "a": self.a.to_json(),
-            "b": self.b.to_json(),
-            "n_words": self.n_words,
-            "n_seen": self.n_seen,
-            "n_tested": self.n_tested,
-            "phrases": [one.to_json() for one in self.phrases],
-            "remarks": list(self.remarks),
-            "signature": self.signature,
-        }
+        row = asdict(self) | {"phrases": [one.to_json() for one in self.phrases]}
+        del row["n_drawn"]
+        return row
 
 
 def find_key_phrases(
@@ -196,12 +170,17 @@ def find_key_phrases(
     extras = Extras(Plan(extras=plan.extras), cut, stages)
     stages.begin("counting phrases", None)
     groups = _Groups.of(cut.pool, cut.names.index(a[0]), cut.names.index(b[0]), plan.seed)
-    kinds = [*_phrases_of(cut, plan, groups)]
+    words = [word for one in cut.texts.located for word in one.words]
+    kinds = [
+        _counted(ngrams, numbers, words, groups, plan, is_template=False)
+        for ngrams, numbers in cut.texts.table(plan.settings).ngrams(plan.longest)
+        if ngrams.n >= plan.shortest
+    ]
     if extras.templates is not None:
-        kinds.append(_templates_of(plan, groups, extras.tagged))
+        *_, (ngrams, numbers) = tag_table(extras.tagged).ngrams(TEMPLATE_TAGS)
+        tags = [tag for one in extras.tagged for tag in one.tags]
+        kinds.append(_counted(ngrams, numbers, tags, groups, plan, is_template=True))
     tested, n_common = _tested(kinds, plan, background)
-    passing = _passing(tested, groups, plan)
-    found = [_key_phrase(one, groups, (a[0], b[0]), cut, extras) for one in passing]
     sizes = [
         GroupSize(
             name,
@@ -211,16 +190,25 @@ def find_key_phrases(
         )
         for name, own in (a, b)
     ]
+    remarks = _remarks(texts, cut, sizes, plan, extras)
+    if background is not None:
+        remarks.append(
+            f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
+            f"{plan.max_background:g} times per million words and were not tested"
+        )
     return KeyPhrases(
-        sizes[0],
-        sizes[1],
-        found,
-        sum(len(kind.ngrams.ends) for kind in kinds),
-        len(tested),
-        n_words,
-        cut.pool.n_drawn,
-        [*_remarks(texts, cut, sizes, plan, extras), *_common(background, n_common, plan)],
-        _signature(cut, plan, extras, background),
+        a=sizes[0],
+        b=sizes[1],
+        n_words=n_words,
+        n_seen=sum(len(kind.ngrams.ends) for kind in kinds),
+        n_tested=len(tested),
+        phrases=[
+            _key_phrase(one, groups, (a[0], b[0]), cut, extras)
+            for one in _passing(tested, groups, plan)
+        ],
+        remarks=remarks,
+        signature=_signature(cut, plan, extras, background),
+        n_drawn=cut.pool.n_drawn,
     )
 
 
@@ -295,26 +283,9 @@ class _Counted:
     def places(self, t: int) -> list[int]:
         """All positions where it begins."""
         number = self.numbers[self.first(t)]
-        low, high = (
-            int(np.searchsorted(self.numbers, number, side, sorter=self.in_order))
-            for side in ("left", "right")
-        )
+        low, high = np.searchsorted(self.numbers, (number, number + 1), sorter=self.in_order)
         places: list[int] = self.in_order[low:high].tolist()
         return places
-
-
-def _phrases_of(cut: CutTexts, plan: KeynessPlan, groups: _Groups) -> Iterator[_Counted]:
-    table = cut.texts.table(plan.settings)
-    words = [word for one in cut.texts.located for word in one.words]
-    for ngrams, numbers in table.ngrams(plan.longest):
-        if ngrams.n >= plan.shortest:
-            yield _counted(ngrams, numbers, words, groups, plan, is_template=False)
-
-
-def _templates_of(plan: KeynessPlan, groups: _Groups, tagged: Sequence[Tagged]) -> _Counted:
-    *_, (ngrams, numbers) = tag_table(tagged).ngrams(TEMPLATE_TAGS)
-    tags = [tag for one in tagged for tag in one.tags]
-    return _counted(ngrams, numbers, tags, groups, plan, is_template=True)
 
 
 def _counted(
@@ -417,13 +388,8 @@ def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> l
         and _is_of_one_mind(kind, t, groups)
     ]
     folded: list[_Passing] = []
-    for is_template in (False, True):
-        for is_over_a in (False, True):
-            folded += _fold(
-                one
-                for one in passing
-                if one.kind.is_template == is_template and one.is_over_a == is_over_a
-            )
+    for side in product((False, True), repeat=2):
+        folded += _fold(one for one in passing if (one.kind.is_template, one.is_over_a) == side)
     folded.sort(key=lambda one: (-abs(float(one.kind.z[one.t])), one.spelled()))
     return folded
 
@@ -497,7 +463,7 @@ def _key_phrase(
     n_thousands = cut.pool.n_drawn * cut.n_words / 1000
     return KeyPhrase(
         one.spelled(),
-        kind.is_template,
+        "template" if kind.is_template else "words",
         kind.ngrams.n,
         names[0] if one.is_over_a else names[1],
         float(kind.a[t]) / n_thousands,
@@ -508,9 +474,9 @@ def _key_phrase(
         float(kind.z[t]),
         one.p,
         one.p_holm,
-        tuple(sorted(one.folded)),
-        _example(one, groups, cut, extras.tagged) if kind.is_template else "",
+        sorted(one.folded),
         one.background,
+        _example(one, groups, cut, extras.tagged) if kind.is_template else "",
     )
 
 
@@ -557,26 +523,13 @@ def _remarks(
     return lines
 
 
-def _common(background: Reference | None, n_common: int, plan: KeynessPlan) -> list[str]:
-    """What the background excluded."""
-    if background is None:
-        return []
-    return [
-        f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
-        f"{plan.max_background:g} times per million words and were not tested"
-    ]
-
-
 def _signature(
     cut: CutTexts, plan: KeynessPlan, extras: Extras, background: Reference | None
 ) -> str:
-    common = (
-        {}
-        if background is None
-        else {
-            "background": f"{background.name}@{background.fingerprint},{plan.max_background:g}/1e6"
-        }
-    )
+    common = {}
+    if background is not None:
+        name = f"{background.name}@{background.fingerprint}"
+        common["background"] = f"{name},{plan.max_background:g}/1e6"
     return str(
         Signature.of(
             "phrases",

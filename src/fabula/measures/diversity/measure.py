@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -120,18 +120,6 @@ class Embeddings:
         return distances[:, None]
 
 
-def embed_texts(
-    texts: Sequence[str], encoder: Encoder, advance: Callable[[int], None]
-) -> NDArray[np.float64]:
-    """A vector of length 1 for each text: the mean of those of its parts, each read whole."""
-    found = []
-    for text in texts:
-        mean = encoder.encode(encoder.parts(text)).astype(np.float64).mean(axis=0)
-        found.append(mean / max(1e-12, float(np.linalg.norm(mean))))
-        advance(1)
-    return np.stack(found)
-
-
 Extra = Literal["templates", "embeddings"]
 ALL_TEXTS = "all"
 """The group of all texts, if they are not split."""
@@ -188,7 +176,26 @@ def measure_diversity(
     n_words = plan.n_words or common_length(texts)
     cut = cut_texts(texts, n_words, plan.how.seed, plan.n_texts)
     extras = Extras(plan, cut, stages)
-    measured = _measure(cut, plan, extras, stages)
+    signature = _signature(cut, plan, extras)
+    found, lengths = _measure(cut, plan, extras, stages, signature)
+    # A group without texts that are long enough.
+    nothing = Estimate(None, None, None, 0, "too few texts", signature, 0)
+    estimates = dict.fromkeys(found.estimates[cut.names[0]], nothing)
+    groups = [
+        _group(name, texts, cut, found.estimates[name], lengths, extras, plan.n_phrases)
+        if name in cut.names
+        else GroupDiversity(
+            name,
+            texts.groups.count(name),
+            texts.n_short(name, n_words),
+            0,
+            0,
+            0,
+            estimates,
+            n_identical=texts.n_identical(name),
+        )
+        for name in texts.names()
+    ]
     pairs: list[SimilarPair] = []
     if plan.n_pairs:
         stages.begin("comparing pairs of texts", None)
@@ -198,13 +205,13 @@ def measure_diversity(
     return Diversity(
         plan.by,
         cut.pool.design,
-        _groups(texts, cut, measured, extras, plan),
-        measured.found.tests,
+        groups,
+        found.tests,
         pairs,
         plan.run_words if plan.n_pairs else None,
         extras.left_out,
         n_words,
-        measured.signature,
+        signature,
     )
 
 
@@ -249,19 +256,20 @@ class Extras:
     def _embed(self, plan: Plan, texts: Sequence[str], stages: Stages) -> None:
         encoder = Encoder(plan.encoder)
         stages.begin("encoding texts", len(texts))
-        self.vectors = embed_texts(texts, encoder, stages.advance)
+        found = []
+        for text in texts:
+            # The mean of the vectors of its parts, each read whole.
+            mean = encoder.encode(encoder.parts(text)).astype(np.float64).mean(axis=0)
+            found.append(mean / max(1e-12, float(np.linalg.norm(mean))))
+            stages.advance(1)
+        self.vectors = np.stack(found)
         self.signature_parts["enc"] = encoder.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    found: Resampled
-    lengths: tuple[Ngrams, ...]
-    signature: str
-
-
-def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Measured:
-    signature = _signature(cut, plan, extras)
+def _measure(
+    cut: CutTexts, plan: Plan, extras: Extras, stages: Stages, signature: str
+) -> tuple[Resampled, list[Ngrams]]:
+    """All measures of the groups and tests between them, and the n-grams of listed phrases."""
     stages.begin("counting n-grams", None)
     # Words as numbers are only needed to count n-grams, and strings to encode them.
     counted = cut.texts.table(plan.settings).ngrams(SHARED[-1])
@@ -284,7 +292,7 @@ def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Meas
         found.add(
             measure_groups(kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance)
         )
-    return _Measured(found, ngrams.lengths, signature)
+    return found, [one for one in ngrams.lengths if one.n in PHRASES]
 
 
 def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
@@ -305,30 +313,14 @@ def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
     )
 
 
-def _groups(
-    texts: GroupedTexts, cut: CutTexts, measured: _Measured, extras: Extras, plan: Plan
-) -> list[GroupDiversity]:
-    nothing = Estimate(None, None, None, 0, "too few texts", measured.signature, 0)
-    measures = list(measured.found.estimates[cut.names[0]])
-    return [
-        _group(name, texts, cut, measured, extras, plan)
-        if name in cut.names
-        else GroupDiversity(
-            name,
-            texts.groups.count(name),
-            texts.n_short(name, cut.n_words),
-            0,
-            0,
-            0,
-            dict.fromkeys(measures, nothing),
-            n_identical=texts.n_identical(name),
-        )
-        for name in texts.names()
-    ]
-
-
 def _group(
-    name: str, texts: GroupedTexts, cut: CutTexts, measured: _Measured, extras: Extras, plan: Plan
+    name: str,
+    texts: GroupedTexts,
+    cut: CutTexts,
+    estimates: Mapping[str, Estimate],
+    lengths: Sequence[Ngrams],
+    extras: Extras,
+    n_phrases: int,
 ) -> GroupDiversity:
     pool, number = cut.pool, cut.names.index(name)
     is_named = np.array([group == name for group in cut.texts.groups])
@@ -356,7 +348,6 @@ def _group(
         document = cut.texts.documents[text].id
         return Span(document, shift + places[0][0], shift + places[-1][1])
 
-    lengths = [one for one in measured.lengths if one.n in PHRASES]
     return GroupDiversity(
         name,
         texts.groups.count(name),
@@ -364,8 +355,8 @@ def _group(
         int(np.count_nonzero(is_named & ~is_in)),
         pool.n_drawn,
         pool.n_units(number),
-        measured.found.estimates[name],
-        shared_phrases(lengths, is_in, plan.n_phrases, words_at, span_at),
-        shared_phrases(templates, is_in, plan.n_phrases, tags_at, tagged_at),
+        estimates,
+        shared_phrases(lengths, is_in, n_phrases, words_at, span_at),
+        shared_phrases(templates, is_in, n_phrases, tags_at, tagged_at),
         texts.n_identical(name),
     )

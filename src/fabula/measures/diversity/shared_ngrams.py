@@ -67,7 +67,12 @@ class WordTable:
         """
         both = [*texts, *prompts]
         lengths = np.array([len(words) for words in both], np.int64)
-        flat, n_different = _numbered(both, int(lengths.sum()))
+        # The number of each word, from 0 by first appearance.
+        known: defaultdict[str, int] = defaultdict(count().__next__)
+        numbers = map(known.__getitem__, chain.from_iterable(both))
+        flat = np.fromiter(numbers, np.int32, int(lengths.sum()))
+        several = np.bincount(flat, minlength=len(known)) > 1
+        numbers_of_several = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
         ends = np.cumsum(lengths)
         cuts = ends
         if segments:
@@ -79,7 +84,7 @@ class WordTable:
         shift = len(texts)
         own_prompt = np.array(prompt_of or [-1] * shift, np.int32)
         return cls(
-            _without_single(flat, n_different),
+            numbers_of_several[flat],
             np.repeat(np.arange(len(both), dtype=np.int32), lengths),
             n_left.astype(np.int32),
             np.concatenate([[0], ends[:shift]]).astype(np.int64),
@@ -109,21 +114,6 @@ class WordTable:
             in_all, n_single = count_places(numbers, self.n_left, self.text_of, self.n_texts, n)
             found = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
             yield found, marked
-
-
-def _numbered(texts: Sequence[Sequence[str]], n_words: int) -> tuple[NDArray[np.int32], int]:
-    """The number of each word of all texts, from 0 by first appearance, and how many there are."""
-    known: defaultdict[str, int] = defaultdict(count().__next__)
-    flat = np.fromiter(map(known.__getitem__, chain.from_iterable(texts)), np.int32, n_words)
-    return flat, len(known)
-
-
-def _without_single(words: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
-    """Words that occur once are -1, the others are numbered from 0."""
-    several = np.bincount(words, minlength=n_words) > 1
-    again = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
-    found: NDArray[np.int32] = again[words]
-    return found
 
 
 @dataclass(frozen=True, slots=True)

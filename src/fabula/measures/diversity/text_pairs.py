@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -82,9 +82,6 @@ class SharedText:
     n_others: int
     """Texts with which it has anything in common."""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def shared_texts(
     ids: Sequence[str], table: WordTable, n_words: int, owners: Sequence[int] | None = None
@@ -114,9 +111,8 @@ def shared_texts(
     for k, (id_, mine) in enumerate(zip(ids, own, strict=True)):
         covered = np.zeros(len(mine) + n_words, bool)
         for i in np.flatnonzero(mine >= 0).tolist():
-            if not is_shared[mine[i]]:
-                continue
-            covered[i : i + n_words] = True
+            if is_shared[mine[i]]:
+                covered[i : i + n_words] = True
         _, best = min(partners.get(k, [(0, -1)]))
         longest = 0
         if best >= 0:
@@ -149,22 +145,26 @@ def similar_pairs(
     share the most n-grams of `n_words` words are examined.
     """
     *_, (ngrams, numbers) = table.ngrams(n_words)
+    keys, times = _counted_pairs(ngrams, owners)
+    best = np.argsort(-times, kind="stable")[: n_listed * _N_LOOKED_AT]
     pairs = []
-    for a, b in _candidates(ngrams, n_listed * _N_LOOKED_AT, owners):
+    for a, b in zip((keys[best] >> 32).tolist(), (keys[best] & 0xFFFFFFFF).tolist(), strict=True):
         mine = numbers[table.starts[a] : table.starts[a + 1]]
         other = numbers[table.starts[b] : table.starts[b + 1]]
         runs = common_runs(mine, other, n_words)
-        if runs:
-            pairs.append(_pair(a, b, runs, ids, located))
+        if not runs:
+            continue
+        covered_a, covered_b = (np.zeros(len(located[k].words), bool) for k in (a, b))
+        found = []
+        for i, j, n in runs:
+            covered_a[i : i + n] = covered_b[j : j + n] = True
+            places = _span(ids[a], located[a], i, n), _span(ids[b], located[b], j, n)
+            found.append(CommonRun(n, *places))
+        found.sort(key=lambda run: -run.n_words)
+        shares = float(covered_a.mean()), float(covered_b.mean())
+        pairs.append(SimilarPair(ids[a], ids[b], int(covered_a.sum()), *shares, tuple(found)))
     pairs.sort(key=lambda pair: (-pair.n_words, -pair.longest))
     return pairs[:n_listed]
-
-
-def _candidates(ngrams: Ngrams, most: int, owners: Sequence[int] | None) -> list[tuple[int, int]]:
-    """The pairs that have the most n-grams in common."""
-    keys, times = _counted_pairs(ngrams, owners)
-    best = np.argsort(-times, kind="stable")[:most]
-    return [(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in keys[best]]
 
 
 def _counted_pairs(
@@ -217,32 +217,6 @@ def common_runs(
         else:
             i += 1
     return runs
-
-
-def _pair(
-    a: int,
-    b: int,
-    runs: Sequence[tuple[int, int, int]],
-    ids: Sequence[str],
-    located: Sequence[TextWords],
-) -> SimilarPair:
-    covered_a, covered_b = (
-        np.zeros(len(located[a].words), bool),
-        np.zeros(len(located[b].words), bool),
-    )
-    found = []
-    for i, j, n in runs:
-        covered_a[i : i + n] = covered_b[j : j + n] = True
-        found.append(CommonRun(n, _span(ids[a], located[a], i, n), _span(ids[b], located[b], j, n)))
-    found.sort(key=lambda run: -run.n_words)
-    return SimilarPair(
-        ids[a],
-        ids[b],
-        int(covered_a.sum()),
-        float(covered_a.mean()),
-        float(covered_b.mean()),
-        tuple(found),
-    )
 
 
 def _span(document: str, words: TextWords, first: int, n_words: int) -> Span:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fabula.errors import InputError
@@ -47,7 +47,7 @@ class Together:
     def to_json(self) -> dict[str, Any]:
         found = self.diversity
         return {
-            "shared": [one.to_json() for one in self.shared],
+            "shared": [asdict(one) for one in self.shared],
             "pairs": [one.to_json() for one in self.pairs],
             "run_words": self.run_words,
             "direction": "unknown",

@@ -26,7 +26,7 @@ from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.linguistic.example_table import Example
+    from fabula.measures.linguistic.system_scores import Example
     from fabula.measures.linguistic.table import SystemTable
     from fabula.presentation.sheet import Block, Sheet
     from fabula.tasks.continuation.corpus import Corpus
@@ -452,9 +452,9 @@ def score(
     Raises `InputError` with the line.
     """
     from fabula.measures.linguistic import system_scores
-    from fabula.measures.linguistic.example_table import sample_examples
     from fabula.measures.linguistic.lexis import read_vocabulary
     from fabula.measures.linguistic.metrics import ToolChoice
+    from fabula.measures.linguistic.system_scores import sample_examples
     from fabula.measures.linguistic.table import compare_systems
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.tasks.continuation.generating import AS_LONG

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.example_table import Example, Written
 from fabula.measures.linguistic.metrics import Metric
+from fabula.measures.linguistic.system_scores import Example, Written
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import (

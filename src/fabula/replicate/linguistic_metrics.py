@@ -14,13 +14,14 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.example_table import Example, sample_examples
 from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.measures.linguistic.system_scores import (
     GOLD,
     Continuation,
+    Example,
     Story,
     gold_continuations,
+    sample_examples,
     score_rows,
 )
 from fabula.measures.linguistic.table import SystemTable, compare_systems

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,16 +43,6 @@ def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
     first, second = frozenset(a), frozenset(b)
     union = len(first | second)
     return len(first & second) / union if union else None
-
-
-def mean_cosine(
-    sum_a: NDArray[np.float64], n_a: int, sum_b: NDArray[np.float64], n_b: int
-) -> float | None:
-    """The mean cosine over all pairs of a vector of A and a vector of B; None if there are none.
-
-    Takes the sums of their unit vectors: the mean over the pairs is the product of the means.
-    """
-    return float(sum_a @ sum_b) / (n_a * n_b) if n_a and n_b else None
 
 
 def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.float64]]:
@@ -188,23 +179,20 @@ def _score(
     if text is None:
         return _nothing("no_text")
     if not parsed.words:
-        nothing = _nothing("no_words")
-        missing = {key: why for key, why in nothing.missing.items() if key != "sentence_length"}
-        return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
+        others = [key for key in _EACH if key != "sentence_length"]
+        values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
+        return Scored(values, dict.fromkeys(others, "no_words"), (), ())
     if (foreign := not_english(text)) is not None:
         return _nothing(foreign)
     outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
+    missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
     return Scored(
-        values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
-        missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
+        values={key: None if key in missing else outcome[key] for key in _EACH},
+        missing=missing,
         words=parsed.words,
         sentence_ends=_word_ends(parsed),
         errors=tuple(outcome["errors"]),
     )
-
-
-def _is_number(outcome: float | str) -> bool:
-    return not isinstance(outcome, str)
 
 
 def _nothing(reason: str) -> Scored:
@@ -239,21 +227,20 @@ def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> 
 
 def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why one is missing."""
+    ids = [metric.id for metric in METRICS if metric.needs_context]
     if context.foreign is not None:
-        reason = f"the context is {context.foreign}"
-        return dict.fromkeys((m.id for m in METRICS if m.needs_context), reason)
+        return dict.fromkeys(ids, f"the context is {context.foreign}")
     if context.encoding is None or reading.encoding is None:
-        return dict.fromkeys((m.id for m in METRICS if m.needs_context), "no_context")
+        return dict.fromkeys(ids, "no_context")
+    n_pairs = reading.n_vectors * context.n_vectors
     parsed = reading.parsed
     style = style_match(_count_categories([parsed]), context.categories)
     return {
         "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
-        "vector_similarity": _or(
-            mean_cosine(
-                reading.vector_sum, reading.n_vectors, context.vector_sum, context.n_vectors
-            ),
-            "no_vector",
-        ),
+        # The mean cosine over all pairs of vectors, which are of length 1.
+        "vector_similarity": float(reading.vector_sum @ context.vector_sum) / n_pairs
+        if n_pairs
+        else "no_vector",
         "sentence_similarity": cosine(reading.encoding, context.encoding),
         "pos_similarity": _or(style, "no_context"),
         "pos_trigram_similarity": _or(
@@ -273,13 +260,8 @@ def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
 
 def _word_ends(parsed: Parsed) -> tuple[int, ...]:
     """The number of words up to the end of each sentence."""
-    ends, n_words = [], 0
-    starts = frozenset(parsed.sentence_starts[1:])
-    for k, token in enumerate(parsed.tokens):
-        if k in starts:
-            ends.append(n_words)
-        n_words += token.is_word
-    return (*ends, n_words)
+    n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
+    return (*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1])
 
 
 def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:

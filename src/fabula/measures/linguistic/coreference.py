@@ -8,9 +8,10 @@ person, number, gender and speaker. They depend only on the parse.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fabula.measures.linguistic.lexicon import DISTINGUISHING
 from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, read_speech
@@ -35,20 +36,6 @@ class _Entity:
     was_subject: bool = False
     last_place: int = -1
 
-    def copy(self) -> _Entity:
-        return _Entity(
-            self.number,
-            self.genders,
-            set(self.keys),
-            set(self.heads),
-            self.names,
-            self.modifiers,
-            self.n_mentions,
-            self.last_sentence,
-            self.was_subject,
-            self.last_place,
-        )
-
 
 class _State:
     """The entities so far, and the current speakers."""
@@ -61,10 +48,11 @@ class _State:
         self.was_quote = False
 
     def copy(self) -> _State:
-        other = _State()
-        for name, value in vars(self).items():
-            setattr(other, name, value)
-        other.entities = [entity.copy() for entity in self.entities]
+        other = copy.copy(self)
+        other.entities = [
+            replace(entity, keys=set(entity.keys), heads=set(entity.heads))
+            for entity in self.entities
+        ]
         return other
 
     def read(self, parsed: Parsed, speech: Speech) -> list[int]:
@@ -80,13 +68,7 @@ class _State:
             self._hear(speech, mentions, found)
         for k in order[outside:]:
             found[k] = self._entity(mentions, k, found)
-        self._end_sentence(speech, mentions, found)
-        return found
-
-    def _end_sentence(
-        self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]
-    ) -> None:
-        subjects = [
+        subjects = (
             e
             for m, e in zip(mentions, found, strict=True)
             if m.is_subject
@@ -94,26 +76,20 @@ class _State:
             and e >= 0
             and self.entities[e].number == "s"
             and self.entities[e].genders != frozenset("n")
-        ]
-        self.subject = subjects[0] if subjects else -1
+        )
+        self.subject = next(subjects, -1)
         self.was_quote = any(speech.in_quote)
         self.n_sentences += 1
+        return found
 
     def _hear(self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]) -> None:
         """Determine the speaker and the addressee of the quotes in this sentence."""
-        named, heard = (
-            next(
-                (
-                    e
-                    for m, e in zip(mentions, found, strict=True)
-                    if m.phrase.start <= token < m.phrase.end
-                ),
-                -1,
-            )
-            if token >= 0
-            else -1
-            for token in (speech.speaker, speech.addressee)
-        )
+
+        def entity_at(token: int) -> int:
+            pairs = zip(mentions, found, strict=True)
+            return next((e for m, e in pairs if m.phrase.start <= token < m.phrase.end), -1)
+
+        named, heard = entity_at(speech.speaker), entity_at(speech.addressee)
         if named >= 0:
             speaker = named
         elif speech.goes_on:
@@ -132,23 +108,22 @@ class _State:
             )
 
     def _other_person(self, speaker: int) -> int:
-        persons = [
+        persons = (
             (entity.last_sentence, entity.n_mentions, k)
             for k, entity in enumerate(self.entities)
             if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
-        ]
-        return max(persons)[2] if persons else -1
+        )
+        return max(persons, default=(0, 0, -1))[2]
 
     def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
         """The entity of a mention, a new one if no rule finds one."""
         mention = mentions[k]
         if mention.kind == "empty":
             return -1
-        if mention.beside >= 0:
-            for other, entity in zip(mentions, found, strict=True):
-                stands = other.phrase.start <= mention.beside < other.phrase.end
-                if entity >= 0 and stands and self._may_stand_beside(other, mention):
-                    return self._join(entity, mention)
+        for other, entity in zip(mentions, found, strict=True):
+            stands = other.phrase.start <= mention.beside < other.phrase.end
+            if entity >= 0 and stands and self._may_stand_beside(other, mention):
+                return self._join(entity, mention)
         if mention.kind == "relative":
             return -1
         if mention.kind == "pronoun":
@@ -160,35 +135,29 @@ class _State:
         """Whether both name one entity; the parser also tags list items as apposition."""
         if second.kind == "relative":
             return True
-        is_one = first.number == second.number and bool(first.genders & second.genders)
-        return (
-            is_one
-            and (second.is_definite or bool(first.names))
-            and not (first.names and second.names)
-        )
+        if first.number != second.number or not first.genders & second.genders:
+            return False
+        return not second.names if first.names else second.is_definite
 
     def _by_words(self, mention: Mention) -> int:
         """By name, by equal words, by head."""
         if not mention.is_definite:
             return -1
-        newest = sorted(range(len(self.entities)), key=lambda k: -self.entities[k].last_sentence)
+        newest = sorted(enumerate(self.entities), key=lambda pair: -pair[1].last_sentence)
         fitting = [
-            k
-            for k in newest
-            if self.entities[k].number == mention.number
-            and self.entities[k].genders & mention.genders
+            (k, entity)
+            for k, entity in newest
+            if entity.number == mention.number and entity.genders & mention.genders
         ]
-        if mention.names:
-            for k in fitting:
-                if self.entities[k].names & mention.names:
-                    return k
-        for k in fitting:
-            if mention.key and mention.key in self.entities[k].keys:
+        for k, entity in fitting:
+            if entity.names & mention.names:
+                return k
+        for k, entity in fitting:
+            if mention.key and mention.key in entity.keys:
                 return k
         if mention.modifiers & DISTINGUISHING or mention.names:
             return -1
-        for k in fitting:
-            entity = self.entities[k]
+        for k, entity in fitting:
             has_head = (mention.head, mention.possessor) in entity.heads or (
                 not mention.possessor and any(head == mention.head for head, _ in entity.heads)
             )
@@ -202,8 +171,18 @@ class _State:
             for other, entity in zip(mentions, found, strict=True):
                 if entity >= 0 and other.verb == mention.verb and other.is_subject:
                     return self._join(entity, mention)
+        if mention.person == 1 and mention.number == "p":
+            if self.us < 0:
+                self.us = self._new(mention)
+            return self._join(self.us, mention)
+        if mention.person == 1 and not mention.in_quote:
+            if self.narrator < 0:
+                self.narrator = self._new(mention)
+            return self._join(self.narrator, mention)
         if mention.person == 1:
-            return self._first_person(mention)
+            if self.speaker < 0:
+                self.speaker = self._new(mention)
+            return self._join(self.speaker, mention)
         if mention.person == 2:
             if not mention.in_quote:
                 return self._new(mention)
@@ -212,19 +191,6 @@ class _State:
             return self._join(self.addressee, mention)
         entity = self._third_person(mentions, k, found)
         return self._join(entity, mention) if entity >= 0 else self._new(mention)
-
-    def _first_person(self, mention: Mention) -> int:
-        if mention.number == "p":
-            if self.us < 0:
-                self.us = self._new(mention)
-            return self._join(self.us, mention)
-        if not mention.in_quote:
-            if self.narrator < 0:
-                self.narrator = self._new(mention)
-            return self._join(self.narrator, mention)
-        if self.speaker < 0:
-            self.speaker = self._new(mention)
-        return self._join(self.speaker, mention)
 
     def _third_person(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
         """The most salient compatible entity of the last few sentences."""

@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -131,43 +132,27 @@ class Harper:
     def faults(
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
-        linters = _taken()
-        try:
-            return self._faults(linters, text, names, past)
-        finally:
-            _idle.append(linters)
-
-    def _faults(
-        self,
-        linters: Linters,
-        text: str,
-        names: Sequence[tuple[int, int]],
-        past: Sequence[tuple[int, int]],
-    ) -> list[Fault]:
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
-        found = [
-            (rule, lint)
-            for rule, lints in linters(self._dialects.AMERICAN).organized_lints(text).items()
-            for lint in lints
-            if lint.lint_kind not in _MATTERS_OF_TASTE
-        ]
         british: set[tuple[int, int]] | None = None
         kept = []
-        for rule, lint in found:
-            place = lint.span.start, lint.span.end
-            if _is_false(rule, text, place, past):
-                continue
-            if lint.lint_kind in _OF_SPELLING:
-                if _touches(place, names):
+        with _taken() as linters:
+            lints = linters(self._dialects.AMERICAN).organized_lints(text)
+            for rule, lint in ((rule, lint) for rule, some in lints.items() for lint in some):
+                place = lint.span.start, lint.span.end
+                is_spelling = lint.lint_kind in _OF_SPELLING
+                if lint.lint_kind in _MATTERS_OF_TASTE or _is_false(rule, text, place, past):
                     continue
-                if british is None:
-                    other = linters(self._dialects.BRITISH)
-                    british = {(x.span.start, x.span.end) for x in other.lint(text)}
-                if place not in british:
-                    continue
-            likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
-            kept.append(Fault(place, lint.message, lint.lint_kind in _OF_SPELLING, likely))
+                if is_spelling:
+                    if _touches(place, names):
+                        continue
+                    if british is None:
+                        other = linters(self._dialects.BRITISH)
+                        british = {(x.span.start, x.span.end) for x in other.lint(text)}
+                    if place not in british:
+                        continue
+                likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
+                kept.append(Fault(place, lint.message, is_spelling, likely))
         return sorted(kept, key=lambda fault: fault.place)
 
 
@@ -191,13 +176,18 @@ _idle: list[Linters] = []
 _opening = threading.Lock()
 
 
-def _taken() -> Linters:
+@contextmanager
+def _taken() -> Iterator[Linters]:
     """Linters that no other thread uses."""
     try:
-        return _idle.pop()
+        linters = _idle.pop()
     except IndexError:
         with _opening:
-            return _idle.pop() if _idle else _opened()
+            linters = _idle.pop() if _idle else _opened()
+    try:
+        yield linters
+    finally:
+        _idle.append(linters)
 
 
 def _opened() -> Linters:
@@ -221,11 +211,8 @@ def linter_of(dialect: Any) -> Any:
     import harper
 
     linter = harper.Linter(dialect)
-    groups = [
-        entry["Group"]
-        for entry in linter.get_structured_lint_config()["settings"]
-        if "Group" in entry
-    ]
+    settings = linter.get_structured_lint_config()["settings"]
+    groups = [entry["Group"] for entry in settings if "Group" in entry]
     taste = [group for group in groups if group["label"] in _GROUPS_OF_TASTE]
     off = (_NOISE | _PRINTS | set(_rules(taste))) - _ERRORS_OF_STYLE
     linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(off, False)})
@@ -265,9 +252,8 @@ class LanguageTool:
             category = match["rule"]["category"]["id"]
             start, end = match["offset"], match["offset"] + match["length"]
             place = places[start], places[min(end, len(places) - 1)]
-            if category in _TASTE_CATEGORIES:
-                continue
-            if category != "TYPOS" or not _touches(place, names):
+            is_name = category == "TYPOS" and _touches(place, names)
+            if category not in _TASTE_CATEGORIES and not is_name:
                 likely = tuple(one["value"] for one in match.get("replacements", ()))
                 message = str(match.get("message", ""))
                 found.append(Fault(place, message, category == "TYPOS", likely))

@@ -75,13 +75,10 @@ def read_vocabulary(path: Path) -> frozenset[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a list of words ({error})") from error
-    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {
-        "",
-        UNKNOWN_WORD,
-    }
+    words = {line.partition("\t")[0].strip().lower() for line in lines} - {"", UNKNOWN_WORD}
     if not words:
         raise InputError(f"{path}: contains no words; write one per line")
-    return words
+    return frozenset(words)
 
 
 def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:

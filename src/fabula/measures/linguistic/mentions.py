@@ -68,9 +68,7 @@ class Speech:
 
 def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
     """Which tokens of consecutive sentences are in quoted speech, and who speaks in each."""
-    starts = list(
-        itertools.accumulate((len(sentence.text) + 1 for sentence in sentences), initial=0)
-    )
+    starts = itertools.accumulate((len(one.text) + 1 for one in sentences), initial=0)
     text = " ".join(sentence.text for sentence in sentences)
     spans = speech_spans(text, has_paragraphs=False)
     found = []
@@ -89,12 +87,11 @@ def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]
             continue
         below = [i for i, t in enumerate(tokens) if t.head == k and not inside[i] and i != k]
         subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
-        if not subjects:
-            subjects = [
-                i
-                for i in range(k + 1, min(k + 5, len(tokens)))
-                if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
-            ][:1]
+        subjects += [
+            i
+            for i in range(k + 1, min(k + 5, len(tokens)))
+            if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
+        ]
         if not subjects:
             continue
         to = {i for i in below if tokens[i].lower in ("to", "unto")}
@@ -136,7 +133,8 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
             for t in inside
             if t.head == phrase.root and t.pos in ("ADJ", "NUM", "NOUN", "VERB")
         ),
-        is_definite=_is_definite(words, root, bool(owners)),
+        # "The trees", "Anne"; not "trees" in general.
+        is_definite=root.pos == "PROPN" or bool(owners) or (bool(words) and words[0] in _DEFINITE),
         possessor=owners[0].lower if owners else "",
         person=person,
         number=number,
@@ -146,13 +144,6 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         in_quote=speech.in_quote[phrase.root],
         beside=beside,
     )
-
-
-def _is_definite(words: Sequence[str], root: Token, is_owned: bool) -> bool:
-    """Whether a phrase may be definite: "the trees", "Anne"; not "trees" in general."""
-    if root.pos == "PROPN" or is_owned:
-        return True
-    return bool(words) and words[0] in _DEFINITE
 
 
 def _clause(tokens: Sequence[Token], k: int) -> int:
@@ -183,23 +174,22 @@ def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
     if tokens[k].dep not in _SUBJECTS or tokens[verb].lower not in _BE:
         return False
     below = [i for i in range(verb + 1, len(tokens)) if tokens[i].head == verb]
-    if any(tokens[i].dep in _CLAUSES for i in below):
-        return True
-    return any(tokens[i].lower in TIMES for i in below)
+    return any(tokens[i].dep in _CLAUSES or tokens[i].lower in TIMES for i in below)
 
 
 def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str, str]:
     """Person, number and possible genders of a mention."""
     if kind == "pronoun":
         return PRONOUNS[root.lower]
-    number = "p" if root.tag in ("NNS", "NNPS") else "s"
-    if number == "p":
-        return 3, number, "mfn"
-    words = {token.lower.rstrip(".") for token in inside if token.dep != "poss"}
-    if root.lower in FEMALE or (kind == "name" and words & FEMALE):
-        return 3, number, "f"
-    if root.lower in MALE or (kind == "name" and words & MALE):
-        return 3, number, "m"
+    if root.tag in ("NNS", "NNPS"):
+        return 3, "p", "mfn"
+    words = {root.lower}
+    if kind == "name":
+        words |= {token.lower.rstrip(".") for token in inside if token.dep != "poss"}
+    if words & FEMALE:
+        return 3, "s", "f"
+    if words & MALE:
+        return 3, "s", "m"
     if kind == "name" or root.lower in PERSONS:
-        return 3, number, "mf"
-    return 3, number, "mfn" if root.lower in ANIMALS else "n"
+        return 3, "s", "mf"
+    return 3, "s", "mfn" if root.lower in ANIMALS else "n"

@@ -136,14 +136,37 @@ class Parser:
 
 
 def _parsed(doc: Any) -> Parsed:
-    tokens, places = _tokens(doc)
-    return _of_tokens(
-        doc.text,
-        tokens,
-        _sentence_starts(doc, places),
-        _noun_phrases(doc, places),
-        tuple(_verb_phrase_words(tokens)),
+    # The tokens other than white space, and the index of each spaCy token among them.
+    kept = [token for token in doc if not token.is_space]
+    places = [-1] * len(doc)
+    for k, token in enumerate(kept):
+        places[token.i] = k
+    tokens = tuple(
+        _token(
+            token.text,
+            token.idx,
+            token.pos_,
+            token.tag_,
+            token.dep_,
+            places[token.head.i] if places[token.head.i] >= 0 else k,
+        )
+        for k, token in enumerate(kept)
     )
+    starts: list[int] = []
+    for sentence in doc.sents:
+        starts += _within(places, sentence)[:1]
+    phrases = []
+    for chunk in doc.noun_chunks:
+        inside = _within(places, chunk)
+        if inside and places[chunk.root.i] >= 0:
+            phrases.append(Phrase(inside[0], inside[-1] + 1, places[chunk.root.i]))
+    verbs = tuple(_verb_phrase_words(tokens))
+    return _of_tokens(doc.text, tokens, tuple(starts), tuple(phrases), verbs)
+
+
+def _within(places: Sequence[int], span: Any) -> list[int]:
+    """The indices of the tokens of one of spaCy's spans."""
+    return [place for place in places[span.start : span.end] if place >= 0]
 
 
 def _from_json(text: str, given: Any) -> Parsed:
@@ -160,19 +183,13 @@ def _from_json(text: str, given: Any) -> Parsed:
 def _of_tokens(
     text: str,
     tokens: tuple[Token, ...],
-    sentence_starts: tuple[int, ...],
-    noun_phrases: tuple[Phrase, ...],
-    verb_phrase_words: tuple[int, ...],
+    starts: tuple[int, ...],
+    nouns: tuple[Phrase, ...],
+    verbs: tuple[int, ...],
 ) -> Parsed:
-    return Parsed(
-        text=text,
-        tokens=tokens,
-        sentence_starts=sentence_starts,
-        noun_phrases=noun_phrases,
-        verb_phrase_words=verb_phrase_words,
-        words=tuple(token.lower for token in tokens if token.is_word),
-        content=tuple(token.lower for token in tokens if token.pos in CONTENT),
-    )
+    words = tuple(token.lower for token in tokens if token.is_word)
+    content = tuple(token.lower for token in tokens if token.pos in CONTENT)
+    return Parsed(text, tokens, starts, nouns, verbs, words, content)
 
 
 def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:
@@ -184,26 +201,6 @@ def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:
 
 def _is_word(text: str) -> bool:
     return any(map(str.isalnum, text))
-
-
-def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
-    """The tokens other than white space, and the index of each spaCy token among them."""
-    kept = [token for token in doc if not token.is_space]
-    places = [-1] * len(doc)
-    for k, token in enumerate(kept):
-        places[token.i] = k
-    tokens = tuple(
-        _token(
-            token.text,
-            token.idx,
-            token.pos_,
-            token.tag_,
-            token.dep_,
-            places[token.head.i] if places[token.head.i] >= 0 else k,
-        )
-        for k, token in enumerate(kept)
-    )
-    return tokens, places
 
 
 def _token(text: str, start: int, pos: str, tag: str, dep: str, head: int) -> Token:
@@ -220,33 +217,10 @@ def _to_json(parsed: Parsed) -> list[Any]:
     """What the pipeline found in a text, without its characters: columns of its tokens, and where
     sentences and phrases are."""
     tokens = parsed.tokens
-    columns = [
-        [token.start for token in tokens],
-        [len(token.text) for token in tokens],
-        [token.pos for token in tokens],
-        [token.tag for token in tokens],
-        [token.dep for token in tokens],
-        [token.head for token in tokens],
-    ]
+    rows = [(t.start, len(t.text), t.pos, t.tag, t.dep, t.head) for t in tokens]
+    columns = list(zip(*rows, strict=True)) or [()] * 6
     nouns = [(phrase.start, phrase.end, phrase.root) for phrase in parsed.noun_phrases]
     return [columns, parsed.sentence_starts, nouns, parsed.verb_phrase_words]
-
-
-def _sentence_starts(doc: Any, places: Sequence[int]) -> tuple[int, ...]:
-    starts = []
-    for sentence in doc.sents:
-        inside = [places[k] for k in range(sentence.start, sentence.end) if places[k] >= 0]
-        starts += inside[:1]
-    return tuple(starts)
-
-
-def _noun_phrases(doc: Any, places: Sequence[int]) -> tuple[Phrase, ...]:
-    phrases = []
-    for chunk in doc.noun_chunks:
-        inside = [places[k] for k in range(chunk.start, chunk.end) if places[k] >= 0]
-        if inside and places[chunk.root.i] >= 0:
-            phrases.append(Phrase(inside[0], inside[-1] + 1, places[chunk.root.i]))
-    return tuple(phrases)
 
 
 def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -174,7 +174,7 @@ class Profile:
                 {"paragraph": s.paragraph, "n_words": s.n_words, "n_quoted": s.n_quoted}
                 for s in self.sentences
             ],
-            "repeated": [{"phrase": r.phrase, "count": r.count} for r in self.repeated],
+            "repeated": list(map(asdict, self.repeated)),
             "rarest": list(self.rarest),
             "errors": [[span.start, span.end] for span in self.errors],
             "signature": self.signature,
@@ -206,11 +206,12 @@ def opened_tools(grammar: str) -> tuple[TextTools, Any]:
 
 def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
-    signature = str(tools.profile_signature)
     if (foreign := not_english(document.text)) is not None:
         return _nothing(tools, document, foreign)
     prose = without_headings(document)
-    text, spans = _sentence_places(prose, nlp)
+    # White space is normalized, and paragraphs are separate.
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(prose))
+    spans = sentence_spans(text, nlp)
     stream = tools.parser.parse(text[start:end] for start, end in spans)
     parsed, faults = parsed_and_checked(stream, tools.checker, len(spans))
     spoken = [part for part in parsed if part.words]
@@ -232,10 +233,8 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         repeated=tuple(_repeated(spoken)),
         rarest=tuple(_rarest(tools, spoken)),
         zipf=tuple(9 + log / math.log(10) for log in logs),
-        signature=signature,
-        errors=tuple(
-            _errors(document.id, prose, spoken, [sentence["errors"] for sentence in each])
-        ),
+        signature=str(tools.profile_signature),
+        errors=tuple(_errors(document.id, prose, spoken, [one["errors"] for one in each])),
     )
 
 
@@ -260,26 +259,15 @@ def _errors(
 
 
 def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
-    ids = [metric.id for metric in PROFILE_METRICS]
-    missing = dict.fromkeys(ids, reason)
-    values: dict[str, float | None] = dict.fromkeys(ids)
-    if reason == "no_words":
-        for name in ("n_words", "n_sentences"):
-            values[name] = 0.0
-            del missing[name]
+    known = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
+    values = {metric.id: known.get(metric.id) for metric in PROFILE_METRICS}
+    missing = {name: reason for name in values if name not in known}
     return Profile(document, values, missing, (), (), (), (), str(tools.profile_signature))
-
-
-def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:
-    """The text with white space normalized and paragraphs separate, and its sentences."""
-    plain = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(text))
-    return plain, sentence_spans(plain, nlp)
 
 
 def _sentences(
     text: str, spans: Sequence[tuple[int, int]], parsed: Sequence[Parsed]
 ) -> Iterator[Sentence]:
-    """Each sentence, with its words in quoted speech."""
     speech = speech_spans(text)
     n_breaks = [match.start() for match in re.finditer("\n\n", text)]
     for (start, _), part in zip(spans, parsed, strict=True):
@@ -359,11 +347,11 @@ def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
         for piece in (phrase[1:], phrase[:-1])
         if again.get(piece) == n
     }
-    found = [(phrase, n) for phrase, n in again.items() if phrase not in inner]
-    found.sort(key=lambda pair: (-(pair[1] - 1) * len(pair[0]), pair[0]))
+    found = sorted(again.keys() - inner, key=lambda one: (-(again[one] - 1) * len(one), one))
     shown: list[Repeated] = []
     taken = set[tuple[tuple[str, str, str], int]]()
-    for phrase, n in found:
+    for phrase in found:
+        n = again[phrase]
         # A repeated sentence is one repetition, not one for each of its parts.
         pieces = {(three, n) for three in trigrams(phrase)}
         if len(shown) < _N_SHOWN and not pieces & taken:

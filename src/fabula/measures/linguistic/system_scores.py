@@ -7,6 +7,7 @@ only on the passages, so the rows do not depend on the number of processes or on
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +62,8 @@ def read_contexts(path: Path) -> list[Story]:
     for number, row in enumerate(read_rows(path, is_edited=True), 1):
         where = f"{path}, line {number}"
         name, context, gold = row.get("id"), row.get("context"), row.get("gold")
-        if not isinstance(name, str) or not _is_lines(context):
+        is_lines = isinstance(context, list) and all(isinstance(line, str) for line in context)
+        if not isinstance(name, str) or not is_lines:
             raise InputError(
                 f"{where}: not a passage; it needs id, and context as a list of sentences, in the "
                 "format of `fabula continuation passages`"
@@ -70,23 +72,13 @@ def read_contexts(path: Path) -> list[Story]:
             raise InputError(f"{where}: gold is not a string; use a sentence, or leave it out")
         if name in stories:
             raise InputError(f"{where}: the passage {name!r} occurs twice; ids must differ")
-        book = row.get("book")
-        stories[name] = Story(
-            name, tuple(context or ()), gold, _chapter_of(row), None if book is None else str(book)
-        )
+        # Book and chapter of a passage, or its book alone.
+        named = [str(row[key]) for key in ("book", "chapter") if row.get(key) is not None]
+        book = None if row.get("book") is None else named[0]
+        stories[name] = Story(name, tuple(context or ()), gold, "/".join(named) or None, book)
     if not stories:
         raise InputError(f"{path}: contains no passages")
     return list(stories.values())
-
-
-def _chapter_of(row: Mapping[str, Any]) -> str | None:
-    """Book and chapter of a passage, or its book alone."""
-    named = [row[key] for key in ("book", "chapter") if row.get(key) is not None]
-    return "/".join(map(str, named)) or None
-
-
-def _is_lines(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
 def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[Continuation]:
@@ -197,20 +189,16 @@ def score_rows(
 
 
 def _expected(story: Story, text: Continuation, signature: str) -> Row:
-    """What a row of this continuation must contain to be reused."""
+    """What a row of this continuation must contain to be reused; the digest is of what was
+    measured, the context and the text."""
+    parts = "\x1f".join([*story.context, repr(text.text)])
     return {
         "id": story.id,
         "system": text.system,
         "chapter": story.chapter,
-        "digest": _digest(story, text),
+        "digest": hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:16],
         "signature": signature,
     }
-
-
-def _digest(story: Story, continuation: Continuation) -> str:
-    """What was measured: the context and the text."""
-    parts = "\x1f".join([*story.context, repr(continuation.text)])
-    return hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:16]
 
 
 def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
@@ -237,7 +225,10 @@ def _row(story: Story, continuation: Continuation, scored: Scored, signature: st
     made_of = _expected(story, continuation, signature)
     return {
         **{name: made_of[name] for name in ("id", "system", "chapter")},
-        "values": {key: _rounded(value) for key, value in scored.values.items()},
+        # Rounded to six digits: further digits depend on the processor.
+        "values": {
+            k: None if value is None else round(value, 6) for k, value in scored.values.items()
+        },
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),
         "sentence_ends": list(scored.sentence_ends),
@@ -247,6 +238,64 @@ def _row(story: Story, continuation: Continuation, scored: Scored, signature: st
     }
 
 
-def _rounded(value: float | None) -> float | None:
-    """Round to six digits: further digits depend on the processor."""
-    return None if value is None else round(value, 6)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a system wrote after a passage; no text if it failed."""
+
+    system: str
+    text: str | None
+    values: Mapping[str, float | None]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A passage and what each system wrote after it."""
+
+    story: Story
+    written: Sequence[Written]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values for JSON output."""
+        return {
+            "id": self.story.id,
+            "context": list(self.story.context),
+            "systems": {
+                one.system: {"text": one.text, "values": one.values, "missing": one.missing}
+                for one in self.written
+            },
+        }
+
+
+def sample_examples(
+    stories: Sequence[Story],
+    continuations: Iterable[Continuation],
+    scored: Iterable[Mapping[str, Any]],
+    systems: Sequence[str],
+    n: int,
+    seed: int,
+) -> list[Example]:
+    """Up to n passages, drawn at random from those that the most systems continued.
+
+    `scored` are the rows of `score_rows`. The passages keep their order.
+    """
+    if not n:
+        return []
+    texts = {(one.story_id, one.system): one.text for one in continuations}
+    by_story: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in scored:
+        by_story.setdefault(row["id"], {})[row["system"]] = row
+    most = max(map(len, by_story.values()))
+    whole = [story for story in stories if len(by_story.get(story.id, ())) == most]
+    chosen = sorted(random.Random(seed).sample(range(len(whole)), min(n, len(whole))))
+    return [
+        Example(
+            story,
+            [
+                Written(system, texts[story.id, system], one["values"], one["missing"])
+                for system in systems
+                if (one := by_story[story.id].get(system)) is not None
+            ],
+        )
+        for story in (whole[k] for k in chosen)
+    ]

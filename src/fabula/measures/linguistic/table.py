@@ -109,7 +109,15 @@ class SystemTable:
                         for cell in (self.cells[metric.id, system],)
                     },
                     "pairs": [
-                        {"a": test.a, "b": test.b, **_plain_test(test)}
+                        {
+                            "a": test.a,
+                            "b": test.b,
+                            "difference": _plain(test.difference),
+                            "cohens_d": None if test.d is None else _plain(test.d),
+                            "p": test.p,
+                            "p_bonferroni": test.p_bonferroni,
+                            "p_holm": test.p_holm,
+                        }
                         for test in self.tests
                         if test.metric == metric.id
                     ],
@@ -117,16 +125,6 @@ class SystemTable:
                 for metric in self.metrics
             ],
         }
-
-
-def _plain_test(test: PairTest) -> dict[str, Any]:
-    return {
-        "difference": _plain(test.difference),
-        "cohens_d": None if test.d is None else _plain(test.d),
-        "p": test.p,
-        "p_bonferroni": test.p_bonferroni,
-        "p_holm": test.p_holm,
-    }
 
 
 def _plain(estimate: Estimate) -> dict[str, float | None]:
@@ -162,15 +160,20 @@ def compare_systems(
     }
     ratios = _ratios(aligned, vocabulary)
     clusters, n_clusters, unit = _clusters_of(passages)
+    vocab = "all"
+    if vocabulary is not None:
+        digest = hashlib.sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()[:8]
+        vocab = f"{len(vocabulary)}@{digest}"
+    baselines = tuple(system for system in systems if system in controls)
     full = Signature(
         signature.name,
         (
             *signature.parts,
-            ("vocab", _vocabulary_part(vocabulary)),
+            ("vocab", vocab),
             ("test", f"permutation,{design},{n_permutations},{correction}-{level:g}"),
             ("ci", "95,paired"),
             ("units", f"{n_clusters}-{unit}"),
-            ("controls", _controls_part(systems, controls)),
+            ("controls", "+".join(sorted(s.replace("|", "/") for s in baselines)) or "none"),
             ("seed", str(seed)),
         ),
     )
@@ -187,7 +190,10 @@ def compare_systems(
     return SystemTable(
         systems=systems,
         n_items={
-            system: sum(not _has_failed(row) for row in by_system[system].values())
+            system: sum(
+                row["missing"].get("sentence_length") != "no_text"
+                for row in by_system[system].values()
+            )
             for system in systems
         },
         n_passages=len(passages),
@@ -198,7 +204,7 @@ def compare_systems(
         tests=tuple(tests),
         level=level,
         correction=correction,
-        controls=tuple(system for system in systems if system in controls),
+        controls=baselines,
         n_permutations=n_permutations,
         signature=str(full),
     )
@@ -212,17 +218,18 @@ def _by_system(
     passages: dict[str, str | None] = {}
     signature: Signature | None = None
     for row in rows:
-        signature = _same_signature(row, signature)
+        found = Signature.parse(str(row.get("signature", "")))
+        signature = signature or found
+        if differences := signature.differences(found):
+            raise MixError(
+                f"continuations were not all measured in the same way ({'; '.join(differences)}); "
+                "score all with the same settings"
+            )
         passages.setdefault(row["id"], row.get("chapter"))
         by_system.setdefault(row["system"], {})[row["id"]] = row
     if signature is None:
         raise InputError("no continuations to compare")
     return by_system, passages, signature
-
-
-def _controls_part(systems: Sequence[str], controls: Collection[str]) -> str:
-    names = sorted(system.replace("|", "/") for system in systems if system in controls)
-    return "+".join(names) or "none"
 
 
 def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
@@ -237,27 +244,6 @@ def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64],
     numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
     unit = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
     return np.array([numbers[name] for name in names], np.int64), len(numbers), unit
-
-
-def _has_failed(row: Mapping[str, Any]) -> bool:
-    return bool(row["missing"].get("sentence_length") == "no_text")
-
-
-def _same_signature(row: Mapping[str, Any], expected: Signature | None) -> Signature:
-    found = Signature.parse(str(row.get("signature", "")))
-    if expected is not None and (differences := expected.differences(found)):
-        raise MixError(
-            f"continuations were not all measured in the same way ({'; '.join(differences)}); "
-            "score all with the same settings"
-        )
-    return expected or found
-
-
-def _vocabulary_part(vocabulary: frozenset[str] | None) -> str:
-    if vocabulary is None:
-        return "all"
-    digest = hashlib.sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()[:8]
-    return f"{len(vocabulary)}@{digest}"
 
 
 _Aligned = Mapping[str, Sequence[Mapping[str, Any] | None]]
@@ -278,10 +264,8 @@ def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, d
             types: list[int] = []
             ends: list[int] = []
             for row in rows:
-                if row is not None:
-                    types += [
-                        numbers.setdefault(token, len(numbers)) for token in cut(row, vocabulary)
-                    ]
+                tokens = () if row is None else cut(row, vocabulary)
+                types += [numbers.setdefault(token, len(numbers)) for token in tokens]
                 ends.append(len(types))
             ratios[name][system] = Tokens(np.array(types, np.int64), np.array(ends, np.int64))
     return ratios
@@ -295,9 +279,8 @@ def _words_of(row: Mapping[str, Any], vocabulary: frozenset[str] | None) -> list
 def _trigrams_of(
     row: Mapping[str, Any], vocabulary: frozenset[str] | None
 ) -> Iterator[tuple[str, str, str]]:
-    words = row["words"].split(" ") if row["words"] else []
-    edges = [0, *row["sentence_ends"]]
-    for start, end in itertools.pairwise(edges):
+    words = _words_of(row, None)
+    for start, end in itertools.pairwise([0, *row["sentence_ends"]]):
         for three in trigrams(words[start:end]):
             if vocabulary is None or vocabulary.issuperset(three):
                 yield three

@@ -78,17 +78,13 @@ class AlikeWords:
         """The similar words of each of these distinct words."""
         with self._lock:
             found = {word: self._known[word] for word in words if word in self._known}
-        new = [(w, held) for w, held in zip(words, is_content, strict=True) if w not in found]
-        rows = self._vectors.rows([word for word, held in new if held])
-        with_row = {
-            word: int(row)
-            for (word, _), row in zip([one for one in new if one[1]], rows, strict=True)
-            if row >= 0
-        }
-        some = list(with_row.items())
-        for at in range(0, len(some), _N_TOGETHER):
-            found |= self._near(dict(some[at : at + _N_TOGETHER]))
-        found |= {word: self._alone(word) for word, _ in new if word not in with_row}
+        pairs = zip(words, is_content, strict=True)
+        content = [word for word, held in pairs if held and word not in found]
+        rows = zip(content, self._vectors.rows(content), strict=True)
+        with_row = [(word, int(row)) for word, row in rows if row >= 0]
+        for at in range(0, len(with_row), _N_TOGETHER):
+            found |= self._near(dict(with_row[at : at + _N_TOGETHER]))
+        found |= {word: self._alone(word) for word in words if word not in found}
         with self._lock:
             for word in words:
                 self._known[word] = found[word]
@@ -99,8 +95,6 @@ class AlikeWords:
 
     def _near(self, wanted: dict[str, int]) -> dict[str, Alike]:
         """For words with vectors, by the rows of these."""
-        if not wanted:
-            return {}
         matrix = self._vectors.matrix
         rows = np.array(list(wanted.values()), np.int32)
         # A fast floating-point product rules out words that are certainly not similar.
@@ -117,8 +111,7 @@ class AlikeWords:
                 exact = matrix[block[near]].astype(np.int64) @ matrix[row].astype(np.int64)
                 cosines = np.minimum(exact.astype(np.float32) * _SCALE, MOST_ALIKE)
                 kept = cosines >= self._threshold
-                numbers = self._with_vector[begin + near[kept]]
-                found[k].append((numbers, cosines[kept]))
+                found[k].append((self._with_vector[begin + near[kept]], cosines[kept]))
         return {word: self._ordered(word, some) for word, some in zip(wanted, found, strict=True)}
 
     def _ordered(

@@ -89,10 +89,9 @@ class BorrowedPassage:
 
     @property
     def is_commonplace(self) -> bool:
-        if self.count >= MANY_PLACES:
-            return True
         # What is unknown is not common.
-        return self.over_chance is not None and self.over_chance < MIN_BITS
+        is_probable = self.over_chance is not None and self.over_chance < MIN_BITS
+        return is_probable or self.count >= MANY_PLACES
 
     @property
     def n_documents(self) -> int | None:
@@ -235,8 +234,7 @@ def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
     for stop in range(1, len(sums)):
         if sums[stop - 1] < sums[lowest]:
             lowest = stop - 1
-        found = (sums[stop] - sums[lowest], stop - lowest, -lowest)
-        best = max(best, found)
+        best = max(best, (sums[stop] - sums[lowest], stop - lowest, -lowest))
     _, length, start = best
     return -start, length - start
 
@@ -358,9 +356,7 @@ def _passage(
         for k in range(run.first_word, run.end_word):
             shares[k] = max(share, shares.get(k, 0.0))
     count = min(run.count for run in runs)
-    total = None
-    if bits is not None:
-        total = math.fsum(share * bits[k] for k, share in shares.items())
+    total = None if bits is None else math.fsum(share * bits[k] for k, share in shares.items())
     return BorrowedPassage(
         runs=tuple(runs),
         n_words=len(shares),

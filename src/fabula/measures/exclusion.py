@@ -64,8 +64,7 @@ class ExcludeSame:
             raise InputError(
                 f"cannot exclude by {field!r}: no document of {reference.name} has this field"
             )
-        numbers_of = {name: frozenset(numbers) for name, numbers in found.items()}
-        return cls(field, numbers_of, joined)
+        return cls(field, {name: frozenset(of_name) for name, of_name in found.items()}, joined)
 
     @classmethod
     def of_texts_themselves(

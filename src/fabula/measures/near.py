@@ -152,10 +152,9 @@ class NearSearch(SearchForNear):
         kept: list[_Stretch] = []
         for one in self._stretches(words, min_words, exclude):
             is_new = one.end - one.first > exact[one.first : one.end].max(initial=0)
-            if not is_new or any(2 * _shared(one, o) > _shorter(one, o) for o in kept):
+            if not is_new or any(_lies_in(one, better) for better in kept):
                 continue
-            counterpart = self._counterpart(words, one)
-            if counterpart is not None:
+            if (counterpart := self._counterpart(words, one)) is not None:
                 kept.append(one)
                 counterparts[one.first, one.end] = counterpart
         return self._longest(words, exact, counterparts, min_words)
@@ -187,17 +186,10 @@ class NearSearch(SearchForNear):
         found = []
         n_begins = max(1, len(words) - _OVERLAP) if words else 0
         for begin in range(0, n_begins, _WINDOW - _OVERLAP):
-            for one in self.reference.part.walk(
-                self._walks(words[begin : begin + _WINDOW]), exclude=out
-            ):
-                columns = (
-                    one.firsts + begin,
-                    one.ends + begin,
-                    one.numbers,
-                    one.first_words,
-                    one.end_words,
-                    one.scores,
-                )
+            walks = self._walks(words[begin : begin + _WINDOW])
+            for one in self.reference.part.walk(walks, exclude=out):
+                here = one.firsts + begin, one.ends + begin
+                columns = *here, one.numbers, one.first_words, one.end_words, one.scores
                 rows = zip(*(column.tolist() for column in columns), strict=True)
                 found += [_Stretch(*row) for row in rows]
         found = [
@@ -276,14 +268,11 @@ class NearSearch(SearchForNear):
             return None
         seen: set[str] = set()
         again = []
-        for k, top in zip(
-            (k for k, held in zip(here, is_alike, strict=True) if held),
-            tops[is_alike].tolist(),
-            strict=True,
-        ):
-            if words[k] in seen:
-                again.append(min(_MOST_BITS, self._alike.bits_of(words[k])) * top)
-            seen.add(words[k])
+        alike = [words[k] for k, held in zip(here, is_alike, strict=True) if held]
+        for word, top in zip(alike, tops[is_alike].tolist(), strict=True):
+            if word in seen:
+                again.append(min(_MOST_BITS, self._alike.bits_of(word)) * top)
+            seen.add(word)
         if one.score / PARTS - math.fsum(again) < self.settings.bits + self._chance_bits:
             return None
         means = float(tops.mean(dtype=float)), float(sims.max(axis=1).mean(dtype=float))
@@ -315,9 +304,7 @@ def _in_parts(bits: NDArray[Any]) -> NDArray[np.int32]:
     return parts
 
 
-def _shared(one: _Stretch, other: _Stretch) -> int:
-    return max(0, min(one.end, other.end) - max(one.first, other.first))
-
-
-def _shorter(one: _Stretch, other: _Stretch) -> int:
-    return min(one.end - one.first, other.end - other.first)
+def _lies_in(one: _Stretch, other: _Stretch) -> bool:
+    """Whether the shorter of the two lies more than half in the other."""
+    n_shared = max(0, min(one.end, other.end) - max(one.first, other.first))
+    return 2 * n_shared > min(one.end - one.first, other.end - other.first)

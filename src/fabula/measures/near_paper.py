@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,13 @@ class _Passages:
     """int64 (n_passages,): each one's document."""
     first_words: NDArray[np.int64]
     """int64 (n_passages,): the word of the document where each begins."""
+
+    @property
+    def arrays(
+        self,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+        """In the order of the kernels' arguments."""
+        return self.content, self.places, self.offsets, self.lengths
 
     def some(self, chosen: NDArray[np.int64]) -> _Passages:
         """The passages with these indices."""
@@ -189,16 +196,13 @@ class PaperSearch(SearchForNear):
         content, places, n_content, rows = [], [], [], []
         for first, shard in zip(part.first_numbers.tolist(), part.shards, strict=False):
             words = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
-            numbers = np.array(
-                [_NO_CONTENT]
-                + [
-                    self._number.setdefault(word, len(self._number))
-                    if stop_words.is_content(word)
-                    else _NO_CONTENT
-                    for word in words
-                ],
-                np.int32,
-            )
+            of_words = [
+                self._number.setdefault(word, len(self._number))
+                if stop_words.is_content(word)
+                else _NO_CONTENT
+                for word in words
+            ]
+            numbers = np.array([_NO_CONTENT, *of_words], np.int32)
             ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
             for k, (start, end) in enumerate(zip(shard.starts, ends, strict=True)):
                 units = numbers[shard.read_tokens(int(start), int(end))]
@@ -265,15 +269,7 @@ class PaperSearch(SearchForNear):
         sims = np.empty((len(distinct), len(own)), np.float32)
         similarities(self.vectors.matrix, self._units[distinct], np.array(units, np.int32), sims)
         columns = np.array([column.get(word, -1) for word in words], np.int32)
-        by_row = _Passages(
-            there.astype(np.int32),
-            passages.places,
-            passages.offsets,
-            passages.lengths,
-            passages.numbers,
-            passages.first_words,
-        )
-        return columns, sims, by_row
+        return columns, sims, replace(passages, content=there.astype(np.int32))
 
     def _lengths(
         self,
@@ -285,20 +281,8 @@ class PaperSearch(SearchForNear):
     ) -> NDArray[np.int32]:
         """The longest match at each word that two pointers meet, verbatim or near."""
         found = exact.copy()
-        search_near(
-            sims,
-            columns,
-            exact,
-            passages.content,
-            passages.places,
-            passages.offsets,
-            passages.lengths,
-            min_words,
-            self.settings.floor,
-            MAX_WORDS,
-            self.settings.threshold,
-            found,
-        )
+        limits = min_words, self.settings.floor, MAX_WORDS, self.settings.threshold
+        search_near(sims, columns, exact, *passages.arrays, *limits, found)
         return found
 
     def _nearest(
@@ -311,16 +295,7 @@ class PaperSearch(SearchForNear):
         """The best counterpart of the n-gram with these columns."""
         where = np.flatnonzero(columns >= 0)
         own = columns[where]
-        _, p, a, b = best_passage(
-            sims,
-            own,
-            passages.content,
-            passages.places,
-            passages.offsets,
-            passages.lengths,
-            min_words,
-            self.settings.floor,
-        )
+        _, p, a, b = best_passage(sims, own, *passages.arrays, min_words, self.settings.floor)
         there = slice(int(passages.offsets[p]) + a, int(passages.offsets[p]) + b)
         places, compared = passages.places[there], sims[passages.content[there]][:, own]
         here, back = compared.max(axis=0), compared.max(axis=1)

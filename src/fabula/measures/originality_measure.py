@@ -248,10 +248,9 @@ class OriginalityMeasure:
             yield from pool.map(lambda call: self._one(*call), calls)
 
     def _one(self, document: Document, text: LocatedText, matches: Matches) -> Originality:
-        if self.near is not None and self.near.is_english:
-            foreign = not_english(document.text)
-            if foreign is not None:
-                return self._missing(document, text, foreign)
+        needs_english = self.near is not None and self.near.is_english
+        if needs_english and (foreign := not_english(document.text)) is not None:
+            return self._missing(document, text, foreign)
         try:
             if isinstance(matches, LookupFailed):
                 raise matches
@@ -294,13 +293,9 @@ class OriginalityMeasure:
         n_words, n_known = len(exact), int(np.count_nonzero(exact))
         if self.near is not None and n_known:
             lengths, near = self.near.search(words, exact, self.levels.low, exclude=out)
-        missing: str | None = None
-        if n_words == 0:
-            missing = "no_words"
-        elif n_known == 0:
-            missing = "no_known_words"
-        elif n_words < self.levels.high:
-            missing = "too_short"
+        missing = None if n_words >= self.levels.high else "too_short"
+        if not n_known:
+            missing = "no_known_words" if n_words else "no_words"
         by_level = {level: uniqueness(lengths, level) if n_known else None for level in self.levels}
         values = [value for value in by_level.values() if value is not None]
         spans = maximal_spans(exact, self.levels.low)
@@ -312,7 +307,17 @@ class OriginalityMeasure:
             n_known_words=n_known,
             uniqueness=by_level,
             creativity_index=math.fsum(values) if missing is None else None,
-            borrowed=tuple(self._borrowed(document, text, lengths, near, verbatim)),
+            borrowed=tuple(
+                Borrowed(
+                    span=_span(document, text, first, n),
+                    first_word=first,
+                    n_words=n,
+                    attribution=None if first in near else verbatim[first, n],
+                    counterpart=near.get(first),
+                    words=text.words.part(first, n),
+                )
+                for first, n in maximal_spans(lengths, self.levels.low)
+            ),
             excluded=copies.documents,
             remarks=(*copies.remarks, *(self.near.remarks if self.near else ())),
             missing_reason=missing,
@@ -321,24 +326,6 @@ class OriginalityMeasure:
             ranked=self._ranked(document, text, lengths, near, verbatim),
             n_reference_words=self._corpus.n_words if self._corpus else None,
         )
-
-    def _borrowed(
-        self,
-        document: Document,
-        text: LocatedText,
-        lengths: NDArray[np.int32],
-        near: Mapping[int, Counterpart],
-        verbatim: Mapping[tuple[int, int], Attribution],
-    ) -> Iterator[Borrowed]:
-        for first, n in maximal_spans(lengths, self.levels.low):
-            yield Borrowed(
-                span=_span(document, text, first, n),
-                first_word=first,
-                n_words=n,
-                attribution=None if first in near else verbatim[first, n],
-                counterpart=near.get(first),
-                words=text.words.part(first, n),
-            )
 
     def _ranked(
         self,
@@ -365,17 +352,8 @@ class OriginalityMeasure:
             left = trim_near(first, n, counterpart, verbatim, near_settings)
             if left is not None:
                 begin, n, there = left
-                runs.append(
-                    BorrowedRun(
-                        span=_span(document, text, begin, n),
-                        first_word=begin,
-                        n_words=n,
-                        count=1,
-                        n_documents=1,
-                        sources=(there.source,),
-                        similarity=there.similarity,
-                    )
-                )
+                span, sources = _span(document, text, begin, n), (there.source,)
+                runs.append(BorrowedRun(span, begin, n, 1, 1, sources, there.similarity))
         places = {k for run in runs for k in range(run.first_word, run.end_word)}
         bits = self._information.of(text.words.words, sorted(places))
         ranked = rank_runs(runs, bits, self._information.chance_bits)

@@ -17,7 +17,7 @@ from fabula.errors import DAMAGE, InputError
 from fabula.formats import PHRASES
 from fabula.instruments import Figure
 from fabula.store import checksum, read_rows, write_rows
-from fabula.text import TextSettings, TextWords
+from fabula.text import TextSettings
 from fabula.types import Document, Measurement, Signature, Span
 
 if TYPE_CHECKING:
@@ -83,12 +83,13 @@ def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) ->
 
     Phrases of both groups are written; the list belongs to A.
     """
-    header = {
+    header: dict[str, Any] = {
         **PHRASES.mark,
         "date": date or datetime.now(UTC).date().isoformat(),
-        **{key: value for key, value in found.to_json().items() if key != "phrases"},
+        **found.to_json(),
     }
-    write_rows(path, [header, *(one.to_json() for one in found.phrases)])
+    phrases = header.pop("phrases")
+    write_rows(path, [header, *phrases])
 
 
 def read_phrases(path: Path) -> PhraseList:
@@ -218,10 +219,10 @@ class PhraseInstrument:
 
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
         for document in documents:
-            located = self._list.settings.locate(document.text)
-            yield [self._measured(document, located)]
+            yield [self._measured(document)]
 
-    def _measured(self, document: Document, located: TextWords) -> Measurement:
+    def _measured(self, document: Document) -> Measurement:
+        located = self._list.settings.locate(document.text)
         n_words = len(located.words)
         uses: dict[str, PhraseUse] = {}
         for first, n, one in self.find(located.words):
@@ -266,11 +267,6 @@ class PhraseInstrument:
 def uses_of(measurement: Measurement) -> list[PhraseUse]:
     """The phrases of a `PhraseInstrument` measurement; empty for other instruments."""
     return [
-        PhraseUse(
-            one["phrase"],
-            one["said"],
-            tuple((int(a), int(b)) for a, b in one["places"]),
-            one["n_words"],
-        )
+        PhraseUse(**{**one, "places": tuple((int(a), int(b)) for a, b in one["places"])})
         for one in measurement.details.get("phrases", ())
     ]

@@ -160,12 +160,9 @@ class QuoteJudge:
 def parse_answer(text: str) -> bool | None:
     """True for Yes, False for No, None for anything else."""
     for line in text.splitlines():
-        word = line.strip().removeprefix("Answer:").strip(" *\"'.").casefold()
-        first = word.split(maxsplit=1)[0].strip(".,;:*") if word else ""
-        if first in ("yes", "no"):
-            return first == "yes"
-        if word:
-            return None
+        if word := line.strip().removeprefix("Answer:").strip(" *\"'.").casefold():
+            first = word.split(maxsplit=1)[0].strip(".,;:*")
+            return {"yes": True, "no": False}.get(first)
     return None
 
 

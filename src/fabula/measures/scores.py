@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -11,11 +11,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.borrowed_passages import BorrowedPassage, BorrowedRun
+from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.counterparts import Counterpart
 from fabula.measures.originality_measure import Borrowed, Originality
 from fabula.measures.probability import Probability
-from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
 from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
@@ -70,25 +69,22 @@ class RankedPassage:
     @classmethod
     def of_row(cls, document: Document, row: Mapping[str, Any]) -> list[RankedPassage]:
         """Those of a row, in rank order."""
-        return [cls._of(document, k, one) for k, one in enumerate(row["passages"] or (), 1)]
-
-    @classmethod
-    def _of(cls, document: Document, rank: int, passage: Mapping[str, Any]) -> RankedPassage:
-        text = document.text[passage["start"] : passage["end"]]
-        over_chance, sources = passage["over_chance"], passage["sources"]
-        return cls(
-            id=document.id,
-            quote=" ".join(text.split()),
-            rank=rank,
-            n_words=passage["n_words"],
-            n_verbatim=passage["n_verbatim"],
-            bits=passage["bits"],
-            over_chance=over_chance,
-            count=passage["count"],
-            n_documents=passage["n_documents"],
-            score=passage["n_words"] if over_chance is None else over_chance,
-            source=str(sources[0]["title"] or sources[0]["id"]) if sources else "",
-        )
+        same = "n_words", "n_verbatim", "bits", "over_chance", "count", "n_documents"
+        found = []
+        for rank, passage in enumerate(row["passages"] or (), 1):
+            text = document.text[passage["start"] : passage["end"]]
+            over_chance, sources = passage["over_chance"], passage["sources"]
+            found.append(
+                cls(
+                    id=document.id,
+                    quote=" ".join(text.split()),
+                    rank=rank,
+                    **{name: passage[name] for name in same},
+                    score=passage["n_words"] if over_chance is None else over_chance,
+                    source=str(sources[0]["title"] or sources[0]["id"]) if sources else "",
+                )
+            )
+        return found
 
 
 def first_passages(passages: Iterable[RankedPassage]) -> list[RankedPassage]:
@@ -148,7 +144,11 @@ class ScoreRun(Generic[S]):
             stream = self._share.of(stream)
         with kept_rows(self._out, _SCORES, restart=self._restart, share=self._share) as rows:
             for row in rows.kept():
-                _check_sketch(row, self._out)
+                if Sketch.of_row(row.get("sketch")) is None:
+                    raise InputError(
+                        f"{self._out}: written by another version; choose another `out`, or score "
+                        f"again with `restart`"
+                    )
             rows.begin()
             found = []
             for document, row in self._made(rows, stream):
@@ -186,14 +186,6 @@ class ScoreRun(Generic[S]):
         }
 
 
-def _check_sketch(row: Mapping[str, Any], out: Path | None) -> None:
-    if Sketch.of_row(row.get("sketch")) is None:
-        raise InputError(
-            f"{out}: written by another version; choose another `out`, or score again with "
-            f"`restart`"
-        )
-
-
 def to_row(result: Originality) -> dict[str, Any]:
     """A result as a row of `scores.jsonl`: our fields first, then the document's own.
 
@@ -221,7 +213,9 @@ def to_row(result: Originality) -> dict[str, Any]:
     if result.remarks:
         row["remarks"] = list(result.remarks)
     if result.spread is not None:
-        row["spread"] = _spread_row(result.spread)
+        row["spread"] = asdict(result.spread) | {
+            "uniqueness": [round(value, 6) for value in result.spread.uniqueness]
+        }
     return _with_own(row, document)
 
 
@@ -316,18 +310,16 @@ def _ranked_run(passage: BorrowedPassage) -> dict[str, Any]:
         "over_chance": _rounded(passage.over_chance),
         "count": passage.count,
         "n_documents": passage.n_documents,
-        "runs": list(map(_run_row, passage.runs)),
+        "runs": [
+            {"start": run.span.start, "end": run.span.end, "n_words": run.n_words}
+            | ({} if run.similarity is None else {"similarity": _near_similarity(run.similarity)})
+            for run in passage.runs
+        ],
     }
 
 
 def _rounded(bits: float | None) -> float | None:
     return None if bits is None else round(bits, 2)
-
-
-def _run_row(run: BorrowedRun) -> dict[str, Any]:
-    row = {"start": run.span.start, "end": run.span.end, "n_words": run.n_words}
-    similarity = run.similarity
-    return row if similarity is None else row | {"similarity": _near_similarity(similarity)}
 
 
 def _near_similarity(similarity: float) -> float:
@@ -352,19 +344,6 @@ def _pair_rows(borrowed: Borrowed, near: Counterpart) -> list[dict[str, Any]]:
     ]
 
 
-def _spread_row(spread: Spread) -> dict[str, Any]:
-    return {
-        "level": spread.level,
-        "uniqueness": [round(value, 6) for value in spread.uniqueness],
-        "n_to_half": spread.n_to_half,
-        "n_documents": spread.n_documents,
-        "n_bounded": spread.n_bounded,
-        "documents": [
-            {"id": d.id, "title": d.title, "n_new_words": d.n_new_words} for d in spread.documents
-        ],
-    }
-
-
 def _source_row(source: Occurrence) -> dict[str, Any]:
     """A source in citation form, with the words around the span."""
     document, span = source.document, source.span
@@ -383,10 +362,6 @@ def _source_row(source: Occurrence) -> dict[str, Any]:
 
 def _context(text: str, side: Literal[-1, 1]) -> str:
     """Whole words only, if there is a space to cut at."""
-    if len(text) < _CONTEXT_CHARS:
+    if len(text) < _CONTEXT_CHARS or " " not in text:
         return text
-    if side < 0:
-        _, space, rest = text.partition(" ")
-        return rest if space else text
-    rest, space, _ = text.rpartition(" ")
-    return rest if space else text
+    return text.partition(" ")[2] if side < 0 else text.rpartition(" ")[0]

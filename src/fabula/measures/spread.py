@@ -46,13 +46,14 @@ class Spread:
     level: int
     uniqueness: tuple[float, ...]
     """With no document, with the best one, with the best two, ..., up to the requested number."""
-    documents: tuple[SpreadDocument, ...]
     n_to_half: int | None
     """Documents needed to push L-uniqueness below 0.5; None if all of them do not suffice."""
     n_documents: int
     """Documents that cover any of it."""
     n_bounded: int
     """n-grams so frequent that only some of their documents were checked."""
+    documents: tuple[SpreadDocument, ...]
+    """Those that were chosen."""
 
 
 def find_spread(
@@ -88,13 +89,16 @@ def find_spread(
     left = 1 - np.concatenate([[0], np.cumsum(gains)]) / max(1, n_words)
     below = np.flatnonzero(left < 0.5)
     shown = chosen[:n_documents]
+    documents = []
+    for k, gain in zip(shown, gains[:n_documents], strict=True):
+        document = reference.document(int(distinct[k]))
+        title = document.meta.get("title")
+        named = None if title is None else str(title)
+        documents.append(SpreadDocument(document.id, named, int(gain)))
     return Spread(
         level=level,
         uniqueness=tuple(float(value) for value in left[: len(shown) + 1]),
-        documents=tuple(
-            _describe(reference, int(distinct[k]), int(gain))
-            for k, gain in zip(shown, gains[:n_documents], strict=True)
-        ),
+        documents=tuple(documents),
         n_to_half=int(below[0]) if len(below) else None,
         n_documents=len(distinct),
         n_bounded=n_bounded,
@@ -133,9 +137,3 @@ def _verbatim(
     first = np.concatenate(firsts)
     n_bounded = sum(is_bounded for _, is_bounded in known.values())
     return np.concatenate(numbers), first, first + np.int32(level), n_bounded
-
-
-def _describe(reference: Reference, number: int, n_new_words: int) -> SpreadDocument:
-    document = reference.document(number)
-    title = document.meta.get("title")
-    return SpreadDocument(document.id, None if title is None else str(title), n_new_words)

@@ -40,8 +40,7 @@ from typing import Any
 
 import corpora
 import first_findings
-from fabula.measures.draft_reading import read_drafts
-from fabula.measures.line_notes import LINE_RULES
+from fabula.measures.line_notes import LINE_RULES, read_drafts
 from fabula.measures.line_read import LINE_KINDS, LineNote
 from fabula.reference.layout import text_digest
 from fabula.store import read_rows

@@ -13,7 +13,7 @@ pytest.importorskip("spacy")
 
 AGAIN = """
 import sys
-from fabula.measures.draft_reading import read_drafts
+from fabula.measures.line_notes import read_drafts
 from fabula.types import Document
 text = "The lamp went out. She saw teh sea, and he said nothing at all about it."
 [one] = read_drafts([Document("a", text)], ("profile", "lines"))

@@ -41,7 +41,7 @@ def read_lines(
     documents: Sequence[Document], settings: ReportSettings, *, progress: Progress = SILENT
 ) -> ReadLines:
     """The notes on each document. Raises `InputError`, `ModelError` if something is missing."""
-    from fabula.measures.draft_reading import read_drafts
+    from fabula.measures.line_notes import read_drafts
     from fabula.text import check_documents
 
     documents = list(check_documents(documents))

@@ -17,8 +17,8 @@ from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.originality_result import younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
-from fabula.measures.draft_reading import Wanted, read_drafts
 from fabula.measures.groups import GroupBook
+from fabula.measures.line_notes import Wanted, read_drafts
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview

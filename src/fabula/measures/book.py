@@ -152,26 +152,24 @@ class Book:
 
 
 def _said(book: Book, one: BookChapter) -> str:
-    """How far a chapter is from the others, the largest difference first."""
+    """How far a chapter is from the others, the largest difference first.
+
+    It is called `Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`.
+    """
+    name = f"{book.unit.capitalize()} {one.number}"
+    if book.unit != "chapter":
+        before = sum(other.n_words for other in book.chapters[: one.number - 1])
+        name += f" (words {before + 1:,} to {before + one.n_words:,})"
     others = [other for other in book.chapters if other.pace is not None and other is not one]
     way = "slower" if (one.pace or 0.0) < 0 else "faster"
     said = []
-    for name, form in _PACED.items():
-        own = getattr(one, name)
-        elsewhere = [getattr(other, name) for other in others]
+    for component, form in _PACED.items():
+        own = getattr(one, component)
+        elsewhere = [getattr(other, component) for other in others]
         apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
         said.append((apart, form.format(own, fmean(elsewhere))))
     first, second = (text for _, text in sorted(said, reverse=True)[:2])
-    return f"{_label(book, one)} is {way} than the rest: {first}, {second}."
-
-
-def _label(book: Book, one: BookChapter) -> str:
-    """`Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`."""
-    name = f"{book.unit.capitalize()} {one.number}"
-    if book.unit == "chapter":
-        return name
-    before = sum(other.n_words for other in book.chapters[: one.number - 1])
-    return f"{name} (words {before + 1:,} to {before + one.n_words:,})"
+    return f"{name} is {way} than the rest: {first}, {second}."
 
 
 def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
@@ -187,7 +185,8 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
         return None
     unit = "chapter" if chapters else "section"
     chapters = chapters or sections_of(document.text, _SECTION_CHARS)
-    ranges = [_words_of(located, one) for one in chapters]
+    edges = np.searchsorted(located.starts, [(one.body, one.end) for one in chapters])
+    ranges = [(first, last) for first, last in edges.tolist()]
     foreign = not_english(document.text)
     people = [] if foreign else cast_of(document.text, finder)
     repeated, flags = _repetition(document.text, located, chapters, ranges)
@@ -209,11 +208,6 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
         int(spoken.sum()),
         foreign,
     )
-
-
-def _words_of(located: TextWords, one: Chapter) -> Place:
-    first, last = np.searchsorted(located.starts, (one.body, one.end))
-    return int(first), int(last)
 
 
 def _row(
@@ -266,10 +260,8 @@ def _with_pace(rows: Sequence[BookChapter]) -> list[BookChapter]:
         middle, spread = fmean(values), pstdev(values)
         for one, value in zip(compared, values, strict=True):
             scores[one.number].append(sign * (value - middle) / spread if spread else 0.0)
-    return [
-        replace(one, pace=fmean(scores[one.number])) if one.number in scores else one
-        for one in rows
-    ]
+    paces = {number: fmean(of_chapter) for number, of_chapter in scores.items()}
+    return [replace(one, pace=paces.get(one.number)) for one in rows]
 
 
 def _repetition(
@@ -279,7 +271,14 @@ def _repetition(
     each word of the text: bool, shape (n_words,)."""
     words = located.words
     grams = list(zip(*(words[k:] for k in range(_RUN)), strict=False))
-    shared = _in_several(grams, ranges)
+    # The runs of `_RUN` words that occur in two or more of the ranges of words.
+    home: dict[tuple[str, ...], int] = {}
+    shared = {
+        gram
+        for k, (first, last) in enumerate(ranges)
+        for gram in grams[first : max(first, last - _RUN + 1)]
+        if home.setdefault(gram, k) != k
+    }
     flags = np.zeros(len(words), bool)
     runs: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for k, (first, last) in enumerate(ranges):
@@ -306,17 +305,6 @@ def _repetition(
         found.append(Repeated(" ".join(text[slice(*spots[0])].split()), len(run), inside, spots))
     found.sort(key=lambda one: (-one.n_words * (len(one.places) - 1), one.places))
     return found[:_MAX_REPEATED], flags
-
-
-def _in_several(grams: Sequence[tuple[str, ...]], ranges: Sequence[Place]) -> set[tuple[str, ...]]:
-    """The runs of `_RUN` words that occur in two or more of the ranges of words."""
-    home: dict[tuple[str, ...], int] = {}
-    return {
-        gram
-        for k, (first, last) in enumerate(ranges)
-        for gram in grams[first : max(first, last - _RUN + 1)]
-        if home.setdefault(gram, k) != k
-    }
 
 
 class BookInstrument:
@@ -369,10 +357,10 @@ class BookInstrument:
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
         """None for a text that is short and has fewer than three chapters."""
         for document in documents:
-            if not _may_be_book(document):
-                yield ()
-                continue
-            book = measure_book(document, *pipelines())
+            # Short texts are not read further.
+            is_long = len(document.text) >= 3 * BOOK_WORDS
+            may_be_book = is_long or len(chapters_of(document)) >= _MIN_CHAPTERS
+            book = measure_book(document, *pipelines()) if may_be_book else None
             yield () if book is None else self._measured(document, book)
 
     def _measured(self, document: Document, book: Book) -> list[Measurement]:
@@ -400,11 +388,6 @@ class BookInstrument:
             )
             for figure in self.figures
         ]
-
-
-def _may_be_book(document: Document) -> bool:
-    """Whether headings and length leave it undecided; short texts are not read further."""
-    return len(document.text) >= 3 * BOOK_WORDS or len(chapters_of(document)) >= _MIN_CHAPTERS
 
 
 @cache

@@ -90,10 +90,10 @@ def cast_of(text: str, nlp: Any) -> list[Person]:
     people = []
     for forms in _joined({form: len(places) for form, places in found.items()}):
         places = sorted(place for form in forms for place in found[form])
-        said = Counter[str]()
+        said: Counter[str] = Counter()
         for form in forms:
             said += shown[form]
-        ordered = [name for name, _ in sorted(said.items(), key=lambda one: (-one[1], one[0]))]
+        ordered = sorted(said, key=lambda name: (-said[name], name))
         if len(places) >= _MIN_NAMED:
             people.append(Person(ordered[0], tuple(ordered), tuple(places)))
     return sorted(people, key=lambda one: (-len(one.places), one.name))

@@ -9,8 +9,8 @@ divided by its words, so that models with different tokenizers can be compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,16 +94,7 @@ class Fluency:
             "n_words": self.n_words,
             "bits_per_word": self.bits_per_word,
             "missing_reason": self.missing_reason,
-            "sentences": [
-                {
-                    "start": one.start,
-                    "end": one.end,
-                    "n_words": one.n_words,
-                    "bits_per_word": one.bits_per_word,
-                    "missing_reason": one.missing_reason,
-                }
-                for one in self.sentences
-            ],
+            "sentences": list(map(asdict, self.sentences)),
             "signature": str(self.signature),
         }
 
@@ -177,26 +168,21 @@ def _of_spans(
         first = int(tokens.ends[0])
         n_read = int(np.searchsorted(words.starts, first))
         first = max([first, *words.ends[:n_read].tolist()])
-    return tuple(
-        _of_span(
-            start,
-            end,
-            bits[_within(places, max(start, first), end)].tolist(),
-            _length(_within(words.starts, start, end)),
-            _length(_within(words.starts, max(start, first), end)),
-        )
-        for start, end in spans
-    )
-
-
-def _of_span(
-    start: int, end: int, bits: Sequence[float], n_words: int, n_scored: int
-) -> SpanSurprisal:
-    if not n_scored:
-        return SpanSurprisal(start, end, 0, None, "too_short" if n_words else "no_words")
-    if not all(map(math.isfinite, bits)):
-        return SpanSurprisal(start, end, n_scored, None, "not_finite")
-    return SpanSurprisal(start, end, n_scored, math.fsum(bits) / n_scored)
+    found = []
+    for start, end in spans:
+        scored_from = max(start, first)
+        n_words = len(words.starts[_within(words.starts, start, end)])
+        n_scored = len(words.starts[_within(words.starts, scored_from, end)])
+        scored = bits[_within(places, scored_from, end)].tolist()
+        value, reason = None, None
+        if not n_scored:
+            reason = "too_short" if n_words else "no_words"
+        elif not all(map(math.isfinite, scored)):
+            reason = "not_finite"
+        else:
+            value = math.fsum(scored) / n_scored
+        found.append(SpanSurprisal(start, end, n_scored, value, reason))
+    return tuple(found)
 
 
 def _places(text: str, tokens: TokenSurprisal) -> NDArray[np.int64]:
@@ -213,7 +199,3 @@ def _places(text: str, tokens: TokenSurprisal) -> NDArray[np.int64]:
 def _within(sorted_places: NDArray[np.int64], start: int, end: int) -> slice:
     first, last = np.searchsorted(sorted_places, (start, max(start, end)))
     return slice(int(first), int(last))
-
-
-def _length(part: slice) -> int:
-    return int(part.stop - part.start)

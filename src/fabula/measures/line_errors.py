@@ -70,28 +70,26 @@ _NEVER_TWICE = word_set("the a an of and")
 
 def errors(read: ReadText) -> Iterator[LineNote]:
     """A note for each error that is likely to be one."""
-    is_dialect = _is_in_dialect(read)
+    narration = [read.text[s.start : s.end] for s in read.sentences if s.is_narration]
+    is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
     counts = Counter(_WORD.findall(read.text))
     for sentence in read.sentences:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
-            if fault.is_spelling:
-                is_likely = _is_misspelling(read, counts, sentence, fault)
-            else:
-                is_likely = not is_dialect and _is_error(read, sentence, fault)
-            if not is_likely:
-                continue
             word = read.text[slice(*place)]
-            corrections = _nearest(word, fault) if fault.is_spelling else fault.suggestions
-            likely = ", ".join(f"“{one}”" for one in corrections[:3])
-            meant = f" Perhaps {likely}." if likely else ""
-            if fault.is_spelling:
-                why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
-            else:
-                why = _ended(fault.message) + meant
-            kind = "spelling" if fault.is_spelling else "grammar"
-            plainness = _plainness(read, sentence, word, corrections) if fault.is_spelling else 1.0
-            yield note_of(kind, place, why, plainness)
+            if fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
+                corrections = _nearest(word, fault)
+                why = f"“{word}” is in neither the American nor the British dictionary."
+                plainness = _plainness(read, sentence, word, corrections)
+                yield note_of("spelling", place, why + _perhaps(corrections), plainness)
+            elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
+                why = _ended(fault.message)
+                yield note_of("grammar", place, why + _perhaps(fault.suggestions))
+
+
+def _perhaps(corrections: Sequence[str]) -> str:
+    likely = ", ".join(f"“{one}”" for one in corrections[:3])
+    return f" Perhaps {likely}." if likely else ""
 
 
 def _nearest(word: str, fault: Fault) -> list[str]:
@@ -102,15 +100,6 @@ def _nearest(word: str, fault: Fault) -> list[str]:
 
 def _is_transposed(word: str, other: str) -> bool:
     return sorted(word.lower()) == sorted(other.lower())
-
-
-def _is_in_dialect(read: ReadText) -> bool:
-    """Whether the narrator, outside speech, repeatedly uses dialect words."""
-    n = 0
-    for sentence in read.sentences:
-        if sentence.is_narration:
-            n += len(_DIALECT.findall(read.text[sentence.start : sentence.end]))
-    return n >= _MIN_DIALECT
 
 
 def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
@@ -138,22 +127,23 @@ def _is_misspelling(
     start, end = (sentence.start + place for place in fault.place)
     around = _around(read, start, end)
     first = sentence.words[0].start if sentence.words else 0
+    word = read.text[start:end]
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
-    if is_clipped or _is_frequent(read, counts, read.text[start:end]):
+    if is_clipped or _is_frequent(read, counts, word):
         return False
-    if re.search("['’]", read.text[start:end]) or _is_foreign(sentence, fault):
+    if re.search("['’]", word) or _is_foreign(sentence, fault):
         return False
-    if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
+    if "-" in around or (fault.place[0] > first and word[0].isupper()):
         return False
-    word = read.text[start:end].lower()
+    word = word.lower()
     if set(word) <= set("ivxlc") or word in _PUBLISHED:
         return False
     others = [
         read.frequencies.log(one.lower())
         for one in fault.suggestions
         if is_misspelt(word, one.lower())
-        and (len(word) >= _MIN_MISSPELT or sorted(word) == sorted(one.lower()))
+        and (len(word) >= _MIN_MISSPELT or _is_transposed(word, one))
     ]
     is_likely = max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
     return is_likely and not _is_derived(read, word)

@@ -42,15 +42,14 @@ def _spelt_twice(
     found = {
         name: sorted([*places.get(name, ()), *nouns.get(name, ())]) for name in {**places, **nouns}
     }
-    often = [name for name in _by_frequency(found) if len(name) >= _MIN_NAME]
+    by_frequency = sorted(found, key=lambda name: (-len(found[name]), name))
+    often = [name for name in by_frequency if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
             is_rarer = other in places and 3 * len(found[other]) <= len(found[name])
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
-            if _is_derived(name, other):
-                continue
-            if read.is_word(other) and read.is_word(name):
+            if _is_derived(name, other) or (read.is_word(other) and read.is_word(name)):
                 continue
             for place in found[other]:
                 why = f"“{other}” here, but “{name}” {len(found[name])} times in this text."
@@ -80,12 +79,17 @@ def _taken_over(
     }
     by_first = sorted(kept, key=lambda name: kept[name][0])
     firsts = [kept[name][0] for name in by_first]
-    pairs = [
-        (name, other)
-        for name, found in kept.items()
-        for other in by_first[slice(*_next_to_come(found, firsts))]
-        if _takes_over(found, kept[other], len(read.text))
-    ]
+    pairs = []
+    for name, found in kept.items():
+        # The names that begin soon after the last place of this one.
+        until = found[-1][0] + _MAX_GAP * _step(found)
+        begin = bisect_right(firsts, found[-1])
+        end = bisect_right(firsts, until, key=lambda first: first[0])
+        pairs += [
+            (name, other)
+            for other in by_first[begin:end]
+            if _takes_over(found, kept[other], len(read.text))
+        ]
     n_pairs = Counter(one for pair in pairs for one in pair)
     for name, other in pairs:
         if n_pairs[name] > 1 or n_pairs[other] > 1:
@@ -95,13 +99,6 @@ def _taken_over(
             f"{len(kept[other])} times from here on. Is it the same person?"
         )
         yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
-
-
-def _next_to_come(places: Sequence[Place], firsts: Sequence[Place]) -> tuple[int, int]:
-    """Which names begin soon after the last place of one; `firsts` are in order."""
-    last = places[-1]
-    until = last[0] + _MAX_GAP * _step(places)
-    return bisect_right(firsts, last), bisect_right(firsts, until, key=lambda first: first[0])
 
 
 def _takes_over(before: Sequence[Place], after: Sequence[Place], n_chars: int) -> bool:
@@ -116,10 +113,6 @@ def _takes_over(before: Sequence[Place], after: Sequence[Place], n_chars: int) -
 def _step(places: Sequence[Place]) -> float:
     """The mean distance from one place to the next, in characters."""
     return (places[-1][0] - places[0][0]) / (len(places) - 1)
-
-
-def _by_frequency(places: Mapping[str, Sequence[Place]]) -> list[str]:
-    return sorted(places, key=lambda name: (-len(places[name]), name))
 
 
 def _capitalized(

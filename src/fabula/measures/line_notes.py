@@ -16,11 +16,11 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from fabula.measures.line_errors import errors
 from fabula.measures.line_names import names
@@ -36,14 +36,16 @@ from fabula.measures.line_read import (
 from fabula.measures.linguistic.grammar import Checker, parsed_and_checked
 from fabula.measures.linguistic.lexis import Frequencies
 from fabula.measures.linguistic.parsing import Parser, Token
+from fabula.measures.linguistic.profile import Profile, opened_tools, profile_text
 from fabula.measures.stock_phrases import STOCK_PHRASES
-from fabula.text import count_words
+from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import not_english
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature, Span
+from fabula.workers import in_order
 
 LINE_RULES = "6"
 """Version: changes with any rule or threshold below."""
@@ -203,6 +205,48 @@ class LineReader:
         return not any(one.is_spelling for one in self._checker.faults(f"the {word.lower()}"))
 
 
+Wanted = Literal["profile", "lines"]
+_FEW = 4
+"""Below this many texts, starting processes is not worthwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftReading:
+    """What was requested for a draft, read once: its profile, and the notes on its lines."""
+
+    profile: Profile | None
+    lines: LineReview | None
+
+
+def read_drafts(
+    documents: Iterable[Document],
+    wanted: Collection[Wanted],
+    grammar: str = "harper",
+    *,
+    n_jobs: int = 1,
+) -> Iterator[DraftReading]:
+    """Each document's profile, and the notes on its lines, in order.
+
+    grammar: a checker, as for `open_checker`. Raises `ModelError` if a dependency is missing.
+    """
+    one = functools.partial(_read, grammar, frozenset(wanted))
+    yield from in_order(one, check_documents(documents), n_jobs, n_small=_FEW)
+
+
+def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:
+    tools, nlp = opened_tools(grammar)
+    return DraftReading(
+        profile_text(tools, nlp, document) if "profile" in wanted else None,
+        _line_reader(grammar).read(document) if "lines" in wanted else None,
+    )
+
+
+@functools.cache
+def _line_reader(grammar: str) -> LineReader:
+    tools, nlp = opened_tools(grammar)
+    return LineReader(nlp, tools.parser, tools.checker)
+
+
 def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
     first: dict[tuple[str, ...], ReadSentence] = {}
     for sentence in read.sentences:
@@ -212,14 +256,10 @@ def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
             continue
         before = first.setdefault(key, sentence)
         if before is not sentence:
+            place, also = (sentence.start, sentence.end), [(before.start, before.end)]
             line = line_of(read.text, before.start)
-            yield note_of(
-                "sentence",
-                (sentence.start, sentence.end),
-                f"The same sentence already occurs in line {line}.",
-                min(1.0, len(key) / _LONG_REPEATED),
-                also=[(before.start, before.end)],
-            )
+            why = f"The same sentence already occurs in line {line}."
+            yield note_of("sentence", place, why, min(1.0, len(key) / _LONG_REPEATED), also)
 
 
 def _echoes(read: ReadText) -> Iterator[LineNote]:
@@ -249,22 +289,15 @@ def _echoes(read: ReadText) -> Iterator[LineNote]:
             if one[0] - chain[-1][0] <= _ECHO_WORDS:
                 chain.append(one)
                 continue
-            if len(chain) > 1 and chain[-1][0] - chain[0][0] >= _ECHO_APART:
-                yield _echo(word, chain, zipf)
+            apart = chain[-1][0] - chain[0][0]
+            if len(chain) > 1 and apart >= _ECHO_APART:
+                often = "twice" if len(chain) == 2 else f"{len(chain)} times"
+                why = f"“{word}” occurs {often} within {apart + 1} words."
+                rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
+                strength = (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2
+                before, here, *after = (place for _, place in chain)
+                yield note_of("echo", here, why, strength, [before, *after])
             chain = [one]
-
-
-def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNote:
-    apart = chain[-1][0] - chain[0][0]
-    often = "twice" if len(chain) == 2 else f"{len(chain)} times"
-    rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
-    return note_of(
-        "echo",
-        chain[1][1],
-        f"“{word}” occurs {often} within {apart + 1} words.",
-        (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2,
-        [place for k, (_, place) in enumerate(chain) if k != 1],
-    )
 
 
 def _beginnings(read: ReadText) -> Iterator[LineNote]:
@@ -299,19 +332,14 @@ def _is_meant(alike: Sequence[ReadSentence], n_words: int) -> bool:
 
 
 def _long(read: ReadText) -> Iterator[LineNote]:
-    lengths = [len(one.words) for one in read.sentences if one.is_narration]
-    if not lengths:
-        return
-    usual = median(lengths)
-    for sentence in read.sentences:
+    narration = [one for one in read.sentences if one.is_narration]
+    usual = median([len(one.words) for one in narration] or [0])
+    for sentence in narration:
         n = len(sentence.words)
-        if sentence.is_narration and n > _LONG_WORDS and n > _LONG_RATIO * usual:
-            yield note_of(
-                "long",
-                (sentence.start, sentence.end),
-                f"{n} words in one sentence; {usual:g} is usual in this text.",
-                min(1.0, n / (4 * _LONG_WORDS)),
-            )
+        if n > _LONG_WORDS and n > _LONG_RATIO * usual:
+            place = sentence.start, sentence.end
+            why = f"{n} words in one sentence; {usual:g} is usual in this text."
+            yield note_of("long", place, why, min(1.0, n / (4 * _LONG_WORDS)))
 
 
 def _tags(read: ReadText) -> Iterator[LineNote]:
@@ -319,26 +347,21 @@ def _tags(read: ReadText) -> Iterator[LineNote]:
     for sentence in read.sentences:
         tokens, spoken = sentence.tokens, sentence.is_spoken
         for k, token in enumerate(tokens):
-            if spoken[k] or not token.is_word:
-                continue
-            if token.lower in _UNSPOKEN and _follows_comma(tokens, spoken, k):
-                verb = _UNSPOKEN[token.lower]
-                yield note_of(
-                    "tag",
-                    sentence.at(token),
-                    f"Nobody can {verb} words; a full stop "
-                    f"before it makes it something that is done.",
+            verb = _UNSPOKEN.get(token.lower) if token.is_word and not spoken[k] else None
+            if verb is not None and _follows_comma(tokens, spoken, k):
+                why = (
+                    f"Nobody can {verb} words; a full stop before it makes it something that is "
+                    f"done."
                 )
+                yield note_of("tag", sentence.at(token), why)
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
     """Whether speech ending in a comma comes just before, apart from its speaker."""
     for before in range(k - 1, max(-1, k - 4), -1):
         if spoken[before]:
-            last = next(
-                (t.text for t in reversed(tokens[: before + 1]) if t.text not in "\"”’'"), ""
-            )
-            return last == ","
+            said = (token.text for token in reversed(tokens[: before + 1]))
+            return next((text for text in said if text not in "\"”’'"), "") == ","
         if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
             return False
     return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabula.measures.cast import Person
@@ -53,10 +53,10 @@ def talk_of(
     people: Sequence[Person], speakers: Sequence[str | None], n_words: Sequence[int]
 ) -> Mapping[str, Talk]:
     """By name, for those who say anything. n_words: for each speech."""
-    n_speeches = Counter(speaker for speaker in speakers if speaker is not None)
-    n_said = Counter[str]()
+    n_speeches, n_said = Counter[str](), Counter[str]()
     for speaker, n in zip(speakers, n_words, strict=True):
         if speaker is not None:
+            n_speeches[speaker] += 1
             n_said[speaker] += n
     return {
         one.name: Talk(n_speeches[one.name], n_said[one.name])
@@ -69,7 +69,10 @@ def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) ->
     """The name of each speech's speaker, in order; None if unknown."""
     names = sorted((start, end, one.name) for one in people for start, end in one.places)
     speakers: list[str | None] = []
-    for inside, (low, high) in _by_paragraph(text, speech):
+    starts = [start for start, _ in speech]
+    for low, high in paragraph_spans(text):
+        # The speeches that begin in the paragraph.
+        inside = speech[len(speakers) : bisect_left(starts, high)]
         found = []
         for k, (start, end) in enumerate(inside):
             before = inside[k - 1][1] if k else low
@@ -82,18 +85,6 @@ def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) ->
         only = told.pop() if len(told) == 1 else None
         speakers += [name or only for name in found]
     return [name if name != _TELLER else None for name in speakers]
-
-
-def _by_paragraph(text: str, speech: Sequence[Place]) -> Iterator[tuple[list[Place], Place]]:
-    """The speeches that begin in each paragraph, and where that begins and ends."""
-    paragraphs = list(paragraph_spans(text))
-    starts = [start for start, _ in speech]
-    done = 0
-    for low, high in paragraphs:
-        last = bisect_left(starts, high)
-        if last > done:
-            yield [*speech[done:last]], (low, high)
-            done = last
 
 
 def _named_after(
@@ -141,7 +132,8 @@ def _subject(
     if verb <= most and not {"I", "we", "We"}.isdisjoint(beside):
         return _TELLER
     places = [place for place, _ in words]
-    for low, high, name in _names_in(names, places[0] if places else 0, stop):
+    begin = bisect_left(names, (places[0] if places else 0,))
+    for low, high, name in names[begin : bisect_left(names, (stop,))]:
         first = bisect_left(places, low)
         last = bisect_left(places, high) - 1
         if min(first, verb) > most:
@@ -154,12 +146,3 @@ def _subject(
         if len(between) <= _MAX_BETWEEN and is_subject:
             return name
     return None
-
-
-def _names_in(
-    names: Sequence[tuple[int, int, str]], low: int, high: int
-) -> Iterator[tuple[int, int, str]]:
-    for k in range(bisect_left(names, (low,)), len(names)):
-        if names[k][0] >= high:
-            return
-        yield names[k]

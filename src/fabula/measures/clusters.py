@@ -79,7 +79,12 @@ def find_clusters(
         all_.join(place, first.setdefault(key, place))
     same: dict[str, int] = {}
     equal = [(place, same.setdefault(digest, place)) for place, digest in enumerate(digests)]
-    for a, b in [*equal, *_copies(sketches, is_human)]:
+    openings = [
+        [sketch.opening] if human and sketch.opening is not None else []
+        for sketch, human in zip(sketches, is_human, strict=True)
+    ]
+    runs = [sketch.runs for sketch in sketches]
+    for a, b in [*equal, *_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]:
         own.join(a, b)
         all_.join(a, b)
     roots = all_.roots()
@@ -96,6 +101,19 @@ def find_clusters(
         len(first),
         tuple(place for place in range(len(keys)) if len(of_copies[own.root(place)]) > 1),
     )
+
+
+def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[list[str], int]:
+    """The cluster of each text, and how many were joined because of copies.
+
+    Without a sketch of every text none are. Whether people wrote the texts is unknown here, so
+    equal openings do not join.
+    """
+    known = [sketch for sketch in sketches if sketch is not None]
+    if len(known) < len(keys):
+        return keys, 0
+    found = find_clusters(keys, known, [False] * len(keys))
+    return [found.names[number] for number in found.numbers], found.n_before - len(found)
 
 
 class _Components:
@@ -115,16 +133,6 @@ class _Components:
 
     def roots(self) -> list[int]:
         return [self.root(place) for place in range(len(self._parent))]
-
-
-def _copies(sketches: Sequence[Sketch], is_human: Sequence[bool]) -> list[tuple[int, int]]:
-    """Pairs of indices whose components are those of all copies."""
-    openings = [
-        [s.opening] if human and s.opening is not None else []
-        for s, human in zip(sketches, is_human, strict=True)
-    ]
-    runs = [s.runs for s in sketches]
-    return [*_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]
 
 
 def _sharing(values: Sequence[Sequence[int] | NDArray[np.uint64]]) -> list[tuple[int, int]]:

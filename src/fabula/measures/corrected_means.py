@@ -205,7 +205,11 @@ def correct(
     known = _decided(labels, rubric)
     if truth == "majority":
         known = {
-            name: _majorities(given) if rubric.item(name).scale.is_test else given
+            name: {
+                document: float(share > 0.5) for document, share in given.items() if share != 0.5
+            }
+            if rubric.item(name).scale.is_test
+            else given
             for name, given in known.items()
         }
     tables = {
@@ -280,19 +284,14 @@ def _decided(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, d
     return mean_scores(score_table(decided, rubric))
 
 
-def _majorities(shares: Means) -> dict[str, float]:
-    return {name: float(share > 0.5) for name, share in shares.items() if share != 0.5}
-
-
 def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
     """Means over items. A document is labelled if all its items that anybody labelled are."""
     judged: dict[str, list[float]] = {}
     labelled: dict[str, list[float]] = {}
     for table in by_item.values():
-        for name, value in table.judged.items():
-            judged.setdefault(name, []).append(value)
-        for name, value in table.labelled.items():
-            labelled.setdefault(name, []).append(value)
+        for values_of, means in ((judged, table.judged), (labelled, table.labelled)):
+            for name, value in means.items():
+                values_of.setdefault(name, []).append(value)
     n_items = sum(bool(table.labelled) for table in by_item.values())
     whole = {name: values for name, values in labelled.items() if len(values) == n_items}
     n_partly = sum(name in judged and name not in whole for name in labelled)
@@ -349,11 +348,7 @@ def _by_cluster(values: Values, clusters: Sequence[str]) -> Values:
 
 
 def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
-    reason = (
-        None
-        if found.low is not None
-        else f"fewer than {MIN_LABELS} labels, {MIN_VERDICTS} of one test; a cluster counts once"
-    )
+    why = f"fewer than {MIN_LABELS} labels, {MIN_VERDICTS} of one test; a cluster counts once"
     return CorrectedRow(
         name,
         raw,
@@ -364,7 +359,7 @@ def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
         found.n,
         found.n_worth,
         weight=found.weight,
-        reason=reason,
+        reason=None if found.low is not None else why,
     )
 
 
@@ -396,17 +391,9 @@ def _stratified(
     known = [one for _, one in parts.values() if one is not None]
     if len(known) < len(parts):
         lacking = [name for name, (_, one) in parts.items() if one is None]
-        row = CorrectedRow(
-            "all",
-            whole.raw,
-            None,
-            None,
-            None,
-            whole.n_labelled,
-            whole.n,
-            reason=f"see {', '.join(lacking)}",
-        )
-        return row, None
+        n = whole.n_labelled, whole.n
+        why = f"see {', '.join(lacking)}"
+        return CorrectedRow("all", whole.raw, None, None, None, *n, reason=why), None
     found = stratified(known)
     return _of("all", whole.raw, found), found
 
@@ -418,17 +405,12 @@ def _differences(
     for (a, (row_a, one)), (b, (row_b, other)) in combinations(parts.items(), 2):
         if row_a.raw is None or row_b.raw is None:
             continue
-        value: float | None = None
-        ends: tuple[float | None, float | None, float | None] = (None, None, None)
+        numbers: tuple[float | None, float | None, float | None, float | None] = (None,) * 4
         if one is not None and other is not None:
-            value, *rest = corrected_difference(one, other)
-            ends = (rest[0], rest[1], rest[2])
-        found.append(GroupDifference(a, b, row_a.raw - row_b.raw, value, *ends))
+            numbers = corrected_difference(one, other)
+        found.append(GroupDifference(a, b, row_a.raw - row_b.raw, *numbers))
     adjusted = holm([one.p for one in found])
-    return [
-        GroupDifference(one.a, one.b, one.raw, one.value, one.low, one.high, p)
-        for one, p in zip(found, adjusted, strict=True)
-    ]
+    return [replace(one, p=p) for one, p in zip(found, adjusted, strict=True)]
 
 
 def _next(

@@ -92,26 +92,26 @@ class Calibration:
 
     score: str
     direction: int
-    signature: str
+    outcome: Outcome
+    auroc: Estimate
     n_human: int
     n_machine: int
     n_missing: int
     n_clusters: int
     n_human_clusters: int
     """Independent people, or prompts that people responded to."""
-    auroc: Estimate
-    outcome: Outcome
-    thresholds: tuple[Threshold, ...]
-    curve: tuple[tuple[float, float], ...]
-    """ROC: (share of human texts called machine-written, share of machine texts)."""
-    slope: float
-    intercept: float
-    """The probability of being human is the logistic function of slope * score + intercept."""
     calibration_error: float | None
     """Expected difference between stated probability and truth, over texts whose cluster was not in
     the fit; None with too few clusters."""
+    slope: float
+    intercept: float
+    """The probability of being human is the logistic function of slope * score + intercept."""
     score_range: tuple[float, float]
     """The lowest and the highest score, oriented, of all texts."""
+    thresholds: tuple[Threshold, ...]
+    signature: str
+    curve: tuple[tuple[float, float], ...]
+    """ROC: (share of human texts called machine-written, share of machine texts)."""
     collected: Collected | None = None
     """Origin and kind of the texts, if known."""
 
@@ -146,15 +146,12 @@ def calibrate(
     outcome: Outcome = "separates"
     if low is None or high is None:
         outcome = "too few"
-    elif low <= 0.5 <= high:
-        outcome = "cannot tell"
-    elif high < 0.5:
-        outcome = "reversed"
+    elif low <= 0.5:
+        outcome = "cannot tell" if high >= 0.5 else "reversed"
     slope, intercept = _fit(texts.scores, texts.is_human)
     how = f"AUROC, score interval over {n_groups} clusters"
-    own = signature
-    if collected is not None and collected.cluster is not None:
-        own = f"{signature}|cluster:{collected.cluster}"
+    field = collected and collected.cluster
+    own = signature if field is None else f"{signature}|cluster:{field}"
     return Calibration(
         score=score,
         direction=DIRECTIONS[score],

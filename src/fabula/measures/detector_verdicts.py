@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import DAMAGE, InputError, MixError
 from fabula.formats import DETECTORS
-from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
+from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.detector import INSTRUMENTS, Calibration, Collected, Labelled, auroc, calibrate
 from fabula.measures.kind import Kind, traits
 from fabula.measures.scores import DIRECTIONS
@@ -24,45 +23,18 @@ from fabula.types import Signature
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:
     """As plain values for files and JSON output; `read_calibration` reads it back."""
-    a = calibration.auroc
-    return {
-        "score": calibration.score,
-        "direction": calibration.direction,
-        "outcome": calibration.outcome,
-        "auroc": {"value": a.value, "low": a.low, "high": a.high, "method": a.method},
-        "n_human": calibration.n_human,
-        "n_machine": calibration.n_machine,
-        "n_missing": calibration.n_missing,
-        "n_clusters": calibration.n_clusters,
-        "n_human_clusters": calibration.n_human_clusters,
-        "calibration_error": calibration.calibration_error,
-        "slope": calibration.slope,
-        "intercept": calibration.intercept,
-        "score_range": list(calibration.score_range),
-        "thresholds": [
-            {
-                "target": t.target,
-                "value": t.value,
-                "false_positives": t.false_positives,
-                "false_positives_high": t.false_positives_high,
-                "true_positives": t.true_positives,
-            }
-            for t in calibration.thresholds
-        ],
-        "signature": calibration.signature,
-        **_collected_row(calibration.collected),
-    }
-
-
-def _collected_row(collected: Collected | None) -> dict[str, Any]:
-    if collected is None:
-        return {}
-    return {
-        "cluster": collected.cluster,
-        "n_copies": collected.n_copies,
-        "n_clusters_before": collected.n_clusters_before,
-        "layout_auroc": {name: round(value, 4) for name, value in collected.layout.items()},
-    }
+    # What identifies the texts is large, and written apart.
+    row = asdict(replace(calibration, curve=(), collected=None))
+    del row["curve"], row["collected"]
+    row["auroc"] = {name: row["auroc"][name] for name in ("value", "low", "high", "method")}
+    if (collected := calibration.collected) is not None:
+        row |= {
+            "cluster": collected.cluster,
+            "n_copies": collected.n_copies,
+            "n_clusters_before": collected.n_clusters_before,
+            "layout_auroc": {name: round(value, 4) for name, value in collected.layout.items()},
+        }
+    return row
 
 
 OUTCOMES = {
@@ -136,7 +108,18 @@ def calibrate_rows(
     digests = [str(row["text_digest"]) for row in rows]
     field = cluster_field(rows, cluster)
     clusters = find_clusters(_keys(rows, field, path), sketches, is_human.tolist(), digests)
-    collected = _collected(sketches, is_human, clusters, digests, field)
+    layout = {}
+    if not is_human.all():
+        for name in traits(sketches[0]):
+            of_text = np.array([traits(sketch)[name] for sketch in sketches])
+            layout[name] = auroc(of_text, is_human)
+    collected = Collected(
+        kind=Kind.of(sketches, is_human, clusters.numbers, digests),
+        n_copies=len(clusters.copies),
+        n_clusters_before=clusters.n_before,
+        cluster=field,
+        layout=layout,
+    )
     for name in chosen:
         known = np.array([row.get(name) is not None for row in rows])
         values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
@@ -155,27 +138,6 @@ def calibrate_rows(
     return found
 
 
-def _collected(
-    sketches: Sequence[Sketch],
-    is_human: NDArray[np.bool_],
-    clusters: Clusters,
-    digests: Sequence[str],
-    field: str | None,
-) -> Collected:
-    layout = {}
-    if not is_human.all():
-        for name in traits(sketches[0]):
-            values = np.array([traits(sketch)[name] for sketch in sketches])
-            layout[name] = auroc(values, is_human)
-    return Collected(
-        kind=Kind.of(sketches, is_human, clusters.numbers, digests),
-        n_copies=len(clusters.copies),
-        n_clusters_before=clusters.n_before,
-        cluster=field,
-        layout=layout,
-    )
-
-
 def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
     """The rows of a score file, all measured in the same way."""
     signature: str | None = None
@@ -184,9 +146,13 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
         if not isinstance(found, str) or "id" not in row or not _measured(row):
             raise InputError(f"{path}, line {number}: not a row of scores")
         for name in _measured(row):
-            if row[name] is not None and not _is_number(row[name]):
-                shown = repr(row[name])[:40]
-                raise InputError(f"{path}, line {number}: {name} is {shown}, not a number")
+            value = row[name]
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            # The bound also excludes NaN and infinity.
+            if value is not None and not (is_number and abs(value) < 1e300):
+                raise InputError(
+                    f"{path}, line {number}: {name} is {repr(value)[:40]}, not a number"
+                )
         if signature is None:
             signature = found
         else:
@@ -204,12 +170,6 @@ def _measured(row: dict[str, Any]) -> list[str]:
     """The scores in the row that the instrument of its signature gives."""
     instrument = str(row.get("signature")).partition("|")[0]
     return [name for name in DIRECTIONS if INSTRUMENTS[name] == instrument and name in row]
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) < 1e300  # also excludes NaN and infinity
 
 
 def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:
@@ -250,22 +210,10 @@ def write_detectors(
     path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
 ) -> None:
     """Write a file for `read_detectors`."""
-    content = _content(calibrations, label, cluster)
-    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
-    """Detectors as from `read_detectors`, without a file."""
-    return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
-
-
-def _content(
-    calibrations: Iterable[Calibration], label: Label, cluster: str | None
-) -> dict[str, Any]:
     calibrations = list(calibrations)
     kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
     places = {id(kind): place for place, kind in enumerate(kinds)}
-    return {
+    content = {
         **DETECTORS.mark,
         "label": str(label),
         "cluster": cluster,
@@ -275,6 +223,12 @@ def _content(
         ],
         "kinds": [kind.to_row() for kind in kinds],
     }
+    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
+    """Detectors as from `read_detectors`, without a file."""
+    return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
 
 
 def read_detectors(path: Path) -> list[dict[str, Any]]:

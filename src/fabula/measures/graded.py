@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,8 +140,9 @@ def graded_pairs(
             for name, measurements in judges.items()
         }
         for first, second in combinations([name for name in answers if answers[name]], 2):
-            found = _two_judges(first, second, answers, people, item, judges, seed)
-            pairs += [found] if found else []
+            if any(name in answers[second] for name in answers[first]):
+                signature = f"{judges[first][0].signature}|against:{second}"
+                pairs.append(_two_judges(first, second, answers, people, item, signature, seed))
     return pairs
 
 
@@ -151,14 +152,11 @@ def _two_judges(
     answers: Mapping[str, Mapping[str, float]],
     people: Mapping[str, Mapping[str, float]],
     item: Item,
-    judges: Mapping[str, Sequence[Measurement]],
+    signature: str,
     seed: int,
-) -> JudgesOnItem | None:
+) -> JudgesOnItem:
     a, b = answers[first], answers[second]
     both = [name for name in a if name in b]
-    if not both:
-        return None
-    signature = f"{judges[first][0].signature}|against:{second}"
     sums_of, of_sums = _statistic(item)
     sides = []
     for mine in (a, b):
@@ -233,13 +231,13 @@ def _pairs_of_people(
     said: Mapping[str, Mapping[str, float]], documents: Sequence[str]
 ) -> tuple[Values, Values, list[str]]:
     """All ordered pairs of two people of a document, and the documents of the pairs."""
-    pairs = [
-        (first, second, name)
-        for name in documents
-        for k, first in enumerate(said[name].values())
-        for j, second in enumerate(said[name].values())
-        if j != k
-    ]
+    return _columns(
+        [(*pair, name) for name in documents for pair in permutations(said[name].values(), 2)]
+    )
+
+
+def _columns(pairs: Sequence[tuple[float, float, str]]) -> tuple[Values, Values, list[str]]:
+    """The first answers of pairs, the second, and the documents."""
     table = np.array([pair[:2] for pair in pairs], np.float64).reshape(len(pairs), 2)
     return table[:, 0], table[:, 1], [name for *_, name in pairs]
 
@@ -306,11 +304,13 @@ def _with_people(
     given: Mapping[str, float], said: Mapping[str, Mapping[str, float]]
 ) -> tuple[Values, Values, list[str]]:
     """A judge's answers with each person's of the same document, and the documents."""
-    pairs = [
-        (mine, value, name) for name, mine in given.items() for value in said.get(name, {}).values()
-    ]
-    table = np.array([pair[:2] for pair in pairs], np.float64).reshape(len(pairs), 2)
-    return table[:, 0], table[:, 1], [name for *_, name in pairs]
+    return _columns(
+        [
+            (mine, value, name)
+            for name, mine in given.items()
+            for value in said.get(name, {}).values()
+        ]
+    )
 
 
 def _judge(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
+from fabula.measures.clusters import USUAL_FIELDS, has_value, joined_keys
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.text.sketch import Sketch
@@ -145,7 +145,9 @@ def compare_rows(
         raise InputError(
             f"`baseline` {baseline}: no such group; the groups are {', '.join(table.numbers)}"
         )
-    belongs, n_joined = table.clusters()
+    belongs, n_joined = None, 0
+    if cluster is not None:
+        belongs, n_joined = joined_keys(table.keys, table.sketches)
     signature = table.signature if cluster is None else f"{table.signature}|cluster:{cluster}"
     groups = [_group(name, table, belongs, signature) for name in sorted(table.numbers)]
     return Comparison(
@@ -176,17 +178,24 @@ class _Table:
         self._groups = array("q")
         self._index = array("d")
         self._curves = array("d")
-        self._keys: list[str] = []
-        self._sketches: list[Sketch | None] = []
+        self.keys: list[str] = []
+        self.sketches: list[Sketch | None] = []
         self._usual = {field: _Repeats() for field in USUAL_FIELDS}
 
     def add(self, row: dict[str, Any], where: str) -> None:
         """Add a row. Raises `InputError` and `MixError` if it does not match the others."""
         first = self.signature is None
-        self.signature = _check_signature(row, self.signature, where)
-        self._check_fields(row, where)
+        self._check_signature(row, where)
+        for field, purpose in ((self.by, "group"), (self.cluster, "cluster")):
+            if field is not None and (
+                field not in row or (purpose == "cluster" and not has_value(row[field]))
+            ):
+                own = ", ".join(map(repr, row))
+                raise InputError(
+                    f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
+                )
         index, curve = row["creativity_index"], row.get("uniqueness")
-        if first and isinstance(curve, dict) and _are_levels(curve):
+        if first and isinstance(curve, dict) and all(k.isascii() and k.isdecimal() for k in curve):
             self.levels = tuple(curve)
         if (
             not isinstance(curve, dict)
@@ -203,39 +212,32 @@ class _Table:
             reason = str(row.get("missing_reason"))
             reasons[reason] = reasons.get(reason, 0) + 1
         if self.cluster is not None:
-            self._keys.append(str(row[self.cluster]))
-            self._sketches.append(Sketch.of_row(row.get("sketch")))
+            self.keys.append(str(row[self.cluster]))
+            self.sketches.append(Sketch.of_row(row.get("sketch")))
         else:
             for field, repeats in self._usual.items():
                 if (value := row.get(field)) is not None:
                     repeats.add(value)
 
-    def _check_fields(self, row: dict[str, Any], where: str) -> None:
-        for field, purpose in ((self.by, "group"), (self.cluster, "cluster")):
-            if field is not None and (
-                field not in row or (purpose == "cluster" and not has_value(row[field]))
-            ):
-                own = ", ".join(map(repr, row))
-                raise InputError(
-                    f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
-                )
+    def _check_signature(self, row: dict[str, Any], where: str) -> None:
+        found = row.get("signature")
+        if not isinstance(found, str) or "creativity_index" not in row:
+            raise InputError(
+                f"{where}: not a row of scores; use files of `fabula originality --out`"
+            )
+        self.signature = self.signature or found
+        if found != self.signature:
+            Signature.parse(self.signature).check_same(
+                found,
+                f"{where} and the rows before it",
+                "score all texts with the same settings before comparing them",
+            )
 
     def of(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """For a group: its row indices, the index of each, and the uniqueness, (n, n_levels)."""
         places = np.flatnonzero(np.frombuffer(self._groups, np.int64) == self.numbers[name])
         curves = np.frombuffer(self._curves, np.float64).reshape(-1, len(self.levels))
         return places, np.frombuffer(self._index, np.float64)[places], curves[places]
-
-    def clusters(self) -> tuple[list[str] | None, int]:
-        """The cluster of each row, or None; and how many were joined because of copies."""
-        if self.cluster is None:
-            return None, 0
-        known = [sketch for sketch in self._sketches if sketch is not None]
-        if len(known) < len(self._keys):
-            return self._keys, 0
-        # The authors' kind is unknown here, so equal openings do not join.
-        found = find_clusters(self._keys, known, [False] * len(known))
-        return [found.names[number] for number in found.numbers], found.n_before - len(found)
 
     def shared_field(self) -> str | None:
         """The usual field that groups some rows into clusters: the first that any row has."""
@@ -263,11 +265,6 @@ class _Repeats:
             self._seen.clear()
         else:
             self._seen.add(digest)
-
-
-def _are_levels(curve: Iterable[str]) -> bool:
-    """Whether the fields of a curve are each an L."""
-    return all(level.isascii() and level.isdecimal() for level in curve)
 
 
 def _are_numbers(values: Iterable[object]) -> bool:
@@ -320,20 +317,6 @@ def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
     return compare_means(a.values, b.values, signature=signature)
 
 
-def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
-    found = row.get("signature")
-    if not isinstance(found, str) or "creativity_index" not in row:
-        raise InputError(f"{where}: not a row of scores; use files of `fabula originality --out`")
-    if expected is None or found == expected:
-        return found
-    Signature.parse(expected).check_same(
-        found,
-        f"{where} and the rows before it",
-        "score all texts with the same settings before comparing them",
-    )
-    return expected
-
-
 def _group(name: str, table: _Table, belongs: list[str] | None, signature: str) -> Group:
     """A group from its rows; `belongs` gives the cluster of each row, if clustered."""
     places, index, curves = table.of(name)
@@ -348,12 +331,17 @@ def _group(name: str, table: _Table, belongs: list[str] | None, signature: str) 
         curves = _means(curves, own)
     else:
         values = index[~np.isnan(index)].tolist()
+    # Over the texts that have a value at every L.
+    whole = curves[~np.isnan(curves).any(axis=1)]
     return Group(
         name=name,
         index=mean_estimate(values, signature=signature),
         values=tuple(values),
         missing=table.missing.get(name, {}),
-        uniqueness=_curve(curves, [int(level) for level in table.levels], signature),
+        uniqueness={
+            int(level): mean_estimate(whole[:, k], signature=signature)
+            for k, level in enumerate(table.levels)
+        },
         clusters=clusters,
     )
 
@@ -364,8 +352,7 @@ def _means(curves: NDArray[np.float64], belongs: list[str]) -> NDArray[np.float6
     for curve, own in zip(curves.tolist(), belongs, strict=True):
         found.setdefault(own, []).append(curve)
     means = [
-        [_mean_known(level) for level in zip(*some, strict=True)]
-        for _, some in sorted(found.items())
+        [_mean_known(level) for level in zip(*found[name], strict=True)] for name in sorted(found)
     ]
     return np.array(means, np.float64).reshape(len(means), curves.shape[1])
 
@@ -373,14 +360,6 @@ def _means(curves: NDArray[np.float64], belongs: list[str]) -> NDArray[np.float6
 def _mean_known(values: Iterable[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return math.fsum(known) / len(known) if known else math.nan
-
-
-def _curve(curves: NDArray[np.float64], levels: list[int], signature: str) -> dict[int, Estimate]:
-    """Mean uniqueness at each L, over the texts that have a value at every L."""
-    table = curves[~np.isnan(curves).any(axis=1)]
-    return {
-        level: mean_estimate(table[:, k], signature=signature) for k, level in enumerate(levels)
-    }
 
 
 def _interval(estimate: Estimate) -> dict[str, float | None]:

@@ -111,16 +111,16 @@ class GroupBook:
         """The groups measured with this signature, people first."""
         asked = Signature.parse(signature)
         matches = [(g, asked.differences(Signature.parse(g.signature))) for g in self.groups]
-        close = [(g, found) for g, found in matches if _keys(found) <= _TOLERATED]
+        close = [
+            (g, found)
+            for g, found in matches
+            if {one.partition(":")[0] for one in found} <= _TOLERATED
+        ]
         order = get_args(GroupKind)
         close.sort(key=lambda pair: order.index(pair[0].kind))
         differing = dict.fromkeys(one for _, found in close for one in found)
         remark = f"groups measured with {'; '.join(differing)}" if differing else ""
         return Found(tuple(g for g, _ in close), remark)
-
-
-def _keys(differences: Iterable[str]) -> set[str]:
-    return {difference.partition(":")[0] for difference in differences}
 
 
 def measure_group(

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.clusters import cluster_field, find_clusters, has_value
-from fabula.stats.clustered import Clustered, cell_means, compare_clusters
+from fabula.measures.clusters import cluster_field, has_value, joined_keys
+from fabula.stats.clustered import cell_means, compare_clusters
 from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
@@ -65,7 +65,13 @@ class MeasuredTexts:
         self, text: str, number: str, value: float | None, signature: str, where: str = ""
     ) -> None:
         """Add a number of a text that some row has."""
-        self._check(number, signature, where)
+        expected = self.signatures.setdefault(number, signature)
+        if expected != signature:
+            Signature.parse(expected).check_same(
+                signature,
+                f"{number} in {where} and the rows before it",
+                "measure all texts with the same settings before comparing them",
+            )
         if number in self.texts[text].numbers:
             raise InputError(f"{where}: {text} has {number} twice; are two texts called so?")
         self.texts[text].numbers[number] = value
@@ -90,15 +96,6 @@ class MeasuredTexts:
         known = [one for one in given if one is not None]
         self.texts[key[0]].numbers.pop(key[1], None)
         return [(key[1], math.fsum(known) / len(known) if known else None)]
-
-    def _check(self, number: str, signature: str, where: str) -> None:
-        expected = self.signatures.setdefault(number, signature)
-        if expected != signature:
-            Signature.parse(expected).check_same(
-                signature,
-                f"{number} in {where} and the rows before it",
-                "measure all texts with the same settings before comparing them",
-            )
 
 
 def _finite(value: Any) -> float | None:
@@ -192,7 +189,13 @@ def compare_numbers(
         raise InputError(
             f"`baseline` {baseline}: no such group; the groups are {', '.join(sorted(set(names)))}"
         )
-    belongs, n_joined = (None, 0) if cluster is None else _clusters(texts, cluster)
+    belongs, n_joined = None, 0
+    if cluster is not None:
+        for text in texts:
+            if not has_value(text.fields.get(cluster)):
+                raise InputError(f"{text.id}: no field {cluster!r} to cluster by")
+        keys = [str(text.fields[cluster]) for text in texts]
+        belongs, n_joined = joined_keys(keys, [text.sketch for text in texts])
     groups, tested = [], []
     for number in measured.signatures:
         values: dict[str, dict[str, list[float]]] = {}
@@ -217,7 +220,11 @@ def compare_numbers(
                 if baseline not in (a, b):
                     continue
                 a, b = (b, a) if a == baseline else (a, b)
-            found = _difference(values[a], values[b], belongs is not None, seed, signature)
+            if belongs is not None:
+                found = compare_clusters(values[a], values[b], seed=seed, signature=signature)
+            else:
+                sides = (list(cell_means(values[name]).values()) for name in (a, b))
+                found = compare_means(*sides, signature=signature)
             tested.append(ComparedPair(number, a, b, found, None))
     corrected = holm([one.difference.p for one in tested])
     return NumberComparison(
@@ -239,15 +246,6 @@ def _shared_field(texts: Sequence[MeasuredText], by: str) -> str | None:
     return field if len(set(values)) < len(values) else None
 
 
-def _difference(
-    a: Clustered, b: Clustered, is_clustered: bool, seed: int, signature: str
-) -> Difference:
-    if is_clustered:
-        return compare_clusters(a, b, seed=seed, signature=signature)
-    first, second = (list(cell_means(cells).values()) for cells in (a, b))
-    return compare_means(first, second, signature=signature)
-
-
 def _group(text: MeasuredText, by: str, unnamed: str | None) -> str:
     value = text.fields.get(by)
     if has_value(value):
@@ -258,17 +256,3 @@ def _group(text: MeasuredText, by: str, unnamed: str | None) -> str:
             f"or the texts that have it with `texts`"
         )
     return unnamed
-
-
-def _clusters(texts: Sequence[MeasuredText], cluster: str) -> tuple[list[str], int]:
-    """The cluster of each text, and how many were joined: near-duplicates are in one, if all rows
-    have sketches."""
-    for text in texts:
-        if not has_value(text.fields.get(cluster)):
-            raise InputError(f"{text.id}: no field {cluster!r} to cluster by")
-    keys = [str(text.fields[cluster]) for text in texts]
-    sketches = [text.sketch for text in texts if text.sketch is not None]
-    if len(sketches) < len(texts):
-        return keys, 0
-    found = find_clusters(keys, sketches, [False] * len(texts))
-    return [found.names[number] for number in found.numbers], found.n_before - len(found)

@@ -182,18 +182,10 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
         )
         why = "all answers are the same" if kappa.n else "no document has answers from two people"
         share = float(np.nanmean(ratings)) if ratings.size else None
-        rows.append(
-            PanelRow(
-                name,
-                kappa,
-                alpha_interval(
-                    ratings, stories, seed=seed, signature=kappa.signature, strata=items
-                ),
-                percent_agreement(ratings),
-                share,
-                None if kappa.value is not None else why,
-            )
-        )
+        alpha = alpha_interval(ratings, stories, seed=seed, signature=kappa.signature, strata=items)
+        percent = percent_agreement(ratings)
+        why_missing = None if kappa.value is not None else why
+        rows.append(PanelRow(name, kappa, alpha, percent, share, why_missing))
     return rows
 
 
@@ -222,9 +214,8 @@ def judge_agreement(
     is_so = np.array([truth[subject] for subject in subjects])
     signature = f"{measurements[0].signature}|experts:{panel.source}"
     rows = []
-    everything = {"all": list(range(len(subjects)))}
-    authors = {**panel.authors, **_authors(measurements)}
-    for name, places in [*_groups(subjects, rubric, by, authors).items(), *everything.items()]:
+    groups = _groups(subjects, rubric, by, {**panel.authors, **_authors(measurements)})
+    for name, places in [*groups.items(), ("all", list(range(len(subjects))))]:
         a, b = said[places], is_so[places]
         kappa = cohen_estimate(
             a,
@@ -237,15 +228,8 @@ def judge_agreement(
         )
         counts = Confusion.of(a, b)
         why = "judge and experts said the same" if counts.n else "the judge has no verdict"
-        rows.append(
-            JudgeRow(
-                name,
-                kappa,
-                counts,
-                int(np.isnan(a).sum()),
-                None if kappa.value is not None else why,
-            )
-        )
+        why_missing = None if kappa.value is not None else why
+        rows.append(JudgeRow(name, kappa, counts, int(np.isnan(a).sum()), why_missing))
     mine, theirs, stories = _story_scores(judge, panel, rubric)
     correlation = pearson_estimate(
         mine,
@@ -255,6 +239,10 @@ def judge_agreement(
         method="Pearson of tests passed with the experts' mean",
         signature=signature,
     )
+    why = "fewer than two stories have all verdicts of both"
+    if len(mine) > 1:
+        by_whom = "by the experts" if np.ptp(mine) else "by the judge"
+        why = f"all stories have the same number {by_whom}"
     return JudgeAgreement(
         rater=measurements[0].rater,
         signature=signature,
@@ -264,15 +252,7 @@ def judge_agreement(
         spearman=spearman(mine, theirs),
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
-        why_no_correlation=None if correlation.value is not None else _why_uncorrelated(mine),
-    )
-
-
-def _why_uncorrelated(mine: NDArray[np.float64]) -> str:
-    if len(mine) < 2:
-        return "fewer than two stories have all verdicts of both"
-    return (
-        f"all stories have the same number {'by the experts' if np.ptp(mine) else 'by the judge'}"
+        why_no_correlation=None if correlation.value is not None else why,
     )
 
 
@@ -291,11 +271,9 @@ def aggregates(
     if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
         return {}
     items = [item.id for item in taken if asked is None or item.id in asked]
-    documents = dict.fromkeys(document for document, _ in ratings)
     found = {}
-    for document in documents:
-        values = [ratings.get((document, item)) for item in items]
-        given = [value for value in values if value is not None]
+    for document in dict.fromkeys(document for document, _ in ratings):
+        given = [ratings[document, item] for item in items if (document, item) in ratings]
         if not items or len(given) < len(items):
             continue
         if rubric.aggregate.rule == "count":
@@ -396,12 +374,11 @@ def _story_scores(
 
 def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
     """Yes or No by document and item; repeated answers count by majority, ties are dropped."""
-    found = {}
-    for measurement in measurements:
-        value = measurement.value
-        if isinstance(value, float) and value != 0.5:
-            found[measurement.document_id, measurement.item] = float(value > 0.5)
-    return found
+    return {
+        (one.document_id, one.item): float(one.value > 0.5)
+        for one in measurements
+        if isinstance(one.value, float) and one.value != 0.5
+    }
 
 
 def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.stats.reliability import krippendorff_alpha, pearson_estimate, pooled_estimate
@@ -210,9 +209,8 @@ def agreements_with_people(
     seed: int = 0,
 ) -> dict[str, dict[str, RaterAgreement]]:
     """By rater and item: agreement with people's means, where people answered."""
-    found = {}
-    for rater, mine in by_rater(measurements).items():
-        found[rater] = {
+    return {
+        rater: {
             item: rater_agreement(
                 given,
                 people[item],
@@ -224,9 +222,5 @@ def agreements_with_people(
             for item, given in mean_scores(score_table(mine, rubric)).items()
             if people.get(item)
         }
-    return found
-
-
-def _mean_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    means: NDArray[np.float64] = sums[..., 1] / sums[..., 0]
-    return means
+        for rater, mine in by_rater(measurements).items()
+    }

@@ -234,8 +234,7 @@ class _Groups:
         if pool.design == "prompts":
             strata = pool.units
         if pool.design == "own-prompts":
-            rng = np.random.default_rng([seed, 4])
-            order = rng.permutation(len(is_tested))
+            order = np.random.default_rng([seed, 4]).permutation(len(is_tested))
             _, first = np.unique(pool.units[order], return_index=True)
             is_first = np.zeros(len(is_tested), bool)
             is_first[order[first]] = True

@@ -166,8 +166,8 @@ def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, None, 99.9)
     view = page_of(review)["texts"][0]
     # The sentence without a figure is no dot at 0.
-    assert len(view.fluency.picture["dots"]) == 2
-    assert not any("surpris" in one["sentence"] for one in view.findings["said"])
+    assert len(view["fluency"]["picture"]["dots"]) == 2
+    assert not any("surpris" in one["sentence"] for one in view["findings"]["said"])
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<section id="fluency" class="for-research">' in page
@@ -190,8 +190,8 @@ def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path):
 def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", "He ran. Home.")), 5.0, 5.0)
     view = page_of(review)["texts"][0]
-    assert view.article.index is None
-    assert view.fluency.picture is None
+    assert view["article"]["index"] is None
+    assert view["fluency"]["picture"] is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))

@@ -13,7 +13,7 @@ from fabula.models.surprisal import TokenSurprisal
 from fabula.presentation.review_page import write_review_page
 from fabula.presentation.review_tables import review_json
 from fabula.reference import Reference
-from fabula.review.by_chapter import by_chapter
+from fabula.review.comparing import by_chapter
 from fabula.review.found import TextReview
 from fabula.types import Document, Signature
 

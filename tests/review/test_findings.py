@@ -107,7 +107,7 @@ def test_every_finding_leads_to_its_place_on_the_page(review: Review, tmp_path: 
     led = set(re.findall(r'href="#([^"]+)"', page))
     assert led <= set(ids)
     (view,) = page_of(review)["texts"]
-    assert all(one["href"] in ids for one in view.findings["first"])
+    assert all(one["href"] in ids for one in view["findings"]["first"])
 
 
 def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path):
@@ -126,7 +126,7 @@ def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review):
     (view,) = page_of(review)["texts"]
     (row,) = review_json(review)["texts"]
     assert [f"line {one['line']}" for one in row["findings"]["first"]] == [
-        one["where"] for one in view.findings["first"]
+        one["where"] for one in view["findings"]["first"]
     ]
     shown = render(*review_tables(review))
     assert shown.index("passages to check") < shown.index("Creativity Index")
@@ -162,8 +162,8 @@ def test_a_text_that_is_not_english_has_no_notes_and_says_why():
     assert all(one.value is None for one in lines.measurements("draft"))
     assert findings_of(review.texts[0]) == []
     (view,) = page_of(review)["texts"]
-    assert view.lines is not None
-    assert view.lines.missing
+    assert view["lines"] is not None
+    assert view["lines"]["missing"]
 
 
 def test_what_depends_on_length_is_compared_with_texts_of_like_length_only():
@@ -191,10 +191,10 @@ def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path):
     chapters[1] += "".join(f"\n\nThey did not {one} the letter." for one in misspelt.split())
     review = review_of("\n\n".join(chapters))
     (view,) = page_of(review)["texts"]
-    first = next(one for one in view.findings["first"] if one["title"] == "Spelling")
+    first = next(one for one in view["findings"]["first"] if one["title"] == "Spelling")
     assert first["where"] == "chapter 2"
     assert first["around"] == ("They did not ", " the letter.")
-    assert len(view.findings["first"]) == 10
+    assert len(view["findings"]["first"]) == 10
     write_review_page(tmp_path / "page.html", review)
     n_all = len(marked_findings(review.texts[0]))
     assert n_all >= 11

@@ -30,7 +30,7 @@ class Advised(Result):
     new: Sequence[Point]
 
     def lines(self) -> list[str]:
-        from fabula.presentation.advice_tables import advice_text
+        from fabula.presentation.advice import advice_text
 
         shown = advice_text(self.advice, self.fates, self.new)
         return [shown.encode(errors="replace").decode().rstrip("\n")]
@@ -101,7 +101,7 @@ def advise(
     if options.points_file is not None:
         write_rows(options.points_file, advised.rows(), are_results=True)
     if html is not None:
-        from fabula.presentation.advice_page import write_advice_page
+        from fabula.presentation.advice import write_advice_page
 
         write_advice_page(html, advised.advice, advised.fates, advised.new)
     return advised

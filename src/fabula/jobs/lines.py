@@ -25,7 +25,7 @@ class ReadLines(Result):
     per_thousand: int
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.line_tables import line_tables
+        from fabula.presentation.findings_view import line_tables
 
         return line_tables(self.documents, self.reviews, self.per_thousand)
 

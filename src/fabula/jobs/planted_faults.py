@@ -89,7 +89,7 @@ class FoundFaults(Result):
     """The folder of the judges' answers."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.finding_tables import finding_tables
+        from fabula.presentation.feedback_tables import finding_tables
 
         return finding_tables(self.readers, self.scores, self.pairs, self.accuracies, self.crosses)
 

@@ -108,8 +108,8 @@ class Reported(Result):
         """Everything as plain values, with paragraphs on methods and the citations."""
         if self.alone is not None:
             return self.alone.to_json()
-        from fabula.presentation.methods import bibtex_of, methods_of
         from fabula.presentation.review_tables import review_json
+        from fabula.review.report_parts import bibtex_of, methods_of
 
         return review_json(self._one()) | {
             "methods": methods_of(self._one()),

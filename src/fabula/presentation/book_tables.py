@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fabula.measures.book import Book, BookChapter
+from fabula.measures.book import Book
 from fabula.measures.talk import Talk
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet, known
 from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
@@ -39,39 +39,38 @@ def book_tables(
         if book.findings:
             parts.append("")
         if book.characters:
-            parts += [_people(document, book, n_people), _LIMITS, *_attributed(book), ""]
+            parts += [_people(document, book, n_people), _LIMITS]
+            if book.n_spoken:
+                share = sum(one.n_words for one in book.talk.values()) / book.n_spoken
+                parts.append(
+                    "Speech is attributed to the person named beside it with a verb of saying: "
+                    f"{share:.0%} of its {book.n_spoken:,} words; the speakers of the others are "
+                    "unknown."
+                )
+            parts.append("")
         if book.repeated:
-            parts += [_repeated(document, book), ""]
+            columns = [
+                Column("repeated words", name="words", of=lambda one: _cut(one.words, _MAX_RUN)),
+                Column("times", "d", name="n", of=lambda one: len(one.places)),
+                Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
+            ]
+            shown = book.repeated[:_MAX_REPEATED]
+            parts += [Sheet.of("repeated", shown, columns, about=("id", document.id)), ""]
     return [*parts, signature]
 
 
 def _chapters(document: Document, book: Book) -> Sheet:
     columns = [
         Column("no.", "d", name="number"),
-        Column(book.unit, name="title"),
-        Column("words", ",d"),
-        Column("scenes", "d"),
-        Column("words a sentence", ".1f"),
-        Column("speech", ".0%"),
-        Column("pace", "+.1f"),
-        Column("repeated", ".1%"),
+        Column(book.unit, name="title", of=lambda one: _cut(one.title, _MAX_CHARS)),
+        Column("words", ",d", of="n_words"),
+        Column("scenes", "d", of="n_scenes"),
+        Column("words a sentence", ".1f", of=lambda one: known(one.sentence_words)),
+        Column("speech", ".0%", of=lambda one: known(one.dialogue)),
+        Column("pace", "+.1f", of=lambda one: known(one.pace)),
+        Column("repeated", ".1%", of=lambda one: known(one.repeated)),
     ]
-    rows = [_chapter(one, book) for one in book.chapters]
-    return Sheet("chapters", columns, rows, about=("id", document.id))
-
-
-def _chapter(one: BookChapter, book: Book) -> list[Cell]:
-    none = Missing()
-    return [
-        one.number,
-        _cut(one.title, _MAX_CHARS),
-        one.n_words,
-        one.n_scenes,
-        none if one.sentence_words is None else one.sentence_words,
-        none if one.dialogue is None else one.dialogue,
-        none if one.pace is None else one.pace,
-        none if one.repeated is None else one.repeated,
-    ]
+    return Sheet.of("chapters", book.chapters, columns, about=("id", document.id))
 
 
 def _people(document: Document, book: Book, n_people: int) -> Sheet:
@@ -90,26 +89,6 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
         Column("also called", name="forms", of=lambda one: visible(", ".join(one.forms[1:4]))),
     ]
     return Sheet.of("people", shown, columns, about=("id", document.id))
-
-
-def _attributed(book: Book) -> list[str]:
-    """How much of the speech is attributed to each person."""
-    if not book.n_spoken:
-        return []
-    share = sum(one.n_words for one in book.talk.values()) / book.n_spoken
-    return [
-        f"Speech is attributed to the person named beside it with a verb of saying: {share:.0%} of "
-        f"its {book.n_spoken:,} words; the speakers of the others are unknown."
-    ]
-
-
-def _repeated(document: Document, book: Book) -> Sheet:
-    columns = [
-        Column("repeated words", name="words", of=lambda one: _cut(one.words, _MAX_RUN)),
-        Column("times", "d", name="n", of=lambda one: len(one.places)),
-        Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
-    ]
-    return Sheet.of("repeated", book.repeated[:_MAX_REPEATED], columns, about=("id", document.id))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.presentation.marked_text import Borrowed
-from fabula.presentation.near_parts import glosses_of
+from fabula.presentation.marked_text import Borrowed, Gloss
 from fabula.web import visible
 
 MARKS_PER_1000 = 20
@@ -197,8 +196,22 @@ def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
         sources=[source_of(source) for source in kept[:1] or [whole]],
         is_near=True,
         similarity=run["similarity"],
-        glosses=tuple(glosses_of({**run, "pairs": pairs}, text)),
+        glosses=tuple(_glosses({**run, "pairs": pairs}, text)),
     )
+
+
+def _glosses(span: Row, text: str) -> Iterator[Gloss]:
+    """The near span cut at its content words; each with its counterpart."""
+    at = span["start"]
+    for pair in span["pairs"]:
+        if pair["start"] > at:
+            yield Gloss(visible(text[at : pair["start"]].replace("\n", " ")))
+        own = text[pair["start"] : pair["end"]]
+        is_same = own.casefold() == pair["source"].casefold()
+        yield Gloss(visible(own), visible(pair["source"]), pair["similarity"], is_same)
+        at = pair["end"]
+    if at < span["end"]:
+        yield Gloss(visible(text[at : span["end"]].replace("\n", " ")))
 
 
 def source_of(source: Row) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.reference.catalogue import Catalogue, Collection, Index
 
 _SAMPLE_WORDS = 100_000_000
@@ -14,13 +14,26 @@ _SAMPLE_WORDS = 100_000_000
 def catalogue_tables(catalogue: Catalogue, name: str | None) -> list[Block]:
     """All entries, or the details of one. Raises `InputError` for an unknown name."""
     if name is None:
+        corpora = [
+            Column("corpus", of="name"),
+            Column("what it is", name="title"),
+            Column("words", of=_words),
+            Column("up to", name="youngest", of=_youngest),
+            Column("licence", cut=True),
+        ]
+        indexes = [
+            Column("index", of="name"),
+            Column("what it is", name="title"),
+            Column("size", of=_size_of),
+            Column("up to", "d", name="youngest"),
+        ]
         return [
-            _corpora(catalogue),
+            Sheet.of("corpora", catalogue.corpora.values(), corpora),
             "",
             "Sizes after ~ are estimated from bytes or tokens. `fabula reference info NAME` "
             "shows more; `fabula reference build NAME --sample 100M --out DIR` builds one.",
             "",
-            _indexes(catalogue),
+            Sheet.of("indexes", catalogue.indexes.values(), indexes),
             "",
             "An index is queried over HTTP, with nothing to build:",
             "`fabula originality TEXTS --reference infinigram:NAME`",
@@ -37,37 +50,15 @@ def catalogue_rows(catalogue: Catalogue, name: str | None) -> list[dict[str, Any
     if (index := catalogue.index(name)) is not None:
         return [{"kind": "index", **asdict(index), "url": index.url, **asdict(index.pace)}]
     corpus = catalogue.corpus(name)
-    cost = asdict(corpus.cost_of(_SAMPLE_WORDS))
     return [
         {
             **asdict(corpus),
             "kind": "corpus",
             "documents_are": corpus.kind,
             "about_words": corpus.about_words,
-            "cost_of_100M_words": cost,
+            "cost_of_100M_words": asdict(corpus.cost_of(_SAMPLE_WORDS)),
         }
     ]
-
-
-def _corpora(catalogue: Catalogue) -> Sheet:
-    columns = [
-        Column("corpus", of="name"),
-        Column("what it is", name="title"),
-        Column("words", of=_words),
-        Column("up to", name="youngest", of=_youngest),
-        Column("licence", cut=True),
-    ]
-    return Sheet.of("corpora", catalogue.corpora.values(), columns)
-
-
-def _indexes(catalogue: Catalogue) -> Sheet:
-    columns = [
-        Column("index", of="name"),
-        Column("what it is", name="title"),
-        Column("size", of=_size_of),
-        Column("up to", "d", name="youngest"),
-    ]
-    return Sheet.of("indexes", catalogue.indexes.values(), columns)
 
 
 def _about_corpus(corpus: Collection) -> list[Block]:
@@ -77,30 +68,29 @@ def _about_corpus(corpus: Collection) -> list[Block]:
         if cost.download_bytes is None
         else f"a download of at least {_bytes(cost.download_bytes)}"
     )
+    formats = {"txt": "text", "wet": "WET (.gz)", "jsonl": "JSON Lines (.gz)", "parquet": "Parquet"}
+    names = ", ".join(f"{what} in {name}" for what, name in corpus.columns.items())
+    n_documents = "" if corpus.n_documents is None else f"{corpus.n_documents:,} "
     files = corpus.files
     lines = {
         "language": corpus.language,
-        "documents": f"{_count(corpus.n_documents)}{corpus.kind}",
+        "documents": f"{n_documents}{corpus.kind}",
         "words": _words(corpus),
         "text": _bytes(corpus.n_bytes) if corpus.n_bytes else "size not published",
         "files": _bytes(corpus.n_download_bytes) if corpus.n_download_bytes else "not published",
         "up to": _youngest(corpus),
         "licence": corpus.licence,
         "read from": files.pattern or files.listing or files.table,
-        "layout": _layout(corpus),
+        "layout": f"{formats.get(corpus.format, corpus.format)} files"
+        + (f"; {names}" if names else ""),
         "100M words": f"{download}; {_bytes(cost.disk_bytes)} on disk; "
         f"{cost.build_s / 60:.0f} minutes of one core",
         "it can tell": corpus.tells,
         "it cannot tell": corpus.tells_not,
         "checked": "; ".join(corpus.checked) or "nothing: these are your own words",
     }
-    return [
-        f"{corpus.name}: {corpus.title}",
-        "",
-        _lines(lines),
-        "",
-        f"`fabula reference build {corpus.name} --sample 100M --out {corpus.name}.ref`",
-    ]
+    command = f"fabula reference build {corpus.name} --sample 100M --out {corpus.name}.ref"
+    return _about(corpus, lines, command)
 
 
 def _about_index(index: Index) -> list[Block]:
@@ -117,24 +107,13 @@ def _about_index(index: Index) -> list[Block]:
         "compares": how,
         "look-ups": index.pace.expectation(),
     }
-    return [
-        f"{index.name}: {index.title}",
-        "",
-        _lines(lines),
-        "",
-        f"`fabula originality TEXTS --reference infinigram:{index.name}`",
-    ]
+    return _about(index, lines, f"fabula originality TEXTS --reference infinigram:{index.name}")
 
 
-def _lines(lines: dict[str, str]) -> Sheet:
-    rows: list[list[Cell]] = [[name, value] for name, value in lines.items()]
-    return Sheet("about", [Column("", name="fact"), Column("", name="value")], rows)
-
-
-def _layout(corpus: Collection) -> str:
-    files = {"txt": "text", "wet": "WET (.gz)", "jsonl": "JSON Lines (.gz)", "parquet": "Parquet"}
-    names = ", ".join(f"{what} in {name}" for what, name in corpus.columns.items())
-    return f"{files.get(corpus.format, corpus.format)} files{f'; {names}' if names else ''}"
+def _about(entry: Collection | Index, lines: dict[str, str], command: str) -> list[Block]:
+    columns = [Column("", name="fact"), Column("", name="value")]
+    sheet = Sheet("about", columns, list(lines.items()))
+    return [f"{entry.name}: {entry.title}", "", sheet, "", f"`{command}`"]
 
 
 def _words(corpus: Collection) -> str:
@@ -154,10 +133,6 @@ def _size_of(index: Index) -> str:
     if index.n_tokens is not None:
         return f"{_short(index.n_tokens)} tokens"
     return _bytes(index.n_bytes) if index.n_bytes is not None else "unknown"
-
-
-def _count(n: int | None) -> str:
-    return "" if n is None else f"{n:,} "
 
 
 def _short(n: float) -> str:

@@ -35,13 +35,14 @@ def marks(table: SystemTable) -> dict[str, str]:
 
 
 def _beaten(table: SystemTable, metric: Metric, system: str) -> list[str]:
-    """The marks of the systems that this one is above, at the corrected level."""
+    """The systems that this one is above, at the corrected level."""
+    others = (other for other in table.systems if other != system)
+    return [other for other in others if table.beats(metric.id, system, other)]
+
+
+def _marks_of(table: SystemTable, metric: Metric, system: str) -> str:
     shown = marks(table)
-    return [
-        shown[other]
-        for other in table.systems
-        if other != system and other in shown and table.beats(metric.id, system, other)
-    ]
+    return "".join(shown.get(other, "") for other in _beaten(table, metric, system))
 
 
 def _value(estimate: Estimate, metric: Metric) -> str:
@@ -61,15 +62,11 @@ class _Marked:
     system: str
 
     def shown(self) -> str:
-        marked = "".join(_beaten(self.table, self.metric, self.system))
+        marked = _marks_of(self.table, self.metric, self.system)
         return _value(self._estimate, self.metric) + marked
 
     def record(self, field: str) -> dict[str, object]:
-        above = [
-            other
-            for other in self.table.systems
-            if other != self.system and self.table.beats(self.metric.id, self.system, other)
-        ]
+        above = _beaten(self.table, self.metric, self.system)
         return {field: self._estimate.value, f"{field}_above": "; ".join(above)}
 
     @property
@@ -147,13 +144,10 @@ def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Bloc
     for example in examples:
         columns = [Column("", name="metric")]
         columns += [Column(one.system, ".3f") for one in example.written]
-        rows: list[list[Cell]] = [
-            [
-                f"{metric.number:2}. {metric.title}",
-                *(_score(one, metric) for one in example.written),
-            ]
-            for metric in metrics
-        ]
+        rows: list[list[Cell]] = []
+        for metric in metrics:
+            scores = (_score(one, metric) for one in example.written)
+            rows.append([f"{metric.number:2}. {metric.title}", *scores])
         blocks += [
             f"Passage {example.story.id}",
             " ".join(example.story.context),
@@ -245,13 +239,17 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
 
 def page_values(table: SystemTable, examples: Sequence[Example] = ()) -> dict[str, Any]:
     """What the page's template shows."""
+    estimates = [
+        *(cell.estimate for cell in table.cells.values()),
+        *(test.difference for test in table.tests),
+    ]
     return {
         "systems": [(system, marks(table).get(system, "")) for system in table.systems],
         "sections": [
             (heading, [_page_metric(table, metric) for metric in metrics])
             for heading, metrics in _sections(table)
         ],
-        "remarks": [*_remarks(table), *interval_notes(_estimates(table), table.unit)],
+        "remarks": [*_remarks(table), *interval_notes(estimates, table.unit)],
         "signature": table.signature,
         "n_passages": table.n_passages,
         "examples": [_page_example(table, example) for example in examples],
@@ -271,12 +269,6 @@ def _page_example(table: SystemTable, example: Example) -> dict[str, Any]:
     }
 
 
-def _estimates(table: SystemTable) -> Iterator[Estimate]:
-    """Everything that has an interval."""
-    yield from (cell.estimate for cell in table.cells.values())
-    yield from (test.difference for test in table.tests)
-
-
 def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
     cells = [table.cells[metric.id, system] for system in table.systems]
     edges = [e for c in cells for e in (c.estimate.low, c.estimate.high, c.estimate.value)]
@@ -294,7 +286,7 @@ def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
             {
                 "value": _value(cell.estimate, metric),
                 "interval": interval_shown(cell.estimate, f".{metric.n_digits}f"),
-                "above": "".join(_beaten(table, metric, system)),
+                "above": _marks_of(table, metric, system),
                 "at": place(cell.estimate.value),
                 "low": place(cell.estimate.low),
                 "high": place(cell.estimate.high),

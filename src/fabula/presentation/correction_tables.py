@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import replace
 
-from fabula.measures.corrected_means import CorrectedRow, Correction
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, number
+from fabula.measures.corrected_means import CorrectedRow, Correction, GroupDifference, Transfer
+from fabula.presentation.sheet import (
+    Block,
+    Cell,
+    Column,
+    Missing,
+    Sheet,
+    item_column,
+    known,
+    number,
+)
 from fabula.types import Estimate, Rubric
 
 _ABOUT = {
@@ -18,77 +27,76 @@ _ABOUT = {
 def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     """Groups and all, items, differences of groups; then the effect of more labels."""
     form = ".1%" if found.unit == "share of Yes" else ".2f"
-    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    items = item_column(rubric)
     parts: list[Block] = [
         f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels; "
         f"{_ABOUT[found.about]}",
         "",
-        _rows("corrected", [*found.groups, found.overall], {}, form),
+        _rows("corrected", [*found.groups, found.overall], replace(items, of="name"), form),
         "",
-        _rows("corrected_items", found.items, titles, form),
+        _rows("corrected_items", found.items, items, form),
     ]
     if found.numbers:
-        parts += ["", _rows("corrected_numbers", found.numbers, titles, ".2f")]
+        parts += ["", _rows("corrected_numbers", found.numbers, items, ".2f")]
     if found.differences:
         parts += ["", _differences(found, form)]
     if found.transfers:
         parts += ["", _transfers(found, form)]
-    left = ", ".join(titles[name] for name in found.left_out)
+    left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
     lines = [f"not corrected: {left}", ""] if left else []
     return [*parts, "", *_sentences(found, form), *lines, found.signature]
 
 
-def _rows(name: str, rows: Sequence[CorrectedRow], titles: Mapping[str, str], form: str) -> Sheet:
-    columns = [
-        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
-        Column("judge", form, name="raw"),
-        Column("experts", form, with_interval=True, name="corrected", of=estimate_cell),
+def _rows(name: str, rows: Sequence[CorrectedRow], names: Column, form: str) -> Sheet:
+    return Sheet.of(name, rows, [names, *corrected_columns("judge", "experts", form, ".0f")])
+
+
+def corrected_columns(raw: str, experts: str, form: str, worth_form: str) -> list[Column]:
+    """Columns with these titles and forms: as judged, and as experts would have said."""
+
+    def corrected(row: CorrectedRow) -> Cell:
+        if row.value is None:
+            return Missing(row.reason or "")
+        return Estimate(row.value, row.low, row.high, row.n_labelled, "", "")
+
+    return [
+        Column(raw, form, name="raw"),
+        Column(experts, form, with_interval=True, name="corrected", of=corrected),
         Column("labelled", "d", name="n_labelled"),
         Column("of", "d", name="n"),
-        Column("worth", ".0f", name="n_worth"),
+        Column("worth", worth_form, name="n_worth"),
     ]
-    return Sheet.of(name, rows, columns)
-
-
-def estimate_cell(row: CorrectedRow) -> Cell:
-    """A row's figure with its interval, or why there is none."""
-    if row.value is None:
-        return Missing(row.reason or "")
-    return Estimate(row.value, row.low, row.high, row.n_labelled, "", "")
 
 
 def _differences(found: Correction, form: str) -> Sheet:
+    def corrected(one: GroupDifference) -> Cell:
+        return Estimate(one.value, one.low, one.high, 0, "", "")
+
+    form = f"+{form}"
     columns = [
         Column("group", name="a"),
         Column("less", name="b"),
-        Column("judge", f"+{form}", name="raw"),
-        Column(
-            "experts",
-            f"+{form}",
-            with_interval=True,
-            name="corrected",
-            of=lambda one: Estimate(one.value, one.low, one.high, 0, "", ""),
-        ),
+        Column("judge", form, name="raw"),
+        Column("experts", form, with_interval=True, name="corrected", of=corrected),
         Column("p (Holm)", ".3f", name="p"),
     ]
     return Sheet.of("differences", found.differences, columns)
 
 
 def _transfers(found: Correction, form: str) -> Sheet:
+    def difference(one: Transfer) -> Cell:
+        return Estimate(one.difference, one.low, one.high, one.n_labelled, "", "")
+
     columns = [
-        Column("group", name="group", of="name"),
+        Column("group", of="name"),
         Column(
             "by the others' labels",
             form,
             name="value",
-            of=lambda one: Missing("does not hold") if one.value is None else one.value,
+            of=lambda one: known(one.value, "does not hold"),
         ),
         Column(
-            "own labels differ by",
-            f"+{form}",
-            with_interval=True,
-            name="difference",
-            of=lambda one: Estimate(one.difference, one.low, one.high, one.n_labelled, "", ""),
+            "own labels differ by", f"+{form}", with_interval=True, name="difference", of=difference
         ),
         Column("p (Holm)", ".3f", name="p"),
     ]
@@ -118,11 +126,8 @@ def _sentences(found: Correction, form: str) -> list[str]:
         )
     if found.to_label:
         lines.append(f"label next: {', '.join(found.to_label)}")
-    reasons = {
-        row.reason
-        for row in chain(found.items, found.numbers, found.groups, [overall])
-        if row.reason
-    }
+    rows = (*found.items, *found.numbers, *found.groups, overall)
+    reasons = {row.reason for row in rows if row.reason}
     lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("fewer")]
     broken = [one.name for one in found.transfers if one.value is None]
     if broken:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fabula.measures.detector import Calibration
 from fabula.measures.detector_verdicts import OUTCOMES
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet, known
 
 _TELLING = 0.25
 LAYOUT = {
@@ -100,21 +100,16 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
         "ECE: expected calibration error of the probabilities, measured on other clusters."
     )
     for k, one in enumerate(found, 1):
+        field = one.collected and one.collected.cluster
+        by = "" if field is None else f" by {field}"
         footer.append(
             f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
-            f"{one.n_clusters:,} clusters{_of_field(one)}, {one.n_human_clusters:,} of them with "
+            f"{one.n_clusters:,} clusters{by}, {one.n_human_clusters:,} of them with "
             f"human texts; {one.n_missing:,} without a score"
         )
         footer.append(f"   {one.signature}")
-    remarks = calibration_remarks(found)
     shown: list[Block] = [detectors, "", limits] if limits.rows else [detectors]
-    return [*shown, "", *footer, *remarks]
-
-
-def _of_field(one: Calibration) -> str:
-    if one.collected is None or one.collected.cluster is None:
-        return ""
-    return f" by {one.collected.cluster}"
+    return [*shown, "", *footer, *calibration_remarks(found)]
 
 
 def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
@@ -139,35 +134,20 @@ def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
     return list(dict.fromkeys(remarks))
 
 
-def auroc_shown(one: Calibration) -> str:
-    """The AUROC with its interval."""
-    found = one.auroc
-    if found.low is None or found.high is None:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-
-
 def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Block]:
     """Texts with a model's scores."""
+
+    def score(title: str) -> Column:
+        # Its name is that of the score, as in rows.
+        column = Column(title, ".3f")
+        return replace(column, of=lambda row: known(row[column.field], row["missing_reason"]))
+
     columns = [
-        Column("text"),
+        Column("text", of="id"),
         Column("tokens", ",", name="n_tokens"),
-        Column("log-likelihood", ".3f"),
-        Column("log-rank", ".3f"),
-        Column("curvature", ".3f"),
+        *map(score, ("log-likelihood", "log-rank", "curvature")),
     ]
-    cells: list[list[Cell]] = [
-        [
-            row["id"],
-            row["n_tokens"],
-            *(
-                Missing(row["missing_reason"]) if row[name] is None else row[name]
-                for name in ("log_likelihood", "log_rank", "curvature")
-            ),
-        ]
-        for row in rows
-    ]
-    return [Sheet("probabilities", columns, cells, many="texts"), signature]
+    return [Sheet.of("probabilities", rows, columns, many="texts"), signature]
 
 
 def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
@@ -175,36 +155,28 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
     reasons = {row["missing_reason"] for row in rows}
     if len(reasons) == 1 and None not in reasons:
         return ["", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}"]
+
+    def shown(row: dict[str, Any]) -> str:
+        """A suspicion about a person is never shown without its error rate."""
+        if row["verdict"] == "machine":
+            return f"flagged, as up to {row['false_positives_high']:.1%} of such people's texts are"
+        return row["verdict"] or f"none: {row['missing_reason']}"
+
     columns = [
-        Column("text", of=lambda row: row["id"]),
-        Column("verdict", of=_verdict_shown),
-        Column(
-            "probability of human",
-            ".2f",
-            name="probability_human",
-            of=lambda row: row["probability_human"],
-        ),
+        Column("text", of="id"),
+        Column("verdict", of=shown),
+        Column("probability of human", ".2f", name="probability_human"),
     ]
-    return [Sheet.of("verdicts", rows, columns, many="texts"), *_verdict_remarks(rows)]
-
-
-def _verdict_shown(row: dict[str, Any]) -> str:
-    """A suspicion about a person is never shown without its error rate."""
-    if row["verdict"] == "machine":
-        return f"flagged, as up to {row['false_positives_high']:.1%} of such people's texts are"
-    return row["verdict"] or f"none: {row['missing_reason']}"
-
-
-def _verdict_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
     n_flagged = sum(row["verdict"] == "machine" for row in rows)
     n_judged = sum(row["verdict"] is not None for row in rows)
     first = rows[0]
     return [
+        Sheet.of("verdicts", rows, columns, many="texts"),
         f"{n_flagged:,} of {n_judged:,} flagged, no verdict on {len(rows) - n_judged:,} more. Of "
         f"the human texts that it was calibrated on, {first['false_positives']:.1%} were flagged "
         f"too; of other human texts of their kind at most {first['false_positives_high']:.1%}, "
         "with 95 % confidence. A text that is not flagged is not necessarily human; probabilities "
-        "are valid for mixtures like that of the calibration."
+        "are valid for mixtures like that of the calibration.",
     ]
 
 
@@ -214,7 +186,10 @@ def save_rocs(found: Sequence[Calibration], path: Path) -> None:
         axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":")
         for k, one in enumerate(found):
             x, y = zip(*one.curve, strict=True)
-            label = f"{k + 1} {NAMES[one.score]}, {auroc_shown(one)}"
+            area = one.auroc
+            label = f"{k + 1} {NAMES[one.score]}, {area.value:.3f}"
+            if area.low is not None and area.high is not None:
+                label += f" [{area.low:.3f}, {area.high:.3f}]"
             axes.plot(
                 [100 * v for v in x],
                 [100 * v for v in y],

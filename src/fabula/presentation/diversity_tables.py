@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fabula.measures.diversity import Diversity, GroupDiversity, SharedPhrase, SimilarPair
+from fabula.measures.diversity import (
+    Diversity,
+    DiversityTest,
+    GroupDiversity,
+    SharedPhrase,
+    SimilarPair,
+)
 from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
 from fabula.measures.diversity.result import reason_of
 from fabula.measures.diversity.together import Together
@@ -68,28 +74,20 @@ def _shared(found: Together, elsewhere: Mapping[str, float | None]) -> list[Bloc
     if not listed:
         return []
     columns = [
-        Column("text"),
+        Column("text", of="id"),
         Column("words", ",", name="n_words"),
-        *([Column("found elsewhere", ".0%", name="elsewhere")] if elsewhere else []),
         Column("in others", ".0%", name="share"),
-        Column("longest", ",", name="longest_run"),
-        Column("most with", name="most_with"),
+        Column("longest", ",", name="longest_run", of="longest"),
+        Column("most with"),
         Column("texts", ",", name="n_others"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.id,
-            one.n_words,
-            *([elsewhere.get(one.id)] if elsewhere else []),
-            one.share,
-            one.longest,
-            one.most_with,
-            one.n_others,
-        ]
-        for one in listed
-    ]
+    if elsewhere:
+        share = Column(
+            "found elsewhere", ".0%", name="elsewhere", of=lambda one: elsewhere.get(one.id)
+        )
+        columns.insert(2, share)
     n_without = len(found.shared) - len(listed)
-    parts: list[Block] = [Sheet("shared", columns, rows, many="texts")]
+    parts: list[Block] = [Sheet.of("shared", listed, columns, many="texts")]
     if n_without:
         said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
         parts.append(f"{said} no run with another")
@@ -116,7 +114,24 @@ def _pairs(
 
 def _figures(found: Diversity) -> list[Block]:
     """The measures of each group, and what they mean."""
-    parts: list[Block] = [_measures(found)]
+    measured = [
+        (group, measure, group.estimates[measure])
+        for measure in found.measures
+        for group in found.groups
+    ]
+    columns = [
+        Column("measure", once=True),
+        Column("group"),
+        Column("value", ".3f", with_interval=True),
+        Column("texts", ",", name="n_texts"),
+    ]
+    few = Missing(explain("few_texts"))
+    rows: list[list[Cell]] = [
+        [_title(measure)[0], group.name, few if one.value is None else one, f"{group.n:,}"]
+        for group, measure, one in measured
+    ]
+    forms = [_title(measure)[1] for _, measure, _ in measured]
+    parts: list[Block] = [Sheet("measures", columns, rows, forms=forms)]
     parts += interval_notes(
         (one for group in found.groups for one in group.estimates.values()),
         "texts" if found.design == "texts" else "prompts",
@@ -139,43 +154,20 @@ def _title(measure: str) -> tuple[str, str]:
     return title.format(n), form
 
 
-def _measures(found: Diversity) -> Sheet:
-    """A row for each measure and group."""
-    columns = [
-        Column("measure", once=True),
-        Column("group"),
-        Column("value", ".3f", with_interval=True),
-        Column("texts", ",", name="n_texts"),
-    ]
-    rows: list[list[Cell]] = []
-    forms: list[str] = []
-    for measure in found.measures:
-        title, form = _title(measure)
-        for group in found.groups:
-            one = group.estimates[measure]
-            value: Cell = Missing(explain("few_texts")) if one.value is None else one
-            rows.append([title, group.name, value, f"{group.n:,}"])
-            forms.append(form)
-    return Sheet("measures", columns, rows, forms=forms)
-
-
 def _tests(found: Diversity) -> Sheet:
+    def p(test: DiversityTest) -> Cell:
+        # Notes below the table explain what has no interval.
+        return Missing(explain("few_texts")) if test.missing_reason == "few_texts" else test.p
+
     columns = [
-        Column("measure", once=True),
-        Column("A"),
-        Column("B"),
+        Column("measure", once=True, of=lambda test: _title(test.measure)[0]),
+        Column("A", of="a"),
+        Column("B", of="b"),
         Column("A - B", "+.3f", with_interval=True, name="difference"),
-        Column("p", ".3g"),
+        Column("p", ".3g", of=p),
         Column("p (Holm)", ".3g", name="p_holm"),
     ]
-    rows: list[list[Cell]] = []
-    for one in found.tests:
-        title, _ = _title(one.measure)
-        # Notes below the table explain what has no interval.
-        is_missing = one.missing_reason == "few_texts"
-        p: Cell = Missing(explain("few_texts")) if is_missing else one.p
-        rows.append([title, one.a, one.b, one.difference, p, one.p_holm])
-    return Sheet("tests", columns, rows)
+    return Sheet.of("tests", found.tests, columns)
 
 
 def _tests_notes(found: Diversity) -> list[str]:
@@ -205,20 +197,14 @@ def _phrases(
         Column(f"{name} of {group.name}", name="phrase"),
         Column("texts", ",", name="n_texts"),
         Column("times", ",", name="n_times"),
-        Column("elsewhere", ",", name="n_texts_elsewhere"),
-        Column("such as", name="example"),
-        Column("in", name="example_id"),
+        Column("elsewhere", ",", name="n_texts_elsewhere", of="n_elsewhere"),
+        Column("such as", name="example", of=lambda one: _words(one.examples[0], texts)),
+        Column("in", name="example_id", of=lambda one: one.examples[0].document_id),
     ]
-    rows: list[list[Cell]] = []
-    for one in phrases:
-        example = one.examples[0]
-        counts = one.n_texts, one.n_times, one.n_elsewhere
-        rows.append([one.phrase, *counts, _words(example, texts), example.document_id])
     if name == "phrases":
         # The words are the phrase itself.
         columns.pop(-2)
-        rows = [[*row[:-2], row[-1]] for row in rows]
-    return Sheet(name, columns, rows, about=("group", group.name))
+    return Sheet.of(name, phrases, columns, about=("group", group.name))
 
 
 def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -> Iterator[Block]:
@@ -245,6 +231,7 @@ def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str
 
 def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
     """The first phrases of A, then of B, and what they are based on."""
+    has_background = any(one.background is not None for one in found.phrases)
     parts: list[Block] = []
     for group in (found.a, found.b):
         parts += [*_of_group(found, group, n_listed), ""]
@@ -255,15 +242,10 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
         "from the same number of texts of each group",
         f"p: exact test of which texts contain it, corrected (Holm) over the {found.n_tested:,} of "
         f"{found.n_seen:,} phrases that occur in enough texts to pass",
-        *_elsewhere(found),
+        *(["elsewhere: per million words of the background"] if has_background else []),
         *found.remarks,
         found.signature,
     ]
-
-
-def _elsewhere(found: KeyPhrases) -> list[str]:
-    is_there = any(one.background is not None for one in found.phrases)
-    return ["elsewhere: per million words of the background"] * is_there
 
 
 def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]:
@@ -271,33 +253,23 @@ def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]
     if not phrases:
         return [f"no phrase that {group.name} uses more often passes the test"]
     columns = [
-        Column(f"phrases of {group.name}", name="phrase"),
+        Column(
+            f"phrases of {group.name}",
+            name="phrase",
+            of=lambda one: f"{one.phrase} ({one.example})" if one.example else one.phrase,
+        ),
         Column("A", ".2f", name="rate_a"),
         Column("B", ".2f", name="rate_b"),
         Column("texts A", ",", name="texts_a"),
         Column("texts B", ",", name="texts_b"),
-        Column("log-odds", "+.2f", name="log_odds"),
+        Column("log-odds", "+.2f"),
         Column("z", "+.1f"),
         Column("p (Holm)", ".2g", name="p_holm"),
     ]
-    has_background = any(one.background is not None for one in phrases)
-    if has_background:
+    if any(one.background is not None for one in phrases):
         columns.append(Column("elsewhere", ".1f", name="background"))
-    rows: list[list[Cell]] = [
-        [
-            f"{one.phrase} ({one.example})" if one.example else one.phrase,
-            one.rate_a,
-            one.rate_b,
-            one.texts_a,
-            one.texts_b,
-            one.log_odds,
-            one.z,
-            one.p_holm,
-            *([one.background] if has_background else []),
-        ]
-        for one in phrases[:n_listed]
-    ]
-    parts: list[Block] = [Sheet("phrases", columns, rows, about=("group", group.name))]
+    sheet = Sheet.of("phrases", phrases[:n_listed], columns, about=("group", group.name))
+    parts: list[Block] = [sheet]
     if len(phrases) > n_listed:
         parts.append(f"and {len(phrases) - n_listed:,} more; the file set by `out` has them all")
     return parts

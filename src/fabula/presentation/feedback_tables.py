@@ -1,15 +1,20 @@
-"""Tables of feedback measurements."""
+"""Tables of feedback: its measures, and how well it finds planted faults."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.reasons import explain
-from fabula.tasks.feedback.answers import Answers
-from fabula.tasks.feedback.feedback_scores import VALIDATED, Subset
 from fabula.types import Estimate
+
+if TYPE_CHECKING:
+    from fabula.tasks.feedback.answers import Answers
+    from fabula.tasks.feedback.fault_matches import Findings
+    from fabula.tasks.feedback.feedback_scores import Subset
+    from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
 
 _COLUMNS = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
@@ -29,18 +34,24 @@ def score_tables(
 ) -> list[Block]:
     """A table for each cross of dimensions, in the paper's columns, then missing values."""
     parts: list[Block] = []
-    columns = {
-        name: title
-        for name, title in _COLUMNS.items()
-        if name != "bertscore" or subsets[0].values[name].n
-    }
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
-        for part in (
-            {k: v for k, v in columns.items() if (k in _SAYS) is says} for says in (True, False)
-        ):
-            sheet = _cross(names, chosen, part)
-            parts += [sheet, *interval_notes(sheet.estimates(), "stories"), ""]
+        for says in (True, False):
+            figures = [
+                Column(
+                    title,
+                    ".0f" if name == "length" else ".2f",
+                    name not in _WITHOUT,
+                    name=name,
+                    of=f"values.{name}",
+                )
+                for name, title in _COLUMNS.items()
+                if (name in _SAYS) is says and (name != "bertscore" or subsets[0].values[name].n)
+            ]
+            columns = [_subset(names), Column("n", ","), Column("stories", ",", name="n_stories")]
+            name = "-".join(names) or "all"
+            sheet = Sheet.of(name if says else f"{name}-words", chosen, [*columns, *figures])
+            parts += [*sheet.with_notes("stories"), ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, the share of stories that "
         "were not corrupted, with the precision expected by chance beside it. 3-gramR: trigrams "
@@ -51,27 +62,13 @@ def score_tables(
     return [*parts, subsets[0].values["repetition"].signature]
 
 
-def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str, str]) -> Sheet:
-    head = [
-        Column("*".join(names) or "all answers", name="subset"),
-        Column("n", ","),
-        Column("stories", ",", name="n_stories"),
-    ]
-    figures = [
-        Column(title, ".0f" if name == "length" else ".2f", name not in _WITHOUT, name=name)
-        for name, title in columns.items()
-    ]
-    rows: list[list[Cell]] = [
-        [
-            " ".join(subset.where[name] for name in names) or "all",
-            subset.n,
-            subset.n_stories,
-            *(subset.values[name] for name in columns),
-        ]
-        for subset in chosen
-    ]
-    name = "-".join(names) or "all"
-    return Sheet(name if "length" in columns else f"{name}-words", [*head, *figures], rows)
+def _subset(names: Sequence[str]) -> Column:
+    """The names of subsets by these dimensions."""
+    return Column(
+        "*".join(names) or "all answers",
+        name="subset",
+        of=lambda subset: " ".join(subset.where[name] for name in names) or "all",
+    )
 
 
 _SAID = {"perfect": ("says perfect", "is praise only"), "repetition": ("repetition", "is specific")}
@@ -79,6 +76,8 @@ _SAID = {"perfect": ("says perfect", "is praise only"), "repetition": ("repetiti
 
 def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
     """How automatic measures correlate with people's ratings."""
+    from fabula.tasks.feedback.validation import VALIDATED
+
     columns = [
         Column("measure"),
         Column("people: the feedback", name="people"),
@@ -91,8 +90,7 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
     for item, one in found.items():
         measure, printed = VALIDATED[item]
         rows.append([*_SAID[measure], one.n, one.n_units, one, printed])
-    sheet = Sheet("validation", columns, rows)
-    return ["", sheet, *interval_notes(found.values(), "stories")]
+    return ["", *Sheet("validation", columns, rows).with_notes("stories")]
 
 
 def subset_row(subset: Subset) -> dict[str, Any]:
@@ -106,3 +104,104 @@ def subset_row(subset: Subset) -> dict[str, Any]:
             for name, e in subset.values.items()
         },
     }
+
+
+def finding_tables(
+    readers: Sequence[Findings],
+    scores: Mapping[str, Sequence[FindScore]],
+    pairs: Mapping[str, Sequence[ModelPair]],
+    accuracies: Sequence[ReaderAccuracy],
+    crosses: Sequence[tuple[str, ...]],
+) -> list[Block]:
+    """Which answers find planted faults, for each reader; then how well these agree with people."""
+    parts: list[Block] = []
+    for one in readers:
+        what = "what answers quote" if one.by == "quotation" else f"the judge {one.by}"
+        parts += [f"found by {what}", "", *_found_by(one.by, scores[one.by], crosses)]
+        if pairs[one.by]:
+            columns = [
+                Column("measure", of=lambda pair: pair.measure.replace("_", " ")),
+                Column("model", name="a"),
+                Column("less", name="b"),
+                Column("answers", ",d", name="n"),
+                Column("stories", ",d", name="n_stories", of="difference.n_units"),
+                Column("difference", "+.2f", with_interval=True),
+                Column("p", ".3f"),
+                Column("p (Holm)", ".3f", name="p_holm"),
+            ]
+            sheet = Sheet.of("pairs", pairs[one.by], columns, about=("found_by", one.by))
+            parts += [*sheet.with_notes("stories"), ""]
+        missing = Counter(reason for _, reason in one.missing)
+        parts += [f"missing: {n:,} answers, {explain(why)}" for why, n in sorted(missing.items())]
+        parts += [one.signature, ""]
+    parts += [
+        "recall: of the answers on changed stories, the share that finds the change; at least: "
+        "the same if every missing answer counts as a miss; chance: the same with their places "
+        "drawn at random; false alarms: of the answers on original stories, the share that names "
+        "a fault; precision: of the answers that name a fault, the share that finds the planted "
+        "one.",
+        "",
+    ]
+    if not accuracies:
+        who = "quotations and judges" if len(readers) > 1 else "quotations"
+        return [*parts, f"no labels by people were given: how often {who} are right is unknown"]
+    questions = {"found": "finds the fault", "asks": "names a fault"}
+    columns = [
+        Column("against people", name="by"),
+        Column("question", name="item", of=lambda one: questions.get(one.item, one.item)),
+        Column("labelled", ",d", name="n"),
+        Column("of them Yes", ",d", name="n_yes"),
+        Column("not read", ",d", name="n_unread"),
+        Column("accuracy", ".2f", with_interval=True),
+        Column("sensitivity", ".2f"),
+        Column("specificity", ".2f"),
+        Column("kappa", ".2f"),
+    ]
+    return [*parts, *Sheet.of("accuracy", accuracies, columns).with_notes("stories"), ""]
+
+
+def _found_by(
+    by: str, scores: Sequence[FindScore], crosses: Sequence[tuple[str, ...]]
+) -> list[Block]:
+    """A reader's measures by each cross of dimensions, then by kind of fault."""
+
+    def of(names: tuple[str, ...]) -> list[FindScore]:
+        return [score for score in scores if set(score.where) == set(names)]
+
+    def n_missing(score: FindScore) -> int:
+        return sum(score.missing.values())
+
+    sheets = []
+    for names in dict.fromkeys([(), *crosses]):
+        columns = [
+            _subset(names),
+            Column("changed", ",d", name="n_changed"),
+            Column("original", ",d", name="n_original"),
+            Column("missing", ",d", name="n_missing", of=n_missing),
+            Column("points", ".1f", name="n_points"),
+            Column("recall", ".2f", with_interval=True, of="values.recall"),
+            Column("chance", ".2f", of="values.chance"),
+            Column("false alarms", ".2f", with_interval=True, of="values.false_alarms"),
+            Column("precision", ".2f", with_interval=True, of="values.precision"),
+            Column("F1", ".2f", with_interval=True, name="f1", of="values.f1"),
+        ]
+        name = "-".join(names) or "all"
+        sheets.append(Sheet.of(name, of(names), columns, about=("found_by", by)))
+    models = of(("model", "method"))
+    kinds = of(("method",))
+    if len({score.where["model"] for score in models}) > 1:
+        kinds += models
+    columns = [
+        Column("model", of=lambda score: score.where.get("model", "all")),
+        Column("kind of fault", name="method", of="where.method"),
+        Column("answers", ",d", name="n_changed"),
+        Column("missing", ",d", name="n_missing", of=n_missing),
+        Column("stories", ",d", name="n_stories", of="values.recall.n_units"),
+        Column("recall", ".2f", with_interval=True, of="values.recall"),
+        Column("at least", ".2f", name="recall_at_least", of="values.recall_at_least"),
+        Column("exact", ".2f", name="recall_exact", of="values.recall_exact"),
+        Column("chance", ".2f", of="values.chance"),
+    ]
+    changed = [score for score in kinds if score.where["method"] != "original"]
+    sheets.append(Sheet.of("kinds", changed, columns, about=("found_by", by)))
+    return [block for sheet in sheets for block in (*sheet.with_notes("stories"), "")]

@@ -1,13 +1,15 @@
-"""What to look at first, and the notes on lines, as the page of a report shows them."""
+"""What to look at first, and the notes on lines, as pages and tables show them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from fabula.measures.line_notes import LineReview
 from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
 from fabula.presentation.marked_text import Listed, Note
+from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.reasons import explain
 from fabula.review import Review, TextReview
 from fabula.review.findings import (
@@ -18,22 +20,15 @@ from fabula.review.findings import (
     marked_notes,
     said_of,
 )
+from fabula.types import Document
 from fabula.web import visible
 
 _QUOTE_CHARS = 110
+_CELL_CHARS = 60
 _AROUND_CHARS = 40
 _MAX_ALONE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class LinesView:
-    """The notes on the lines of a text, by kind."""
-
-    kinds: list[dict[str, Any]]
-    n_more: int
-    """Notes that are not shown."""
-    missing: str
-    per_thousand: int = NOTES_PER_1000
+_COLOURS = {"passage": "of-source", "near": "of-source", "point": "of-model"}
+"""CSS classes of findings; those of others are `of-line`."""
 
 
 def noted_places(number: int, text: TextReview) -> list[Listed]:
@@ -44,35 +39,78 @@ def noted_places(number: int, text: TextReview) -> list[Listed]:
     ]
 
 
-def lines_view(number: int, text: TextReview) -> LinesView | None:
-    """The section on lines; None if they were not read."""
+def lines_view(number: int, text: TextReview) -> dict[str, Any] | None:
+    """The notes on the lines of a text, by kind; None if they were not read."""
     if text.lines is None:
         return None
-    notes = list(enumerate(marked_notes(text), 1))
-    kinds = [
-        {
-            "title": kind.title,
-            "right": kind.shown,
-            "notes": [_row(number, k, note, text) for k, note in notes if note.kind == kind.id],
-        }
-        for kind in LINE_KINDS.values()
-    ]
+    whole = text.document.text
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in LINE_KINDS}
+    notes = marked_notes(text)
+    for k, note in enumerate(notes, 1):
+        rows[note.kind].append(
+            {
+                "id": f"n{number}-{k}",
+                "href": f"l{number}-{k}",
+                "line": line_of(whole, note.start),
+                "quote": quoted(whole, note.start, note.end),
+                "why": visible(note.why),
+            }
+        )
     missing = text.lines.missing_reason
-    return LinesView(
-        kinds=[kind for kind in kinds if kind["notes"]],
-        n_more=len(text.lines.notes) - len(notes),
-        missing="" if missing is None else visible(explain(missing)),
-    )
-
-
-def _row(number: int, k: int, note: LineNote, text: TextReview) -> dict[str, Any]:
     return {
-        "id": f"n{number}-{k}",
-        "href": f"l{number}-{k}",
-        "line": line_of(text.document.text, note.start),
-        "quote": _quote(text, note.start, note.end),
-        "why": visible(note.why),
+        "kinds": [
+            {"title": kind.title, "right": kind.shown, "notes": rows[kind.id]}
+            for kind in LINE_KINDS.values()
+            if rows[kind.id]
+        ],
+        "n_more": len(text.lines.notes) - len(notes),
+        "missing": "" if missing is None else visible(explain(missing)),
+        "per_thousand": NOTES_PER_1000,
     }
+
+
+def line_tables(
+    documents: Sequence[Document], reviews: Sequence[LineReview], per_thousand: int
+) -> list[Block]:
+    """For each draft its first notes in text order, and the number of each kind."""
+    parts: list[Block] = []
+    for document, review in zip(documents, reviews, strict=True):
+        title = visible(document.title)
+        if review.missing_reason is not None:
+            parts += [f"{title}: not read, {explain(review.missing_reason)}", ""]
+            continue
+        counts = Counter(note.kind for note in review.notes)
+        named = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
+        parts += [f"{title}: {review.n_words:,} words; {named or 'nothing to note'}", ""]
+        shown = review.first(per_thousand)
+        if shown:
+            parts += [_notes(document, shown), ""]
+        if n_left := len(review.notes) - len(shown):
+            parts += [f"{n_left:,} more; `per_thousand` 0 shows all", ""]
+    return [*parts, *dict.fromkeys(review.signature for review in reviews)]
+
+
+def _notes(document: Document, notes: Sequence[LineNote]) -> Sheet:
+    columns = [
+        Column("line", "d", of=lambda note: line_of(document.text, note.start)),
+        Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()),
+        *place_columns(document.text),
+    ]
+    return Sheet.of("notes", notes, columns, about=("id", document.id))
+
+
+def place_columns(text: str) -> list[Column]:
+    """How often such a note is right, its place in the text, and why it is one."""
+    return [
+        Column("right", ".0%", of=lambda one: precision_of(one.kind)),
+        Column("place", of=lambda one: quoted(text, one.start, one.end, _CELL_CHARS)),
+        Column("why", of=lambda one: visible(one.why)),
+    ]
+
+
+def precision_of(kind: str) -> float | None:
+    """How often a note of this kind is right; None for other findings."""
+    return LINE_KINDS[kind].precision if kind in LINE_KINDS else None
 
 
 def findings_view(
@@ -82,14 +120,29 @@ def findings_view(
 
     n_marked: how many borrowed passages are marked in the text.
     """
-    place_of = _places(number, notes, n_marked)
+
+    def place_of(one: Finding) -> str:
+        """Where it is on the page; empty if nothing is marked for it."""
+        if one.kind in ("passage", "near"):
+            return f"m{number}-{one.number}" if one.number <= n_marked else ""
+        if one.kind == "point":
+            return f"p{number}-{notes[one.number - 1].name}"
+        return f"l{number}-{one.number}"
 
     def section(about: str) -> str:
         return about if len(review.texts) == 1 else f"{about}-{number}"
 
-    found = findings_of(text)
-    n_chars = max(1, len(text.document.text))
-    where = _where(text)
+    details = [one.details.get("book") for one in text.others.get("book", ())]
+    book = next((one for one in details if isinstance(one, dict)), None)
+    chapters = book["chapters"] if book and book["unit"] == "chapter" else []
+
+    def where(one: Finding) -> str:
+        """The chapter of a finding in a book that has them; else its line."""
+        inside = (c["number"] for c in chapters if c["start"] <= one.start < c["end"])
+        chapter = next(inside, None)
+        return f"line {one.line}" if chapter is None else f"chapter {chapter}"
+
+    whole = text.document.text
     return {
         "said": [
             {
@@ -102,32 +155,18 @@ def findings_view(
             {
                 "title": one.title,
                 "where": where(one),
-                "quote": _quote(text, one.start, one.end),
-                "around": _around(text.document.text, one.start, one.end),
+                "quote": quoted(whole, one.start, one.end),
+                "around": _around(whole, one.start, one.end),
                 "why": visible(one.why),
                 "right": right_of(one.kind),
                 "href": place_of(one),
-                "kind": _colour(one.kind),
-                "at": f"{100 * one.start / n_chars:.2f}",
+                "kind": _COLOURS.get(one.kind, "of-line"),
+                "at": f"{100 * one.start / max(1, len(whole)):.2f}",
             }
-            for one in found
+            for one in findings_of(text)
         ],
         "n_all": len(marked_findings(text)),
     }
-
-
-def _where(text: TextReview) -> Callable[[Finding], str]:
-    """The chapter of a finding in a book that has them; else its line."""
-    details = [one.details.get("book") for one in text.others.get("book", ())]
-    book = next((one for one in details if isinstance(one, dict)), None)
-    chapters = book["chapters"] if book and book["unit"] == "chapter" else []
-
-    def where(one: Finding) -> str:
-        inside = (c["number"] for c in chapters if c["start"] <= one.start < c["end"])
-        number = next(inside, None)
-        return f"line {one.line}" if number is None else f"chapter {number}"
-
-    return where
 
 
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
@@ -146,34 +185,12 @@ def _around(text: str, start: int, end: int) -> tuple[str, str]:
     return visible(before), visible(after)
 
 
-def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Finding], str]:
-    """Where a finding is on the page; empty if nothing is marked for it."""
-
-    def place_of(one: Finding) -> str:
-        if one.kind in ("passage", "near"):
-            return f"m{number}-{one.number}" if one.number <= n_marked else ""
-        if one.kind == "point":
-            return f"p{number}-{notes[one.number - 1].name}"
-        return f"l{number}-{one.number}"
-
-    return place_of
-
-
 def right_of(kind: str) -> str:
     """How often a note of this kind is right; empty if that is not known."""
     return LINE_KINDS[kind].shown if kind in LINE_KINDS else ""
 
 
-def _colour(kind: str) -> str:
-    """Its CSS class on the page."""
-    return {"passage": "of-source", "near": "of-source", "point": "of-model"}.get(kind, "of-line")
-
-
-def _quote(text: TextReview, start: int, end: int) -> str:
-    return quoted(text.document.text, start, end, _QUOTE_CHARS)
-
-
-def quoted(text: str, start: int, end: int, n_chars: int) -> str:
+def quoted(text: str, start: int, end: int, n_chars: int = _QUOTE_CHARS) -> str:
     """The words of a place on one line, truncated between words if too long."""
     words = visible(" ".join(text[start:end].split()))
     if len(words) <= n_chars:
@@ -193,7 +210,7 @@ def first_lines(text: TextReview) -> dict[str, Any]:
                 "end": one.end,
                 "text": text.document.text[one.start : one.end],
                 "why": one.why,
-                "precision": LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
+                "precision": precision_of(one.kind),
             }
             for one in findings_of(text)
         ],

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
 from fabula.measures.corrected_means import CorrectedRow
 from fabula.measures.graded import GradedAgreement, JudgesOnItem
-from fabula.presentation.correction_tables import estimate_cell
-from fabula.presentation.rating_tables import judge_reasons
+from fabula.presentation.correction_tables import corrected_columns
+from fabula.presentation.rating_tables import ON_ITEM, judge_reasons
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 
-_JUDGE = Column("", name="rater")
+_RATER = Column("", name="rater")
+_JUDGE = Column("", name="rater", of="judge.rater")
+_AGREEMENT = (
+    _JUDGE,
+    Column("n", "d", of="kappa.n"),
+    Column("kappa", ".2f", with_interval=True),
+    Column("people", ".2f", name="baseline"),
+    Column("sens.", ".2f", name="sensitivity", of="confusion.recall"),
+    Column("spec.", ".2f", name="specificity", of="confusion.specificity"),
+    Column("Yes", ".0%", name="share_yes"),
+)
+_PAIR = (
+    Column("first", once=True),
+    Column("second"),
+    Column("difference", "+.2f", with_interval=True),
+    Column("agree", ".2f", with_interval=True, name="agreement"),
+)
 
 
 def judge_comparison_tables(
@@ -35,7 +52,7 @@ def judge_comparison_tables(
             "with the experts' majority (Cohen's kappa); people: one person with the others, on "
             "the same documents",
             "",
-            _agreement(judges),
+            Sheet.of("comparison", judges, _AGREEMENT),
         ]
     if graded is not None:
         parts += [*([""] if parts else []), *_graded(graded, graded_pairs)]
@@ -55,31 +72,23 @@ def judge_comparison_tables(
             "each two judges on what both answered: kappa with the experts of the first minus "
             "that of the second, and how far the two agree",
             "",
-            _pairs(pairs),
+            Sheet.of("pairs", pairs, _PAIR),
         ]
     return [*parts, "", *_notes(everybody, [*pairs, *graded_pairs])]
 
 
 def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Block]:
     """Items that are not yes-no: each judge compared with people, then each pair of judges."""
-    columns = [
-        Column("item", once=True),
-        Column("", name="rater"),
-        Column("n", "d"),
-        Column("kappa", ".2f", with_interval=True),
-        Column("people", ".2f"),
-        Column("less people", "+.2f", with_interval=True, name="difference"),
-        Column("Pearson", "+.2f"),
-    ]
-    rows: list[list[Cell]] = [
-        [item, rater, one.n, one.kappa, one.people, one.difference, one.correlation]
+    things = [
+        {"item": item, "rater": rater, "on_item": by_item[item]}
         for item in graded.people
         for rater, by_item in graded.judges.items()
-        if (one := by_item.get(item))
+        if item in by_item
     ]
     parts: list[Block] = []
-    if rows:
-        sheet = Sheet("graded", columns, rows)
+    if things:
+        columns = [Column("item", once=True), _RATER, Column("n", "d", of="on_item.n"), *ON_ITEM]
+        sheet = Sheet.of("graded", things, columns)
         parts = [
             "items that are not yes-no: kappa with a person (with quadratic weights for numbers), "
             "and between two people on the same documents",
@@ -89,18 +98,7 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
             *interval_notes(sheet.estimates(), "documents"),
         ]
     if pairs:
-        columns = [
-            Column("item", once=True),
-            Column("first", once=True),
-            Column("second"),
-            Column("difference", "+.2f", with_interval=True),
-            Column("agree", ".2f", with_interval=True, name="agreement"),
-        ]
-        sheet = Sheet(
-            "graded_pairs",
-            columns,
-            [[p.item, p.first, p.second, p.difference, p.agreement] for p in pairs],
-        )
+        sheet = Sheet.of("graded_pairs", pairs, [Column("item", once=True), *_PAIR])
         why: dict[tuple[str, str], list[str]] = {}
         for p in pairs:
             for key in p.why_missing.items():
@@ -117,31 +115,6 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
     return parts
 
 
-def _agreement(judges: Sequence[JudgeFigures]) -> Sheet:
-    columns = [
-        _JUDGE,
-        Column("n", "d"),
-        Column("kappa", ".2f", with_interval=True),
-        Column("people", ".2f", name="baseline"),
-        Column("sens.", ".2f", name="sensitivity"),
-        Column("spec.", ".2f", name="specificity"),
-        Column("Yes", ".0%", name="share_yes"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            one.judge.rater,
-            one.kappa.n,
-            one.kappa,
-            one.baseline,
-            one.confusion.recall,
-            one.confusion.specificity,
-            one.share_yes,
-        ]
-        for one in judges
-    ]
-    return Sheet("comparison", columns, rows)
-
-
 def _corrected(
     judges: Sequence[JudgeFigures], corrected: Mapping[str, CorrectedRow], *, is_share: bool
 ) -> list[Block]:
@@ -149,57 +122,39 @@ def _corrected(
     if not corrected:
         return []
     said, form = ("Yes", ".1%") if is_share else ("mean", ".2f")
-    columns = [
-        _JUDGE,
-        Column(said, form, name="raw"),
-        Column("experts would say", form, with_interval=True, name="corrected"),
-        Column("labelled", "d", name="n_labelled"),
-        Column("of", "d", name="n"),
-        Column("worth", ".1f", name="n_worth"),
-    ]
-    rows: list[list[Cell]] = [
-        [one.judge.rater, row.raw, estimate_cell(row), row.n_labelled, row.n, row.n_worth]
-        for one in judges
-        if (row := corrected.get(one.judge.rater))
-    ]
+    raters = [one.judge.rater for one in judges if one.judge.rater in corrected]
+    rows = [replace(corrected[rater], name=rater) for rater in raters]
+    columns = corrected_columns(said, "experts would say", form, ".1f")
+    sheet = Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns])
     about = (
         f"{said} over all documents: from the judge alone, and corrected by the labels; worth: how "
         "many labelled documents give the same precision without the judge"
     )
-    return ["", about, "", Sheet("corrected", columns, rows)]
+    return ["", about, "", sheet]
 
 
 def _faults(judges: Sequence[JudgeFigures]) -> Sheet:
-    in_wordings = any(one.judge.wordings for one in judges)
     columns = [
         _JUDGE,
-        Column("retest", ".2f", name="retest_kappa"),
-        *(
-            [Column("worded", ".2f", with_interval=True, name="wordings_kappa")]
-            if in_wordings
-            else []
-        ),
+        Column("retest", ".2f", name="retest_kappa", of="retest.value"),
+        Column("worded", ".2f", with_interval=True, name="wordings_kappa", of="wordings"),
         Column("length", "+.2f", with_interval=True),
         Column("own", "+.0%", with_interval=True, name="own_family"),
-        Column("first", ".0%", name="first_place"),
+        Column(
+            "first",
+            ".0%",
+            name="first_place",
+            of=lambda one: None if one.judge.place is None else one.judge.place.first_share,
+        ),
     ]
-    rows: list[list[Cell]] = [
-        [
-            one.judge.rater,
-            one.retest.value,
-            *([one.wordings] if in_wordings else []),
-            one.length,
-            one.own_family,
-            None if one.judge.place is None else one.judge.place.first_share,
-        ]
-        for one in judges
-    ]
-    return Sheet("faults", columns, rows)
+    if not any(one.judge.wordings for one in judges):
+        del columns[2]
+    return Sheet.of("faults", judges, columns)
 
 
 def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> Sheet:
     columns = [
-        _JUDGE,
+        _RATER,
         Column("answers", "d", name="n_answers"),
         Column("missing"),
         Column("calls", ",d", name="n_calls"),
@@ -208,25 +163,12 @@ def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> 
     ]
     rows: list[list[Cell]] = []
     for one in judges:
-        cost = costs.get(one.judge.rater)
         missing = [f"{n} {explain(reason)}" for reason, n in one.judge.missing.items()]
         row: list[Cell] = [one.judge.rater, one.judge.n_answers, "; ".join(missing) or "none"]
-        if cost is None:
-            row += [None, None, None]
-        else:
-            row += [cost.n_calls, cost.n_input + cost.n_output, cost.cost]
-        rows.append(row)
+        cost = costs.get(one.judge.rater)
+        spent = (cost.n_calls, cost.n_input + cost.n_output, cost.cost) if cost else [None] * 3
+        rows.append([*row, *spent])
     return Sheet("answers", columns, rows)
-
-
-def _pairs(pairs: Sequence[JudgePair]) -> Sheet:
-    columns = [
-        Column("first", once=True),
-        Column("second"),
-        Column("difference", "+.2f", with_interval=True),
-        Column("agree", ".2f", with_interval=True, name="agreement"),
-    ]
-    return Sheet.of("pairs", pairs, columns)
 
 
 def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from markupsafe import Markup
 
 from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
-from fabula.judging.trust import Trust
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, html_of
 from fabula.reasons import NEVER_CHECKED, explain
@@ -22,54 +21,8 @@ from fabula.web import visible
 _MAX_STORIES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class PersonSaid:
-    """A person's answer next to the judge's."""
-
-    rater: str
-    shown: str
-    rationale: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One verdict as the page shows it."""
-
-    title: str
-    dimension: str
-    shown: str
-    short: str
-    """For a cell of the grid."""
-    kind: str
-    """`pass`, `fail`, `miss` or `other`."""
-    p_yes: float | None
-    rationale: str
-    trust: Trust | None
-    people: list[PersonSaid]
-    """People's answers to the same item, if known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A story with its verdicts by one judge."""
-
-    number: int
-    title: str
-    author: str
-    score: str
-    verdicts: list[Verdict]
-    notice: str
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A judge with everything that is shown of it."""
-
-    summary: JudgeSummary
-    stories: list[Story]
-    missing: list[str]
-    trust: str
-    worth: str
+Answers = Mapping[tuple[str, str], Sequence[Mapping[str, str]]]
+"""People's answers as the page shows them, by document and item."""
 
 
 def write_judging_page(
@@ -109,61 +62,58 @@ def judge_view(
     documents: Sequence[Document],
     rubric: Rubric,
     people: Sequence[Measurement] = (),
-) -> Judge:
+) -> dict[str, Any]:
     """A judge as a page shows it, with its verdicts on these texts, and people's next to them."""
-    said: dict[tuple[str, str], list[PersonSaid]] = {}
+    said: dict[tuple[str, str], list[dict[str, str]]] = {}
     for one in people:
-        scale = rubric.item(one.item).scale
-        answer = PersonSaid(
-            visible(one.rater), visible(answer_shown(one, scale)), visible(one.rationale or "")
-        )
+        answer = {
+            "rater": visible(one.rater),
+            "shown": visible(answer_shown(one, rubric.item(one.item).scale)),
+            "rationale": visible(one.rationale or ""),
+        }
         said.setdefault((one.document_id, one.item), []).append(answer)
     mine: dict[str, dict[str, Measurement]] = {}
     for one in measurements:
         if one.rater == summary.rater and not one.document_id.endswith(RETEST):
             mine.setdefault(one.document_id, {})[one.item] = one
-    trust = {row.item.id: row.trust for row in summary.items}
     overall = summary.overall_trust
-    return Judge(
-        summary=summary,
-        stories=[
-            _story(number, document, mine.get(document.id, {}), summary, trust, rubric, said)
-            for number, document in enumerate(documents, 1)
-        ],
-        missing=[f"{n} {explain(reason)}" for reason, n in summary.missing.items()],
-        trust=f"{overall.shown} ({overall.origin})" if overall else "",
-        worth=overall.worth if overall else "",
-    )
+    return {
+        "summary": summary,
+        "stories": [_story(one, mine.get(one.id, {}), summary, rubric, said) for one in documents],
+        "missing": [f"{n} {explain(reason)}" for reason, n in summary.missing.items()],
+        "trust": f"{overall.shown} ({overall.origin})" if overall else "",
+        "worth": overall.worth if overall else "",
+    }
 
 
 def _story(
-    number: int,
     document: Document,
     verdicts: Mapping[str, Measurement],
     summary: JudgeSummary,
-    trust: Mapping[str, Trust | None],
     rubric: Rubric,
-    people: Mapping[tuple[str, str], list[PersonSaid]],
-) -> Story:
+    people: Answers,
+) -> dict[str, Any]:
+    """A story with its verdicts by one judge."""
+    trust = {row.item.id: row.trust for row in summary.items}
     n_missing = sum(one.value is None for one in verdicts.values())
-    own = next(
-        (one.details["own_story"] for one in verdicts.values() if "own_story" in one.details), None
-    )
-    return Story(
-        number=number,
-        title=visible(document.title),
-        author=visible(document.author or ""),
-        score=_score(document.id, verdicts, summary, rubric)
+    details = (one.details for one in verdicts.values())
+    own = next((one["own_story"] for one in details if "own_story" in one), None)
+    return {
+        "title": visible(document.title),
+        "author": visible(document.author or ""),
+        "score": _score(document.id, verdicts, summary, rubric)
         + (f", {n_missing} without verdict" if n_missing else ""),
-        verdicts=[
-            _verdict(
-                item, verdicts[item.id], trust.get(item.id), people.get((document.id, item.id), [])
-            )
+        "verdicts": [
+            {
+                **_verdict(item, verdicts[item.id]),
+                "trust": trust.get(item.id),
+                "people": people.get((document.id, item.id), ()),
+            }
             for item in rubric.items
             if item.id in verdicts
         ],
-        notice=f"Written by the {own} as the judge; judges prefer their own." if own else "",
-    )
+        "notice": f"Written by the {own} as the judge; judges prefer their own." if own else "",
+    }
 
 
 def _score(
@@ -181,9 +131,7 @@ def _score(
     return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
 
 
-def _verdict(
-    item: Item, one: Measurement, trust: Trust | None, people: list[PersonSaid]
-) -> Verdict:
+def _verdict(item: Item, one: Measurement) -> dict[str, Any]:
     value = one.value
     if value is None:
         kind, short, shown = "miss", "?", explain(one.missing_reason)
@@ -191,19 +139,15 @@ def _verdict(
         kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
         if item.scale.is_test and isinstance(value, float):
             kind = "pass" if value > 0.5 else "fail"
-    return Verdict(
-        title=item.title,
-        dimension=item.dimension,
-        shown=visible(shown),
-        short=short,
-        kind=kind,
-        p_yes=one.details.get("p_yes"),
-        rationale=_whole(visible(one.rationale or "")),
-        trust=trust,
-        people=people,
-    )
-
-
-def _whole(rationale: str) -> str:
-    """Marked if it was truncated."""
-    return rationale if not rationale or rationale[-1] in '.!?…"”’)]*' else f"{rationale} …"
+    rationale = visible(one.rationale or "")
+    is_truncated = rationale and rationale[-1] not in '.!?…"”’)]*'
+    return {
+        "title": item.title,
+        "dimension": item.dimension,
+        "shown": visible(shown),
+        # For a cell of the grid.
+        "short": short,
+        "kind": kind,
+        "p_yes": one.details.get("p_yes"),
+        "rationale": f"{rationale} …" if is_truncated else rationale,
+    }

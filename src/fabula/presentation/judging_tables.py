@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fabula.judging.judging_plan import is_identified
 from fabula.judging.measurements import answer_shown, score_range
@@ -20,16 +20,28 @@ from fabula.presentation.sheet import (
     Sheet,
     interval_notes,
     interval_shown,
+    item_column,
+    known,
     number,
 )
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.stats.ranking import Ranking
+from fabula.stats.ranking import Ranking, Strength
 from fabula.types import Estimate, Measurement, Rubric
 
 _NO_MEAN = "no mean: the items' numbers have different ranges"
-_DIMENSION = Column("", name="dimension", once=True)
-_TEST = Column("test")
-_TRUST = Column("agreement with experts (kappa)", name="trust")
+_DIMENSION = Column("", name="dimension", once=True, of="item.dimension")
+_TEST = Column("test", of="item.title")
+_TRUST = Column(
+    "agreement with experts (kappa)",
+    name="trust",
+    of=lambda row: NEVER_CHECKED if row.trust is None else row.trust.shown,
+)
+PANEL_SHARES = (
+    Column("alpha", ".2f", with_interval=True),
+    Column("equal, %", ".0f", name="percent_equal", of="percent"),
+    Column("Yes", ".0%", name="share_yes"),
+)
+"""What else a row of a panel has besides its kappa."""
 
 
 def judge_tables(
@@ -52,63 +64,53 @@ def judge_tables(
     return parts
 
 
-def _about(rater: str) -> tuple[str, str]:
-    return "judge", rater
-
-
 def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Sheet:
-    columns = [_DIMENSION, _TEST, Column("verdict"), Column("P(Yes)", ".2f", name="p_yes"), _TRUST]
-    values = {one.item: one for one in measurements}
-    rows: list[list[Cell]] = []
-    for row in summary.items:
-        one = values.get(row.item.id)
-        if one is not None:
-            verdict = answer_shown(one, row.item.scale)
-            p_yes = one.details.get("p_yes")
-            rows.append([row.item.dimension, row.item.title, verdict, p_yes, _trust(row.trust)])
-    return Sheet("verdicts", columns, rows, about=_about(summary.rater))
+    said = {one.item: one for one in measurements}
+    columns = [
+        _DIMENSION,
+        _TEST,
+        Column("verdict", of=lambda row: answer_shown(said[row.item.id], row.item.scale)),
+        Column(
+            "P(Yes)", ".2f", name="p_yes", of=lambda row: said[row.item.id].details.get("p_yes")
+        ),
+        _TRUST,
+    ]
+    rows = [row for row in summary.items if row.item.id in said]
+    return Sheet.of("verdicts", rows, columns, about=("judge", summary.rater))
 
 
 def _answers(summary: JudgeSummary) -> Sheet:
+    def shown(row: ItemSummary) -> str:
+        """`64.3% Yes` for a test among items of other kinds."""
+        return row.shown if row.pass_rate is None else f"{row.shown} Yes"
+
     is_plain = all(row.item.scale.is_test for row in summary.items)
     columns = [
         _DIMENSION,
         _TEST,
-        Column("passed", ".1%") if is_plain else Column("answers"),
+        Column("passed", ".1%", of="pass_rate") if is_plain else Column("answers", of=shown),
         Column("of", "d", name="n"),
-        Column("missing", "d"),
+        Column("missing", "d", of=lambda row: sum(row.missing.values())),
         Column("mean P(Yes)", ".2f", name="mean_p_yes"),
-        *([Column("same in all wordings", ".1%", name="same")] if summary.wordings else []),
+        Column(
+            "same in all wordings",
+            ".1%",
+            name="same",
+            of=lambda row: row.wordings.share_same if row.wordings else None,
+        ),
         _TRUST,
     ]
-    rows: list[list[Cell]] = [
-        [
-            row.item.dimension,
-            row.item.title,
-            row.pass_rate if is_plain else _shown_answers(row),
-            row.n,
-            sum(row.missing.values()),
-            row.mean_p_yes,
-            *([row.wordings.share_same if row.wordings else None] if summary.wordings else []),
-            _trust(row.trust),
-        ]
-        for row in summary.items
-    ]
-    return Sheet("answers", columns, rows, about=_about(summary.rater))
-
-
-def _shown_answers(row: ItemSummary) -> str:
-    """Formatted by scale; `64.3% Yes` for a test among items of other kinds."""
-    return row.shown if row.pass_rate is None else f"{row.shown} Yes"
+    if not summary.wordings:
+        del columns[-2]
+    return Sheet.of("answers", summary.items, columns, about=("judge", summary.rater))
 
 
 def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
     range_ = score_range(rubric, {row.item.id for row in summary.items})
     title = ", ".join(filter(None, [rubric.aggregate.title or "score", range_]))
-    without = Missing("an answer is missing")
-    rows = [[story, without if s is None else s] for story, s in summary.scores.items()]
+    rows = [[story, known(s, "an answer is missing")] for story, s in summary.scores.items()]
     columns = [Column("story"), Column(title, ".4g", name="score")]
-    return Sheet("scores", columns, rows, about=_about(summary.rater), many="stories")
+    return Sheet("scores", columns, rows, about=("judge", summary.rater), many="stories")
 
 
 def _wordings_shown(spread: WordingSpread) -> str:
@@ -162,41 +164,27 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     return remarks
 
 
-def _trust(trust: Trust | None) -> str:
-    return NEVER_CHECKED if trust is None else trust.shown
-
-
 def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Block]:
     """Preferences by item, with how often they changed with the order."""
+
+    def preferred(pair: PairSummary) -> str:
+        most = sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
+        return ", ".join(f"{story} {n}" for story, n in most)
+
     columns = [
-        _TEST,
+        Column("test", of="item"),
         Column("pairs", "d", name="n_pairs"),
         Column("decided", "d", name="n_decided"),
         Column("turned", "d", name="n_turned"),
         Column("first preferred", ".0%", name="first_share"),
-        Column("preferred"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            pair.item,
-            pair.n_pairs,
-            pair.n_decided,
-            pair.n_turned,
-            pair.first_share,
-            ", ".join(f"{story} {n}" for story, n in _most_preferred(pair)),
-        ]
-        for pair in pairs
+        Column("preferred", of=preferred),
     ]
     every = pairs[-1]
     sentence = f"{every.n_decided} of {every.n_pairs} comparisons decided"
     if every.n_turned:
         sentence += f"; in {every.n_turned} the preference turned with the order of the stories"
     worth = f"trust: preferences between stories were {NEVER_CHECKED}"
-    return [Sheet("pairs", columns, rows), "", sentence, worth, signature]
-
-
-def _most_preferred(pair: PairSummary) -> list[tuple[str, int]]:
-    return sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
+    return [Sheet.of("pairs", pairs, columns), "", sentence, worth, signature]
 
 
 # In a cell, which has room for a word.
@@ -241,36 +229,32 @@ def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
 def _ranking_sheet(found: PairRanking, rater: str, by: str | None) -> Sheet:
     ranking = found.ranking
     told = {gap.upper: gap.is_told_apart for gap in ranking.gaps}
-    is_tested = any(apart is not None for apart in told.values())
+
+    def name(one: Strength) -> str:
+        return found.names[one.thing]
+
+    def strength(one: Strength) -> Cell:
+        return Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate
+
+    def is_above_next(one: Strength) -> str | None:
+        apart = told.get(one.thing)
+        return None if apart is None else "yes" if apart else "no"
+
     columns = [
-        *([Column(by or "", name="part", once=True)] if found.shared else []),
-        Column(found.of),
-        Column("strength", "+.2f", with_interval=True),
-        Column("answers", "d", name="n"),
-        Column("preferred", ".0%"),
-        *([Column("above the next", name="is_above_next")] if is_tested else []),
+        Column(found.of, of=name),
+        Column("strength", "+.2f", with_interval=True, of=strength),
+        Column("answers", "d", name="n", of="estimate.n"),
+        Column("preferred", ".0%", of="share"),
     ]
-    rows: list[list[Cell]] = []
-    for one in ranking.strengths:
-        name, apart = found.names[one.thing], told.get(one.thing)
-        rows.append(
-            [
-                *([found.shared[name]] if found.shared else []),
-                name,
-                Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate,
-                one.estimate.n,
-                one.share,
-                *([None if apart is None else "yes" if apart else "no"] if is_tested else []),
-            ]
-        )
-    is_of_stories = found.of == "story"
-    return Sheet(
-        "ranking" if is_of_stories else "group_ranking",
-        columns,
-        rows,
-        about=_about(rater),
-        many="stories" if is_of_stories else "",
-    )
+    if found.shared:
+        part = Column(by or "", name="part", once=True, of=lambda one: found.shared[name(one)])
+        columns.insert(0, part)
+    if any(apart is not None for apart in told.values()):
+        columns.append(Column("above the next", name="is_above_next", of=is_above_next))
+    about = ("judge", rater)
+    if found.of == "story":
+        return Sheet.of("ranking", ranking.strengths, columns, about=about, many="stories")
+    return Sheet.of("group_ranking", ranking.strengths, columns, about=about)
 
 
 def _place_sentence(ranking: Ranking) -> str:
@@ -292,12 +276,11 @@ def agreement_tables(
     rubric: Rubric,
 ) -> list[Block]:
     """Agreement among experts, then of each judge with their majority."""
-    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    items = item_column(rubric)
     parts: list[Block] = ["experts among themselves, on all that they judged", ""]
-    parts += [_panel_rows(panel, titles, "experts")]
-    parts += [correlation_line(correlation), ""]
+    parts += [_panel_rows(panel, items, "experts"), correlation_line(correlation), ""]
     for judge in judges:
-        parts += _judge_parts(judge, titles)
+        parts += _judge_parts(judge, items)
     return [*parts, *_notes(panel, judges)]
 
 
@@ -314,16 +297,16 @@ def calibration_tables(
     `n_stories` are the counts of both. Experts' agreement on other stories is not a baseline for a
     judge, so the two are in separate tables.
     """
-    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    items = item_column(rubric)
     n_here, n_all = n_stories
     parts: list[Block] = [
         f"the {n_here} stories that the judge read: experts among themselves",
         "",
-        _panel_rows(here, titles, "experts"),
+        _panel_rows(here, items, "experts"),
         "",
     ]
     for judge, trusts in judges:
-        parts += _judge_parts(judge, titles)
+        parts += _judge_parts(judge, items)
         overall = next((trust for trust in trusts if trust.item == "all"), None)
         if overall is not None:
             parts += [f"kappa {overall.shown}. {overall.worth}", ""]
@@ -338,7 +321,7 @@ def calibration_tables(
             f"all {n_all} stories of the release, including those without their texts: experts "
             f"only, not comparable with a judge of the {n_here}",
             "",
-            _panel_rows(everywhere, titles, "experts_everywhere"),
+            _panel_rows(everywhere, items, "experts_everywhere"),
             correlation_line(correlation),
             "",
         ]
@@ -356,41 +339,39 @@ def correlation_line(correlation: Estimate) -> str:
     )
 
 
-def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str) -> Sheet:
+def _panel_rows(panel: Sequence[PanelRow], items: Column, name: str) -> Sheet:
+    kappa = Column("Fleiss", ".2f", with_interval=True, of="kappa")
+    return Sheet.of(name, panel, [items, Column("n", "d", of="kappa.n"), kappa, *PANEL_SHARES])
+
+
+def _judge_parts(judge: JudgeAgreement, items: Column) -> list[Block]:
     columns = [
-        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
-        Column("n", "d", of="kappa.n"),
-        Column("Fleiss", ".2f", with_interval=True, of="kappa"),
-        Column("alpha", ".2f", with_interval=True),
-        Column("equal, %", ".0f", name="percent_equal", of="percent"),
-        Column("Yes", ".0%", name="share_yes"),
+        items,
+        Column("n", "d", of="confusion.n"),
+        Column("kappa", ".2f", with_interval=True),
+        Column("bal.", ".2f", name="balanced_accuracy", of="confusion.balanced_accuracy"),
+        Column("prec.", ".2f", name="precision", of="confusion.precision"),
+        Column("recall", ".2f", of="confusion.recall"),
+        Column("F1", ".2f", name="f1", of="confusion.f1"),
+        Column("phi", ".2f", of="confusion.phi"),
     ]
-    return Sheet.of(name, panel, columns)
-
-
-def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block]:
     n = judge.overall.confusion.n
     parts: list[Block] = [
         f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
         "",
-        _judge_rows(judge, titles),
+        Sheet.of("judges", (*judge.rows, judge.overall), columns, about=("judge", judge.rater)),
     ]
     if judge.overall.n_missing:
         parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
     if judge.n_ties:
         parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
-    interval = interval_shown(judge.pearson, ".2f")
-    if not judge.n_stories:
-        # The rubric's answers are not aggregated.
-        return [*parts, judge.signature, ""]
-    return [
-        *parts,
-        f"tests passed, {judge.n_stories} stories: Pearson "
-        f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
-        f"{number(judge.spearman, '.2f')}",
-        judge.signature,
-        "",
-    ]
+    if judge.n_stories:  # else the rubric's answers are not aggregated
+        parts.append(
+            f"tests passed, {judge.n_stories} stories: Pearson "
+            f"{number(judge.pearson.value, '.2f')} [{interval_shown(judge.pearson, '.2f')}], "
+            f"Spearman {number(judge.spearman, '.2f')}"
+        )
+    return [*parts, judge.signature, ""]
 
 
 def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
@@ -408,20 +389,6 @@ def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[
         if judge.n_stories and judge.why_no_correlation:
             why.append(f"no correlation of {judge.rater}: {judge.why_no_correlation}")
     return [*why, *interval_notes(shown, "stories")]
-
-
-def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Sheet:
-    columns = [
-        Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name)),
-        Column("n", "d", of="confusion.n"),
-        Column("kappa", ".2f", with_interval=True),
-        Column("bal.", ".2f", name="balanced_accuracy", of="confusion.balanced_accuracy"),
-        Column("prec.", ".2f", name="precision", of="confusion.precision"),
-        Column("recall", ".2f", of="confusion.recall"),
-        Column("F1", ".2f", name="f1", of="confusion.f1"),
-        Column("phi", ".2f", of="confusion.phi"),
-    ]
-    return Sheet.of("judges", (*judge.rows, judge.overall), columns, about=_about(judge.rater))
 
 
 def spent_lines(spent: Sequence[Spent]) -> list[str]:

@@ -13,10 +13,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
-from fabula.presentation.near_parts import Gloss
 from fabula.web import visible
 
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Gloss:
+    """A stretch of a near span, with what the source has in its place."""
+
+    text: str
+    source: str = ""
+    similarity: float | None = None
+    is_same: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from fabula.presentation.borrowed_view import (
     near_of,
     passages_of,
 )
-from fabula.presentation.marked_text import Borrowed, Listed, Note, Paragraph, cut_text
-from fabula.presentation.near_parts import spread_of
+from fabula.presentation.marked_text import Listed, Note, cut_text
 from fabula.presentation.page_file import write_page_file
 from fabula.reasons import explain
 from fabula.types import Document
@@ -28,47 +26,11 @@ from fabula.web import visible
 
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
+_MAX_SPREAD = 10
 _ENOUGH_WORDS = 10_000_000
 """A smaller reference finds almost nothing in most texts: the 5.5 million words of books used in
 docs/originality.md leave 100 openings of novels at 7.93 of 8 on average."""
 _NEARLY_ALL = 0.9
-
-
-@dataclass(slots=True)
-class Article:
-    """A text with its scores."""
-
-    number: int
-    title: str
-    n_words: int
-    index: float | None
-    missing: str
-    n_levels: int
-    low: int
-    lowest: float | None
-    longest: int
-    curve: list[dict[str, Any]]
-    ticks: list[dict[str, Any]]
-    curve_label: str
-    too_small: str
-    """Shown in place of the curve, if the reference is too small to tell."""
-    passages: list[PassageView]
-    commonplaces: list[PassageView]
-    n_marked: int
-    """Passages that are marked in the text."""
-    n_hidden: int
-    """Commonplaces, and passages that are not marked, which are shown on request."""
-    borrowed: list[Borrowed]
-    paragraphs: list[Paragraph]
-    sources: list[dict[str, Any]]
-    n_more_sources: int
-    near: list[Borrowed]
-    spread: dict[str, Any] | None
-    notices: list[str] = field(default_factory=list)
-    rows: dict[int, int] = field(default_factory=dict)
-    """For each span the row of its first source in `sources`."""
-    has_notes: bool = False
-    """Whether the margin has points of feedback instead of sources."""
 
 
 def write_page(
@@ -83,9 +45,8 @@ def write_page(
     articles = [
         article_of(k, document, row, n_marks=n_marks) for k, (document, row) in enumerate(texts, 1)
     ]
-    title = articles[0].title if len(articles) == 1 else f"{n_texts:,} texts"
     page = {
-        "title": title,
+        "title": articles[0]["title"] if len(articles) == 1 else f"{n_texts:,} texts",
         "articles": articles,
         "n_left_out": n_texts - len(articles),
         "against": against,
@@ -102,7 +63,7 @@ def article_of(
     listed: Sequence[Listed] = (),
     n_marks: int | None = None,
     breaks: Sequence[int] = (),
-) -> Article:
+) -> dict[str, Any]:
     """A text with its row of scores, ready to be shown, with everything else marked in it."""
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
@@ -111,36 +72,50 @@ def article_of(
     borrowed = borrowed_of(row, document.text, passages)
     n_marked = sum(one.is_marked for one in passages)
     sources = _by_source(passages)
-    curve = _curve(levels)
+    curve = [
+        {
+            "level": level,
+            "x": _x(level, low, high),
+            "y": round(128 - 114 * value, 1),
+            "shown": f"{value:.1%}",
+        }
+        for level, value in levels.items()
+        if value is not None
+    ]
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
-    return Article(
-        number=number,
-        title=visible(document.title),
-        n_words=row["n_words"],
-        index=row["creativity_index"],
-        missing=row["missing_reason"] and explain(row["missing_reason"]),
-        n_levels=len(levels),
-        low=low,
-        lowest=levels[low],
-        longest=row["longest_run"] or 0,
-        curve=curve,
-        ticks=[{"level": level, "x": _x(level, low, high)} for level in levels],
-        curve_label=f"L-uniqueness by length of run: {points}",
-        too_small=_too_small(row, levels[low]),
-        passages=passages,
-        commonplaces=commonplaces,
-        n_marked=n_marked,
-        n_hidden=len(passages) - n_marked + len(commonplaces),
-        borrowed=borrowed,
-        paragraphs=cut_text(document.text, borrowed, notes, listed, breaks),
-        sources=sources[:_MAX_SOURCES],
-        n_more_sources=max(0, len(sources) - _MAX_SOURCES),
-        near=near_of(row, document.text),
-        spread=spread_of(row.get("spread")),
-        notices=_notices(row, levels[low]),
-        rows=_rows(passages, sources[:_MAX_SOURCES]),
-        has_notes=bool(notes),
-    )
+    named = {source["id"]: k for k, source in enumerate(sources[:_MAX_SOURCES], 1)}
+    firsts = {one.number: one.sources[0]["id"] for one in passages if one.sources}
+    return {
+        "number": number,
+        "title": visible(document.title),
+        "n_words": row["n_words"],
+        "index": row["creativity_index"],
+        "missing": row["missing_reason"] and explain(row["missing_reason"]),
+        "n_levels": len(levels),
+        "low": low,
+        "lowest": levels[low],
+        "longest": row["longest_run"] or 0,
+        "curve": curve,
+        "ticks": [{"level": level, "x": _x(level, low, high)} for level in levels],
+        "curve_label": f"L-uniqueness by length of run: {points}",
+        # Shown in place of the curve, if the reference is too small to tell.
+        "too_small": _too_small(row, levels[low]),
+        "passages": passages,
+        "commonplaces": commonplaces,
+        "n_marked": n_marked,
+        # Commonplaces, and passages that are not marked, which are shown on request.
+        "n_hidden": len(passages) - n_marked + len(commonplaces),
+        "paragraphs": cut_text(document.text, borrowed, notes, listed, breaks),
+        "sources": sources[:_MAX_SOURCES],
+        "n_more_sources": max(0, len(sources) - _MAX_SOURCES),
+        "near": near_of(row, document.text),
+        "spread": _spread(row.get("spread")),
+        "notices": _notices(row, levels[low]),
+        # For each passage the row of its first source.
+        "rows": {number: named[id_] for number, id_ in firsts.items() if id_ in named},
+        # Whether the margin has points of feedback instead of sources.
+        "has_notes": bool(notes),
+    }
 
 
 def _too_small(row: dict[str, Any], lowest: float | None) -> str:
@@ -204,24 +179,24 @@ def _by_source(passages: Iterable[PassageView]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
 
 
-def _rows(passages: Iterable[PassageView], sources: Sequence[dict[str, Any]]) -> dict[int, int]:
-    places = {source["id"]: k for k, source in enumerate(sources, 1)}
-    firsts = {one.number: one.sources[0]["id"] for one in passages if one.sources}
-    return {number: places[id_] for number, id_ in firsts.items() if id_ in places}
-
-
-def _curve(levels: dict[int, float | None]) -> list[dict[str, Any]]:
-    low, high = min(levels), max(levels)
-    return [
-        {
-            "level": level,
-            "x": _x(level, low, high),
-            "y": round(128 - 114 * value, 1),
-            "shown": f"{value:.1%}",
-        }
-        for level, value in levels.items()
-        if value is not None
-    ]
+def _spread(spread: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The curve of uniqueness over documents, and the chosen documents."""
+    if spread is None:
+        return None
+    left = spread["uniqueness"]
+    return {
+        **spread,
+        "points": [
+            {"x": _x(k, 0, len(left) - 1), "y": round(128 - 114 * value, 1)}
+            for k, value in enumerate(left)
+        ],
+        "label": ", ".join(f"{k}: {value:.1%}" for k, value in enumerate(left)),
+        "last": len(left) - 1,
+        "chosen": [
+            {**document, "title": visible(str(document["title"] or document["id"]))}
+            for document in spread["documents"][:_MAX_SPREAD]
+        ],
+    }
 
 
 def _x(level: int, low: int, high: int) -> float:

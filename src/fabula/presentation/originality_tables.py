@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from fabula.measures.groups import Distribution
 from fabula.measures.scores import RankedPassage
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes, known
 from fabula.reasons import explain
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fabula.measures.number_comparison import NumberComparison
     from fabula.stats.clustered import Omnibus
 
-T = TypeVar("T")
 _QUOTE_CHARS = 60
 
 
@@ -53,7 +52,7 @@ def originality_table(
         Column(f"{levels[0]}-uniqueness", ".1%", name=f"uniqueness_{levels[0]}"),
     ]
     cells: list[list[Cell]] = [
-        [name, n_words, _index(index, reason), lowest]
+        [name, n_words, known(index, explain(reason)), lowest]
         for name, n_words, index, lowest, reason in rows
     ]
     if own is not None:
@@ -65,7 +64,8 @@ def originality_table(
     if len(rows) > 1 and values:
         n_missing = len(rows) - len(values)
         footer.append(
-            f"mean Creativity Index {statistics.fmean(values):.3f} over {_count(len(values))}"
+            f"mean Creativity Index {statistics.fmean(values):.3f} over {len(values):,} text"
+            + ("" if len(values) == 1 else "s")
             + (f", {n_missing:,} without one" if n_missing else "")
         )
     if own is not None:
@@ -84,24 +84,12 @@ def passages_table(
     common = f"{n_commonplaces:,} common phrase" + ("s" if n_commonplaces != 1 else "")
     if not passages:
         return ["", f"no borrowed passage; {common}"]
-    columns = [
-        Column("passage", cut=True),
-        Column("text", once=True),
-        Column("words", "d", name="n_words"),
-        Column("word for word", "d", name="n_verbatim"),
-        Column("bits", ".0f"),
-        Column("places", ",", name="count"),
-        Column("also found in", name="source"),
-    ]
-    rows: list[list[Cell]] = [
-        [one.quote, one.id, one.n_words, one.n_verbatim, _bits(one.bits), one.count, one.source]
-        for one in passages
-    ]
+    columns = [Column("passage", cut=True, of="quote"), _TEXT, *_WORDS, _PLACES, _SOURCE]
     if len({one.id for one in passages}) == 1:
-        columns, rows = _without(1, columns), [_without(1, row) for row in rows]
+        columns.remove(_TEXT)
     n_more = n_passages - len(passages)
     more = f"and {n_more:,} more borrowed passages; " if n_more else ""
-    return ["", Sheet("passages", columns, rows), f"{more}{common}"]
+    return ["", Sheet.of("passages", passages, columns), f"{more}{common}"]
 
 
 def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
@@ -109,35 +97,31 @@ def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
     if not passages:
         return []
     columns = [
-        Column("text", once=True, of="id"),
+        _TEXT,
         Column("rank", "d"),
         Column("passage", of=lambda one: _Quote(one.quote)),
-        Column("words", "d", name="n_words"),
-        Column("word for word", "d", name="n_verbatim"),
-        Column("bits", ".0f", of=lambda one: _bits(one.bits)),
+        *_WORDS,
         Column(
-            "bits over chance", ".0f", name="over_chance", of=lambda one: _bits(one.over_chance)
+            "bits over chance", ".0f", name="over_chance", of=lambda one: known(one.over_chance)
         ),
-        Column("places", ",", name="count"),
+        _PLACES,
         Column("documents", ",", name="n_documents"),
-        Column("also found in", name="source"),
+        _SOURCE,
     ]
     return [Sheet.of("passages", passages, columns)]
 
 
-def _without(place: int, values: list[T]) -> list[T]:
-    return values[:place] + values[place + 1 :]
+_TEXT = Column("text", once=True, of="id")
+_WORDS = (
+    Column("words", "d", name="n_words"),
+    Column("word for word", "d", name="n_verbatim"),
+    Column("bits", ".0f", of=lambda one: known(one.bits)),
+)
+_PLACES = Column("places", ",", name="count")
+_SOURCE = Column("also found in", name="source")
 
 
-def _bits(value: float | None) -> Cell:
-    return Missing() if value is None else value
-
-
-def _index(value: float | None, reason: str | None) -> Cell:
-    return Missing(explain(reason)) if value is None else value
-
-
-def number_tables(found: NumberComparison) -> list[Block]:
+def _number_tables(found: NumberComparison) -> list[Block]:
     """Each number's mean by group, then pairs with their tests."""
     unit = "texts" if found.cluster is None else "clusters"
     groups = Sheet.of(
@@ -151,7 +135,6 @@ def number_tables(found: NumberComparison) -> list[Block]:
             Column("mean", ".4g", with_interval=True),
         ],
     )
-    test = "Mann-Whitney" if found.cluster is None else "permutation"
     pairs = Sheet.of(
         "pairs",
         found.pairs,
@@ -159,18 +142,24 @@ def number_tables(found: NumberComparison) -> list[Block]:
             Column("number", once=True),
             Column("A against B", name="pair", of=lambda one: f"{one.a} : {one.b}"),
             Column("A - B", "+.3g", with_interval=True, name="gap", of="difference.gap"),
-            Column("P(A > B)", ".3f", name="superiority", of="difference.superiority"),
-            Column(f"p ({test})", ".2g", name="p", of="difference.p"),
-            Column("p (Holm)", ".2g", name="p_holm"),
+            *_test_columns(found),
         ],
     )
     n_tests = sum(one.p_holm is not None for one in found.pairs)
     holm = f"p (Holm): corrected over all {n_tests:,} tests above"
     shown: Block = pairs if found.pairs else "no number that two groups have, nothing to compare"
-    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
-    notes += _cluster_notes(found)
     signatures = dict.fromkeys(found.signatures[one.number] for one in found.groups)
+    notes = _comparison_notes(found, groups, pairs)
     return [groups, "", shown, *([holm] if n_tests else []), *notes, "", *signatures]
+
+
+def _test_columns(comparison: Comparison | NumberComparison) -> list[Column]:
+    test = "Mann-Whitney" if comparison.cluster is None else "permutation"
+    return [
+        Column("P(A > B)", ".3f", name="superiority", of="difference.superiority"),
+        Column(f"p ({test})", ".2g", name="p", of="difference.p"),
+        Column("p (Holm)", ".2g", name="p_holm"),
+    ]
 
 
 def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
@@ -178,9 +167,8 @@ def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
     from fabula.measures.number_comparison import NumberComparison
 
     if isinstance(comparison, NumberComparison):
-        return number_tables(comparison)
-    is_clustered = comparison.cluster is not None
-    unit = "clusters" if is_clustered else "texts"
+        return _number_tables(comparison)
+    unit = "texts" if comparison.cluster is None else "clusters"
     groups = Sheet.of(
         "groups",
         comparison.groups,
@@ -205,14 +193,7 @@ def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
                 name="percent",
                 of="difference.percent",
             ),
-            Column("P(A > B)", ".3f", name="superiority", of="difference.superiority"),
-            Column(
-                f"p ({'permutation' if is_clustered else 'Mann-Whitney'})",
-                ".2g",
-                name="p",
-                of="difference.p",
-            ),
-            Column("p (Holm)", ".2g", name="p_holm"),
+            *_test_columns(comparison),
         ],
     )
     reasons = [
@@ -221,18 +202,9 @@ def comparison_tables(comparison: Comparison | NumberComparison) -> list[Block]:
         for reason, n in group.missing.items()
     ]
     tests: Block = pairs if comparison.pairs else "one group, nothing to compare"
-    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
-    notes += _cluster_notes(comparison)
-    return [
-        groups,
-        *reasons,
-        *omnibus_lines(comparison.omnibus),
-        "",
-        tests,
-        *notes,
-        "",
-        comparison.signature,
-    ]
+    notes = _comparison_notes(comparison, groups, pairs)
+    lines = [*reasons, *omnibus_lines(comparison.omnibus), ""]
+    return [groups, *lines, tests, *notes, "", comparison.signature]
 
 
 def omnibus_lines(found: Omnibus | None) -> list[str]:
@@ -249,8 +221,11 @@ def omnibus_lines(found: Omnibus | None) -> list[str]:
     ]
 
 
-def _cluster_notes(comparison: Comparison | NumberComparison) -> list[str]:
-    notes = []
+def _comparison_notes(
+    comparison: Comparison | NumberComparison, groups: Sheet, pairs: Sheet
+) -> list[str]:
+    unit = "texts" if comparison.cluster is None else "clusters"
+    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
     if comparison.cluster is not None:
         notes.append(
             f"Texts with the same {comparison.cluster} count as one in a group; tests permute "
@@ -264,7 +239,3 @@ def _cluster_notes(comparison: Comparison | NumberComparison) -> list[str]:
             f"(--cluster {comparison.shared_field})."
         )
     return notes
-
-
-def _count(n_texts: int) -> str:
-    return f"{n_texts:,} text" if n_texts == 1 else f"{n_texts:,} texts"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fabula.measures.categories import CategoryShares
-from fabula.measures.graded import GradedAgreement, JudgeOnItem
+from fabula.measures.graded import GradedAgreement
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
@@ -26,22 +26,19 @@ FIELDS = ("model", "method", "prompt", "shots")
 """Fields that feedback is grouped by, one table each."""
 
 
-def mean_shown(mean: GroupMean | None) -> str:
-    """`0.834 ±0.02`, or `-`."""
-    if mean is None or mean.mean is None:
-        return "-"
-    error = "" if mean.error is None else f" ±{mean.error:.2f}"
-    return f"{mean.mean:.3f}{error}"
-
-
 def means_table(
     title: str, means: Mapping[str, Mapping[str, GroupMean]], items: Sequence[str]
 ) -> Sheet:
     """A row for each group: mean and standard error by item (the form of Tables 3 to 5)."""
+
+    def shown(mean: GroupMean | None) -> str:
+        if mean is None or mean.mean is None:
+            return "-"
+        return f"{mean.mean:.3f}" + ("" if mean.error is None else f" ±{mean.error:.2f}")
+
     columns = [Column(title), *(Column(item.replace("_", " "), ".3f", name=item) for item in items)]
     rows = [
-        [group, *(mean_shown(by_item.get(item)) for item in items)]
-        for group, by_item in means.items()
+        [group, *(shown(by_item.get(item)) for item in items)] for group, by_item in means.items()
     ]
     return Sheet(f"means_{title}", columns, rows)
 
@@ -60,8 +57,7 @@ def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) ->
         for group, by_item in groups.items()
         for item, one in by_item.items()
     ]
-    sheet = Sheet(f"means_{title}", columns, rows)
-    return [sheet, *interval_notes(sheet.estimates(), "stories")]
+    return Sheet(f"means_{title}", columns, rows).with_notes("stories")
 
 
 def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
@@ -89,8 +85,16 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Bl
         [item, one.n, one.similarity.n_units, one.similarity, one.correlation]
         for item, one in agreement.items()
     ]
-    sheet = Sheet("people", columns, rows, about=("rater", rater))
-    return [sheet, *interval_notes(sheet.estimates(), "stories")]
+    return Sheet("people", columns, rows, about=("rater", rater)).with_notes("stories")
+
+
+ON_ITEM = (
+    Column("kappa", ".2f", with_interval=True, of="on_item.kappa"),
+    Column("people", ".2f", of="on_item.people"),
+    Column("less people", "+.2f", with_interval=True, name="difference", of="on_item.difference"),
+    Column("Pearson", "+.2f", of="on_item.correlation"),
+)
+"""A judge on one item, beside people."""
 
 
 def graded_tables(graded: GradedAgreement) -> list[Block]:
@@ -115,10 +119,12 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
         people,
     ]
     estimates = list(people.estimates())
+    columns = [Column("judge", name="item"), Column("n", ",", of="on_item.n"), *ON_ITEM]
     for rater, by_item in graded.judges.items():
-        sheet = _judge_beside_people(rater, by_item)
-        parts += ["", f"{rater} with people, and people among themselves on the same documents", ""]
-        parts.append(sheet)
+        things = [{"item": item, "on_item": one} for item, one in by_item.items()]
+        sheet = Sheet.of("judges_graded", things, columns, about=("rater", rater))
+        heading = f"{rater} with people, and people among themselves on the same documents"
+        parts += ["", heading, "", sheet]
         estimates += sheet.estimates()
     why = [
         f"no {name} ({item}): {reason}"
@@ -139,22 +145,6 @@ def judge_reasons(graded: GradedAgreement) -> list[str]:
     ]
 
 
-def _judge_beside_people(rater: str, by_item: Mapping[str, JudgeOnItem]) -> Sheet:
-    columns = [
-        Column("judge", name="item"),
-        Column("n", ","),
-        Column("kappa", ".2f", with_interval=True),
-        Column("people", ".2f"),
-        Column("less people", "+.2f", with_interval=True, name="difference"),
-        Column("Pearson", "+.2f"),
-    ]
-    rows: list[list[Cell]] = [
-        [item, one.n, one.kappa, one.people, one.difference, one.correlation]
-        for item, one in by_item.items()
-    ]
-    return Sheet("judges_graded", columns, rows, about=("rater", rater))
-
-
 def category_tables(
     shares: Sequence[CategoryShares],
     categories: Sequence[str],
@@ -165,17 +155,10 @@ def category_tables(
     parts: list[Block] = []
     for writer in dict.fromkeys(one.group[0] for one in shares):
         mine = [one for one in shares if one.group[0] == writer]
-        columns = [
-            Column("% of its feedback", name="category"),
-            *(
-                column
-                for one in mine
-                for column in (
-                    Column(one.group[1], ".0f"),
-                    Column("95 %", name=f"{one.group[1]}_interval"),
-                )
-            ),
-        ]
+        columns = [Column("% of its feedback", name="category")]
+        for one in mine:
+            method = one.group[1]
+            columns += [Column(method, ".0f"), Column("95 %", name=f"{method}_interval")]
         rows: list[list[Cell]] = [
             [category, *(cell for one in mine for cell in _percent(one, category))]
             for category in categories

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from fabula.instruments import Figure
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.scores import to_row
-from fabula.presentation.advice_page import notes_of
-from fabula.presentation.advice_tables import advice_notes, nothing_left
-from fabula.presentation.book_page import Fold, book_view, chapters_to_fold, folds_of
-from fabula.presentation.findings_view import LinesView, findings_view, lines_view, noted_places
-from fabula.presentation.marked_text import Listed, Note, cut_text
-from fabula.presentation.methods import bibtex_of, methods_of
-from fabula.presentation.originality_page import Article, article_of
+from fabula.presentation.advice import advice_notes, notes_of, nothing_left
+from fabula.presentation.book_page import book_view, chapters_to_fold, folds_of
+from fabula.presentation.findings_view import findings_view, lines_view, noted_places
+from fabula.presentation.marked_text import Listed, cut_text
+from fabula.presentation.originality_page import article_of
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.profile_page import CHART_HEIGHT, CHART_WIDTH, profile_view
-from fabula.presentation.review_pictures import Band, Dot, bands_of, curve_bands, scatter, strip
+from fabula.presentation.review_pictures import (
+    Dot,
+    bands_of,
+    curve_bands,
+    fluency_view,
+    scatter,
+    strip,
+)
+from fabula.presentation.review_tables import together_blocks
 from fabula.presentation.sheet import html_of
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.review import LeftOut, Review, TextReview, numbers_of_review
-from fabula.review.by_chapter import by_chapter
-from fabula.review.comparing import comparable
-from fabula.review.report_parts import parts_of, title_of
+from fabula.review import Number, Review, TextReview, numbers_of_review
+from fabula.review.comparing import by_chapter, comparable
+from fabula.review.report_parts import bibtex_of, methods_of, parts_of, title_of
 from fabula.text import count_words
 from fabula.types import Measurement
 from fabula.web import visible
-
-if TYPE_CHECKING:
-    from fabula.presentation.fluency_view import FluencyView
-    from fabula.presentation.judging_page import Judge
 
 _PLAIN_METRICS = (
     "n_sentences", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
@@ -47,39 +47,9 @@ _MAX_PANELS = 60
 _MAX_PHRASES = 200
 
 
-@dataclass(slots=True)
-class TextView:
-    """One text as the page shows it."""
-
-    number: int
-    title: str
-    by: str
-    n_words: int
-    article: Article | None
-    paragraphs: list[Any]
-    notes: list[Note]
-    bands: list[Band] = field(default_factory=list)
-    """The position of its Creativity Index in groups."""
-    curve_bands: list[dict[str, Any]] = field(default_factory=list)
-    fluency: FluencyView | None = None
-    profile: dict[str, Any] | None = None
-    judges: list[Judge] = field(default_factory=list)
-    others: list[dict[str, Any]] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-    nothing: list[str] = field(default_factory=list)
-    has_listed: bool = False
-    """Whether phrases of a list are marked."""
-    lines: LinesView | None = None
-    findings: dict[str, Any] = field(default_factory=dict)
-    """What to look at first."""
-    folds: list[Fold] = field(default_factory=list)
-    """The paragraphs by chapter, if the text is a book; else none."""
-
-
 def write_review_page(path: Path, review: Review, *, n_marks: int | None = None) -> None:
     """Write the page; the same review gives the same bytes."""
-    page = page_of(review, n_marks=n_marks)
-    write_page_file(path, "review.html.j2", page)
+    write_page_file(path, "review.html.j2", page_of(review, n_marks=n_marks))
 
 
 def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
@@ -92,22 +62,37 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         for part, signature in review.signatures.items()
     }
     return {
-        "title": texts[0].title if one else f"{len(review.texts):,} texts",
+        "title": texts[0]["title"] if one else f"{len(review.texts):,} texts",
         "one": one,
         "against": review.size,
         "texts": texts,
         "n_not_whole": len(review.texts) - len(texts),
         "table": None if one else _table(review),
         "panels": [] if one else _panels(review),
-        "together": _together(review),
+        "together": Markup(html_of(together_blocks(review))) if review.together else None,
         "is_class": review.together is not None and review.together.is_class,
         "corrected": _corrected(review),
         "picture": None if one else _picture_of_texts(review),
-        "left_out": [_left_out(entry, review) for entry in review.left_out],
+        "left_out": [
+            {
+                "title": visible(title_of(one.part, review)),
+                "reason": visible(one.reason),
+                # Text in backticks is for a terminal.
+                "remedy": [
+                    (k % 2 == 1, visible(p)) for k, p in enumerate(one.remedy.split("`")) if p
+                ],
+                "is_failure": one.is_failure,
+            }
+            for one in review.left_out
+        ],
         "methods": [visible(paragraph) for paragraph in methods_of(review)],
         "bibtex": bibtex_of(review),
         "signatures": signatures,
-        "legend": _legend(review),
+        # The lines of a strip, from above.
+        "legend": [
+            {"kind": group.kind, "title": visible(group.title)}
+            for group in _groups(review, "profile")
+        ],
         "remarks": _remarks(review),
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
@@ -130,17 +115,8 @@ def _corrected(review: Review) -> dict[str, Markup]:
     }
 
 
-def _together(review: Review) -> Markup | None:
-    """Which texts resemble which, with the runs side by side, and how similar all texts are."""
-    if review.together is None:
-        return None
-    from fabula.presentation.diversity_tables import together_tables
-
-    texts = {text.document.id: text.document.text for text in review.texts}
-    return Markup(html_of(together_tables(review.together, texts, review.found_elsewhere())))
-
-
-def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> TextView:
+def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> dict[str, Any]:
+    """One text as the page shows it."""
     document = text.document
     many = len(text.advice) > 1
     notes = [
@@ -152,39 +128,43 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
     marked = [*listed, *noted_places(number, text)]
     chapters = chapters_to_fold(document)
     breaks = [place for one in chapters for place in (one.start, one.body)]
-    article = None
+    article: dict[str, Any] | None = None
+    bands, bands_of_curve = [], []
     if text.originality is not None:
         row = to_row(text.originality)
         article = article_of(number, document, row, notes, marked, n_marks, breaks)
-    view = TextView(
-        number=number,
-        title=visible(document.title),
-        by=visible(document.author or ""),
-        n_words=count_words(document.text),
-        article=article,
-        paragraphs=article.paragraphs
-        if article
-        else cut_text(document.text, notes=notes, listed=marked, breaks=breaks),
-        notes=notes,
-        profile=_profile(text, review),
-        judges=_judges(text, review),
-        others=[_other(number, name, text, review) for name in text.others],
-        has_listed=bool(listed),
-        lines=lines_view(number, text),
-        findings=findings_view(number, text, review, notes, article.n_marked if article else 0),
-        remarks=[line for advice in text.advice for line in advice_notes(advice)],
-        nothing=[visible(nothing_left(one)) for one in text.advice if not one.points],
-    )
-    view.folds = folds_of(document, number, chapters, view.paragraphs)
-    if article is not None and text.originality is not None:
         groups = _groups(review, "originality")
-        view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
-        view.curve_bands = curve_bands(groups, {t["level"]: t["x"] for t in article.ticks})
-    if text.fluency is not None:
-        from fabula.presentation.fluency_view import fluency_view
-
-        view.fluency = fluency_view(text, _groups(review, "fluency"))
-    return view
+        bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
+        bands_of_curve = curve_bands(groups, {t["level"]: t["x"] for t in article["ticks"]})
+        paragraphs = article["paragraphs"]
+    else:
+        paragraphs = cut_text(document.text, notes=notes, listed=marked, breaks=breaks)
+    n_marked = article["n_marked"] if article else 0
+    return {
+        "number": number,
+        "title": visible(document.title),
+        "by": visible(document.author or ""),
+        "n_words": count_words(document.text),
+        "article": article,
+        "paragraphs": paragraphs,
+        "notes": notes,
+        # The position of its Creativity Index in groups.
+        "bands": bands,
+        "curve_bands": bands_of_curve,
+        "fluency": fluency_view(text, _groups(review, "fluency")) if text.fluency else None,
+        "profile": _profile(text, review),
+        "judges": _judges(text, review),
+        "others": [_other(number, name, text, review) for name in text.others],
+        "remarks": [line for advice in text.advice for line in advice_notes(advice)],
+        "nothing": [visible(nothing_left(one)) for one in text.advice if not one.points],
+        # Whether phrases of a list are marked.
+        "has_listed": bool(listed),
+        "lines": lines_view(number, text),
+        # What to look at first.
+        "findings": findings_view(number, text, review, notes, n_marked),
+        # The paragraphs by chapter, if the text is a book; else none.
+        "folds": folds_of(document, number, chapters, paragraphs),
+    }
 
 
 def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:
@@ -206,12 +186,6 @@ def _remarks(review: Review) -> list[str]:
                 "nothing to show whether these numbers are high or low."
             )
     return found
-
-
-def _legend(review: Review) -> list[dict[str, str]]:
-    """The lines of a strip, from above."""
-    groups = _groups(review, "profile")
-    return [{"kind": group.kind, "title": visible(group.title)} for group in groups]
 
 
 def _is_demonstration(review: Review) -> bool:
@@ -237,16 +211,12 @@ def _listed(number: int, text: TextReview, review: Review) -> list[Listed]:
     from fabula.measures.phrase_list import uses_of
 
     return [
-        Listed(*place, use.n_words, visible(use.said), _row(name, number, k))
+        Listed(*place, use.n_words, visible(use.said), f"{name}-{number}-row{k}")
         for name, said in text.others.items()
         for one in said
         for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
         for place in use.places
     ]
-
-
-def _row(instrument: str, number: int, k: int) -> str:
-    return f"{instrument}-{number}-row{k}"
 
 
 def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
@@ -261,7 +231,7 @@ def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
         "n_more": max(0, len(uses) - _MAX_PHRASES),
         "rows": [
             {
-                "id": _row(one.rubric, number, k),
+                "id": f"{one.rubric}-{number}-row{k}",
                 "phrase": visible(use.phrase),
                 "n": len(use.places),
                 "said": visible(use.said),
@@ -309,7 +279,7 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
     }
 
 
-def _judges(text: TextReview, review: Review) -> list[Judge]:
+def _judges(text: TextReview, review: Review) -> list[dict[str, Any]]:
     if review.rubric is None:
         return []
     from fabula.presentation.judging_page import judge_view
@@ -321,19 +291,16 @@ def _judges(text: TextReview, review: Review) -> list[Judge]:
     ]
 
 
-def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:
-    return {
-        "title": visible(title_of(entry.part, review)),
-        "reason": visible(entry.reason),
-        # Text in backticks is for a terminal.
-        "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],
-        "is_failure": entry.is_failure,
-    }
-
-
 def _table(review: Review) -> dict[str, Any]:
     numbers, rows = numbers_of_review(review)
     shown = [number for number in numbers if number.key != "n_sentences"]
+
+    def cell(row: dict[str, float | None], number: Number) -> str:
+        value = row.get(number.key)
+        if value is None:
+            return "missing" if number.key in row else ""
+        return format(value, number.form)
+
     return {
         "titles": [visible(number.title) for number in shown],
         "rows": [
@@ -341,20 +308,12 @@ def _table(review: Review) -> dict[str, Any]:
                 "number": k if k <= _MAX_WHOLE else None,
                 "title": visible(text.document.title),
                 "by": visible(text.document.author or ""),
-                "cells": [_cell(row.get(n.key), n.form, n.key in row) for n in shown],
+                "cells": [cell(row, number) for number in shown],
             }
-            for k, (text, row) in enumerate(
-                zip(review.texts[:_MAX_ROWS], rows[:_MAX_ROWS], strict=True), 1
-            )
+            for k, text, row in zip(range(1, _MAX_ROWS + 1), review.texts, rows, strict=False)
         ],
         "n_more": max(0, len(review.texts) - _MAX_ROWS),
     }
-
-
-def _cell(value: float | None, form: str, is_asked: bool) -> str:
-    if value is None:
-        return "missing" if is_asked else ""
-    return format(value, form)
 
 
 def _panels(review: Review) -> list[dict[str, Any]]:

@@ -7,13 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fabula.measures.groups import GroupNumbers
+from fabula.review import TextReview
+from fabula.review.comparing import SENTENCE_ITEM
+from fabula.text import TextSettings
 from fabula.web import visible
 
 _STRIP_WIDTH = 220
 _LINE_HEIGHT = 7
 _LOW, _HIGH = 0.1, 0.9
 """A band is the middle four fifths of a group."""
+_LABEL_CHARS = 160
+_WHY_MISSING = {
+    "no_words": "no words in the text",
+    "too_short": "no text before its only word",
+    "not_finite": "the model gave no finite number",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +191,36 @@ def scatter(
     }
 
 
+def fluency_view(text: TextReview, groups: Sequence[GroupNumbers]) -> dict[str, Any]:
+    """The sentences of a text that a model has scored, by novelty and surprisal."""
+    fluency, originality = text.fluency, text.originality
+    assert fluency is not None
+    # Where each word begins, and whether it lies in a borrowed run.
+    places = TextSettings().locate(text.document.text).starts.astype(np.int64)
+    is_covered = np.zeros(len(places), np.bool_)
+    for one in originality.borrowed if originality else ():
+        first, last = np.searchsorted(places, (one.span.start, one.span.end))
+        is_covered[first:last] = True
+    dots = []
+    for sentence in fluency.sentences:
+        if sentence.bits_per_word is None:
+            continue
+        first, last = np.searchsorted(places, (sentence.start, sentence.end))
+        novelty = 1 - float(is_covered[first:last].mean()) if last > first else 1.0
+        words = " ".join(text.document.text[sentence.start : sentence.end].split())
+        dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS]))
+    # If originality is missing, nothing is known to be new.
+    is_known = originality is not None and originality.missing_reason is None
+    reason = fluency.missing_reason or ""
+    return {
+        "bits": fluency.bits_per_word,
+        "missing": _WHY_MISSING.get(reason, reason),
+        "bands": bands_of(groups, "bits_per_word", fluency.bits_per_word),
+        "picture": scatter(dots, groups, SENTENCE_ITEM) if is_known else None,
+    }
+
+
 def _ticks(low: float, high: float) -> list[float]:
     steps = (0.5 * 10**k * times for k in range(12) for times in (1, 2, 4, 10))
     step = next((s for s in steps if (high - low) / s <= 8), high - low)
-    first = int(low / step) + 1
-    return [k * step for k in range(first, int(high / step) + 1)] or [high]
+    return [k * step for k in range(int(low / step) + 1, int(high / step) + 1)] or [high]

@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.scores import RankedPassage, first_passages, to_row
-from fabula.presentation.findings_view import first_lines, quoted
+from fabula.presentation.findings_view import first_lines, place_columns
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
 from fabula.review import Review, TextReview, numbers_of_review
-from fabula.review.by_chapter import by_chapter
-from fabula.review.comparing import share_below
+from fabula.review.comparing import by_chapter, share_below
 from fabula.review.findings import findings_of, said_of
 from fabula.review.report_parts import OWN_PARTS, Number
 from fabula.store import measurement_row
 from fabula.web import visible
 
 _MAX_COLUMNS = 6
-_MAX_CHARS = 60
 
 
 def review_tables(review: Review) -> list[Block]:
@@ -27,7 +24,7 @@ def review_tables(review: Review) -> list[Block]:
     numbers, rows = numbers_of_review(review)
     parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
     is_class = review.together is not None and review.together.is_class
-    parts += _together(review) if is_class else []
+    parts += together_blocks(review) if is_class else []
     parts += [_beside(review), ""] if numbers else []
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
@@ -37,10 +34,13 @@ def review_tables(review: Review) -> list[Block]:
             f"{len(advice.points)} points to revise, by {advice.model.partition('@')[0]}"
             for advice in review.texts[0].advice
         ]
-    parts += _passages(review)
+    passages = _ranked(review)
+    ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
+    n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
+    parts += passages_table(first_passages(passages), len(passages), n_common)
     if len(review.texts) == 1:
         parts += _phrases_found(review.texts[0])
-    parts += [] if is_class else _together(review)
+    parts += [] if is_class else together_blocks(review)
     parts += _corrected(review)
     return parts + [
         f"not included: {entry.part}, {entry.reason}; to include it: {entry.remedy}"
@@ -56,13 +56,7 @@ def _first(text: TextReview, review: Review) -> list[Block]:
     columns = [
         Column("look at", of=lambda one: one.title.lower()),
         Column("line", "d"),
-        Column(
-            "right",
-            ".0%",
-            of=lambda one: LINE_KINDS[one.kind].precision if one.kind in LINE_KINDS else None,
-        ),
-        Column("place", of=lambda one: quoted(text.document.text, one.start, one.end, _MAX_CHARS)),
-        Column("why", of=lambda one: visible(one.why)),
+        *place_columns(text.document.text),
     ]
     said = " ".join(visible(one.sentence) for one in said_of(text))
     return [said, "", Sheet.of("first", found, columns), ""]
@@ -78,7 +72,7 @@ def _corrected(review: Review) -> list[Block]:
     return [block for table in tables for block in ("", *table)]
 
 
-def _together(review: Review) -> list[Block]:
+def together_blocks(review: Review) -> list[Block]:
     """Which texts resemble which, and how similar all texts are."""
     if review.together is None:
         return []
@@ -96,22 +90,12 @@ def _phrases_found(text: TextReview) -> list[Block]:
     for name, said in text.others.items():
         uses = [use for one in said for use in uses_of(one)]
         if uses:
-            columns = [Column("phrase"), Column("times", ",")]
-            rows: list[list[Cell]] = [[use.phrase, len(use.places)] for use in uses]
+            columns = [Column("phrase"), Column("times", ",", of=lambda use: len(use.places))]
             if uses[0].said:
-                columns.append(Column("used by", name="used_by"))
-                rows = [[*row, use.said] for row, use in zip(rows, uses, strict=True)]
-            sheet = Sheet("phrases", columns, rows, about=("list", name), many="phrases")
+                columns.append(Column("used by", of="said"))
+            sheet = Sheet.of("phrases", uses, columns, about=("list", name), many="phrases")
             parts += ["", sheet, NO_DETECTOR]
     return parts
-
-
-def _passages(review: Review) -> list[Block]:
-    """The first borrowed passages of all texts."""
-    found = _ranked(review)
-    ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
-    n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
-    return passages_table(first_passages(found), len(found), n_common)
 
 
 def _ranked(review: Review) -> list[RankedPassage]:
@@ -158,29 +142,23 @@ def _place(review: Review, number: Number, value: float | None) -> str:
     kinds = {g.group: g.kind for g in review.groups.find(signature).groups}
     said: dict[str, str] = {}
     for group, share in below.items():
-        said.setdefault(kinds[group], f"{_share(share)} of {kinds[group]}")
+        percent = round(100 * share)
+        # Never 0 or 100 %: a group is a sample, so others may lie beyond its range.
+        shown = "<1%" if percent == 0 else ">99%" if percent == 100 else f"{percent}%"
+        said.setdefault(kinds[group], f"{shown} of {kinds[group]}")
     return f"above {', '.join(said.values())}" if said else ""
-
-
-def _share(share: float) -> str:
-    """Never 0 or 100 %: a group is a sample, so others may lie beyond its range."""
-    percent = round(100 * share)
-    return "<1%" if percent == 0 else ">99%" if percent == 100 else f"{percent}%"
 
 
 def review_json(review: Review) -> dict[str, Any]:
     """Everything, as plain values."""
-    return {
-        "texts": [_text_json(text, review) for text in review.texts],
-        **(
-            {"corrected": [one.to_json() for one in review.corrected.values()]}
-            if review.corrected
-            else {}
-        ),
-        "left_out": [asdict(entry) for entry in review.left_out],
-        "signatures": dict(review.signatures),
-        **({"together": review.together.to_json()} if review.together else {}),
-    }
+    content: dict[str, Any] = {"texts": [_text_json(text, review) for text in review.texts]}
+    if review.corrected:
+        content["corrected"] = [one.to_json() for one in review.corrected.values()]
+    content["left_out"] = [asdict(entry) for entry in review.left_out]
+    content["signatures"] = dict(review.signatures)
+    if review.together:
+        content["together"] = review.together.to_json()
+    return content
 
 
 def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
@@ -191,11 +169,16 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     for part in OWN_PARTS:
         content |= part.content(text) if part.asks_model else {}
     below: dict[str, Any] = {}
+
+    def compare(key: str, part: str, item: str, value: float | None) -> None:
+        if value is not None and part in review.signatures:
+            below[key] = dict(share_below(review, text, part, item, value))
+
     if text.originality is not None:
-        value = text.originality.creativity_index
-        below |= _below(review, text, "originality", "creativity_index", value)
+        index = text.originality.creativity_index
+        compare("creativity_index", "originality", "creativity_index", index)
     if text.fluency is not None:
-        below |= _below(review, text, "fluency", "bits_per_word", text.fluency.bits_per_word)
+        compare("bits_per_word", "fluency", "bits_per_word", text.fluency.bits_per_word)
     if text.others:
         content["instruments"] = {
             name: [measurement_row(one) for one in said] for name, said in text.others.items()
@@ -205,18 +188,9 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
             if "book" in one.details:
                 content["by_chapter"] = by_chapter(text, one.details["book"]["chapters"])
             if isinstance(one.value, int | float):
-                found = _below(review, text, name, one.item, float(one.value))
-                below |= {f"{name}.{item}": shares for item, shares in found.items()}
+                compare(f"{name}.{one.item}", name, one.item, float(one.value))
     content["share_of_group_below"] = below
     return content
-
-
-def _below(
-    review: Review, text: TextReview, part: str, item: str, value: float | None
-) -> dict[str, Any]:
-    if value is None or part not in review.signatures:
-        return {}
-    return {item: dict(share_below(review, text, part, item, value))}
 
 
 def review_sheets(review: Review) -> list[Block]:

@@ -10,10 +10,9 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
@@ -23,7 +22,7 @@ from rich.text import Text
 
 from fabula.control_characters import as_text, without_controls
 from fabula.stats.intervals import MIN_UNITS
-from fabula.types import Estimate
+from fabula.types import Estimate, Rubric
 from fabula.web import visible
 
 _SPECIAL = {
@@ -83,6 +82,11 @@ Cell = str | float | Estimate | Missing | CustomCell | None
 """The content of a cell; None if there is nothing to show."""
 
 
+def known(value: float | None, reason: str = "") -> Cell:
+    """A number as a cell, or `Missing` for that reason."""
+    return Missing(reason) if value is None else value
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """The type of a column's cells.
@@ -102,11 +106,15 @@ class Column:
     once: bool = False
     """Whether a value equal to that of the row above is not repeated."""
     of: str | Callable[[Any], Cell] = ""
-    """How a row's thing gives the cell: the path of an attribute, by default `field`."""
+    """How a row's thing gives the cell: the path of an attribute or a key, by default `field`."""
 
     def cell(self, thing: Any) -> Cell:
         """The cell about a thing."""
-        found: Cell = (self.of if callable(self.of) else attrgetter(self.of or self.field))(thing)
+        if callable(self.of):
+            return self.of(thing)
+        for name in (self.of or self.field).split("."):
+            thing = thing[name] if isinstance(thing, Mapping) else getattr(thing, name)
+        found: Cell = thing
         return found
 
     @property
@@ -123,10 +131,15 @@ class Column:
         value = cell.value if isinstance(cell, Estimate) else cell
         record: dict[str, object] = {self.field: value}
         if self.with_interval:
-            one = cell if isinstance(cell, Estimate) else None
             for name in ("low", "high", "n", "n_units"):
-                record[f"{self.field}_{name}"] = getattr(one, name, None)
+                record[f"{self.field}_{name}"] = getattr(cell, name, None)
         return record
+
+
+def item_column(rubric: Rubric) -> Column:
+    """The names of rows; those that are items of the rubric by their titles."""
+    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    return Column("", name="row", cut=True, of=lambda row: titles.get(row.name, row.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +183,10 @@ class Sheet:
                 if column.with_interval and isinstance(cell, Estimate):
                     yield cell
 
+    def with_notes(self, units: str) -> list[Block]:
+        """The sheet, and below it why some of its estimates have no interval."""
+        return [self, *interval_notes(self.estimates(), units)]
+
     def shown(self, n_rows: int | None = None) -> Shown:
         """All rows as displayed, or the first `n_rows`, with the columns of intervals."""
         titles, are_numbers = [], []
@@ -179,23 +196,20 @@ class Sheet:
             if column.with_interval:
                 titles.append(column.interval_title)
                 are_numbers.append(True)
-        rows = [self._row(place) for place in range(len(self.rows))[:n_rows]]
+        rows = []
+        for place, cells in enumerate(self.rows[:n_rows]):
+            shown = []
+            for k, (column, cell) in enumerate(zip(self.columns, cells, strict=True)):
+                is_again = column.once and place > 0 and cell == self.rows[place - 1][k]
+                form = self.forms[place] if self.forms and column.form else column.form
+                shown.append("" if is_again else cell_shown(cell, form))
+                if column.with_interval:
+                    shown.append(interval_shown(cell, form) if isinstance(cell, Estimate) else "")
+            rows.append(shown)
         if len(rows) < len(self.rows):
             more = f"and {len(self.rows) - len(rows):,} more {self.many}"
             rows.append([more, *[""] * (len(titles) - 1)])
         return Shown(titles, rows, are_numbers)
-
-    def _row(self, place: int) -> list[str]:
-        """The cells of a row as displayed."""
-        shown = []
-        for k, column in enumerate(self.columns):
-            cell = self.rows[place][k]
-            is_again = column.once and place > 0 and cell == self.rows[place - 1][k]
-            form = self.forms[place] if self.forms and column.form else column.form
-            shown.append("" if is_again else cell_shown(cell, form))
-            if column.with_interval:
-                shown.append(interval_shown(cell, form) if isinstance(cell, Estimate) else "")
-        return shown
 
     def records(self) -> Iterator[dict[str, object]]:
         """A record for each row, for CSV."""
@@ -397,20 +411,19 @@ def csv_of(parts: Sequence[Block]) -> dict[str, str]:
     a value is empty; missing values have their reason in a separate column. Text that a spreadsheet
     would take for a formula gets an apostrophe before it.
     """
-    files: dict[str, list[dict[str, object]]] = {}
+    records: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         if isinstance(part, Sheet):
-            files.setdefault(part.name, []).extend(part.records())
-    return {name: _csv(records) for name, records in files.items()}
-
-
-def _csv(records: Sequence[dict[str, object]]) -> str:
-    out = io.StringIO()
-    fields = dict.fromkeys(name for record in records for name in record)
-    writer = csv.DictWriter(out, list(fields), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {name: as_text(cell) if isinstance(cell, str) else cell for name, cell in record.items()}
-        for record in records
-    )
-    return out.getvalue()
+            records.setdefault(part.name, []).extend(part.records())
+    files = {}
+    for name, rows in records.items():
+        out = io.StringIO()
+        fields = dict.fromkeys(field for row in rows for field in row)
+        writer = csv.DictWriter(out, list(fields), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {field: as_text(cell) if isinstance(cell, str) else cell for field, cell in row.items()}
+            for row in rows
+        )
+        files[name] = out.getvalue()
+    return files

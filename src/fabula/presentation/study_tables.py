@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fabula.measures.rater_agreement import PanelRow
 from fabula.presentation.charts import COLOURS, LINE, figure_of
-from fabula.presentation.judging_tables import correlation_line
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
+from fabula.presentation.judging_tables import PANEL_SHARES, correlation_line
+from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.types import Estimate, Rubric
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+Counts = Mapping[str, Mapping[Any, int]]
+_PLACE, _ORIGIN = "place in the group", "taken for"
+"""The titles of ranks and of supposed origins."""
 
 
 def study_tables(
@@ -25,8 +26,8 @@ def study_tables(
     agreement: Sequence[PanelRow],
     passed: Mapping[str, Mapping[int, int]],
     correlation: Estimate,
-    ranks: Mapping[str, Mapping[int, int]],
-    origins: Mapping[str, Mapping[str, int]],
+    ranks: Counts,
+    origins: Counts,
 ) -> list[Block]:
     """Pass rates, agreement with intervals, tests passed, ranks and supposed origins."""
     first = Sheet(
@@ -37,41 +38,34 @@ def study_tables(
             for item in rubric.items
         ],
     )
-    second = _agreement(agreement)
+    columns = [
+        Column("agreement of readers", name="item", of="name"),
+        Column("n", ",", of="kappa.n"),
+        Column("Fleiss kappa", ".2f", with_interval=True, of="kappa"),
+        *PANEL_SHARES,
+    ]
+    second = Sheet.of("agreement", agreement, columns)
     totals = list(range(len(rubric.items) + 1))
     third = Sheet(
         "tests_passed",
         [Column("tests passed, readings", name="author"), *(Column(str(k), "d") for k in totals)],
         [[author, *(counts.get(k, "·") for k in totals)] for author, counts in passed.items()],
     )
-    notes = interval_notes(second.estimates(), "stories")
-    parts: list[Block] = [first, "", second, *notes, "", third, "", correlation_line(correlation)]
-    if ranks:
-        parts += ["", _counted("places", "place in the group", ranks)]
-    if origins:
-        parts += ["", _counted("origins", "taken for", origins)]
+    parts: list[Block] = [first, "", *second.with_notes("stories"), "", third, ""]
+    parts.append(correlation_line(correlation))
+    for name, title, counts in (("places", _PLACE, ranks), ("origins", _ORIGIN, origins)):
+        if counts:
+            names = _names(counts)
+            rows: list[list[Cell]] = [
+                [author, *(row.get(one, 0) for one in names)] for author, row in counts.items()
+            ]
+            columns = [Column(title, name="author"), *(Column(str(one), "d") for one in names)]
+            parts += ["", Sheet(name, columns, rows)]
     return parts
 
 
-def _agreement(found: Sequence[PanelRow]) -> Sheet:
-    columns = [
-        Column("agreement of readers", name="item", of="name"),
-        Column("n", ",", of="kappa.n"),
-        Column("Fleiss kappa", ".2f", with_interval=True, of="kappa"),
-        Column("alpha", ".2f", with_interval=True),
-        Column("equal, %", ".0f", name="percent_equal", of="percent"),
-        Column("Yes", ".0%", name="share_yes"),
-    ]
-    return Sheet.of("agreement", found, columns)
-
-
-def _counted(name: str, title: str, counts: Mapping[str, Mapping[Any, int]]) -> Sheet:
-    found: Sequence[Any] = sorted({one for row in counts.values() for one in row}, key=str)
-    columns = [Column(title, name="author"), *(Column(str(one), "d") for one in found)]
-    rows: list[list[Cell]] = [
-        [author, *(row.get(one, 0) for one in found)] for author, row in counts.items()
-    ]
-    return Sheet(name, columns, rows)
+def _names(counts: Counts) -> list[Any]:
+    return sorted({name for row in counts.values() for name in row}, key=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +107,6 @@ def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[B
     return [heading, Sheet.of("pair_items", items, columns), chance]
 
 
-Counts = Mapping[str, Mapping[Any, int]]
-
-
 def save_study(passed: Counts, ranks: Counts, origins: Counts, n_items: int, path: Path) -> None:
     """Tests passed, ranks in the group and supposed origins, by author, in percent of readings.
 
@@ -123,33 +114,26 @@ def save_study(passed: Counts, ranks: Counts, origins: Counts, n_items: int, pat
     `InputError` for an unknown extension.
     """
     panels: list[tuple[str, Counts, Sequence[Any]]] = [("tests passed", passed, range(n_items + 1))]
-    for title, counts in (("place in the group", ranks), ("taken for", origins)):
-        found = sorted({name for row in counts.values() for name in row}, key=str)
-        if found:
+    for title, counts in ((_PLACE, ranks), (_ORIGIN, origins)):
+        if found := _names(counts):
             panels.append((title, counts, found))
     size = (7.2, 2.9 * len(panels))
-    with figure_of(path, len(panels), 1, figsize=size) as (_, axes):
-        for one, (title, counts, names) in zip(axes, panels, strict=True):
-            _draw(one, title, counts, names)
-        axes[0].legend(frameon=False, fontsize=8)
-
-
-def _draw(axes: Axes, title: str, counts: Counts, names: Sequence[Any]) -> None:
-    width = 0.84 / max(1, len(counts))
-    places = np.arange(len(names))
-    for k, (author, row) in enumerate(counts.items()):
-        total = sum(row.values())
-        values = [100 * row.get(name, 0) / total if total else 0.0 for name in names]
-        offset = (k - (len(counts) - 1) / 2) * width
-        axes.bar(
-            places + offset,
-            values,
-            width * 0.92,
-            color=COLOURS[k % len(COLOURS)],
-            label=f"{author} (n = {total})",
-        )
-    axes.set_xticks(places, [str(name) for name in names])
-    axes.set_xlabel(title)
-    axes.set_ylabel("% of readings")
-    axes.grid(axis="y", color=LINE, linewidth=0.8)
-    axes.set_axisbelow(True)
+    with figure_of(path, len(panels), 1, figsize=size) as (_, drawn):
+        for axes, (title, counts, names) in zip(drawn, panels, strict=True):
+            width = 0.84 / max(1, len(counts))
+            places = np.arange(len(names))
+            for k, (author, row) in enumerate(counts.items()):
+                total = sum(row.values())
+                axes.bar(
+                    places + (k - (len(counts) - 1) / 2) * width,
+                    [100 * row.get(name, 0) / total if total else 0.0 for name in names],
+                    width * 0.92,
+                    color=COLOURS[k % len(COLOURS)],
+                    label=f"{author} (n = {total})",
+                )
+            axes.set_xticks(places, [str(name) for name in names])
+            axes.set_xlabel(title)
+            axes.set_ylabel("% of readings")
+            axes.grid(axis="y", color=LINE, linewidth=0.8)
+            axes.set_axisbelow(True)
+        drawn[0].legend(frameon=False, fontsize=8)

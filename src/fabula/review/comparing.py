@@ -1,12 +1,17 @@
-"""A text's numbers beside those of groups that were measured in the same way."""
+"""A text's numbers beside those of groups that were measured in the same way; and by chapter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from fabula.measures.groups import Distribution, GroupKind, GroupNumbers, measure_group
+from fabula.measures.originality_measure import Originality
 from fabula.review.found import Review, TextReview
 from fabula.review.report_parts import Number, parts_of
+from fabula.text import TextSettings
 from fabula.types import Measurement
 
 Shares = Mapping[str, float]
@@ -91,3 +96,35 @@ def _of_sentences(review: Review) -> Iterator[Measurement]:
                 rationale=None,
                 signature=str(text.fluency.signature),
             )
+
+
+def by_chapter(
+    text: TextReview, chapters: Sequence[Mapping[str, Any]]
+) -> list[dict[str, float | None]]:
+    """Return the numbers of each chapter, given as a row of a book.
+
+    These are its number, the share of its words in borrowed passages, and its surprise in bits per
+    word. What was not measured, or is missing, is None.
+    """
+    places = [(int(one["start"]), int(one["end"])) for one in chapters]
+    bits: list[float | None] = [None] * len(places)
+    if text.fluency is not None:
+        bits = [span.bits_per_word for span in text.fluency.of_spans(places)]
+    return [
+        {"chapter": one["number"], "borrowed": share, "surprise": surprise}
+        for one, share, surprise in zip(
+            chapters, _borrowed(text.originality, places), bits, strict=True
+        )
+    ]
+
+
+def _borrowed(found: Originality | None, places: Sequence[tuple[int, int]]) -> list[float | None]:
+    if found is None or found.ranked is None:
+        return [None] * len(places)
+    starts = TextSettings().locate(found.document.text).starts
+    is_borrowed = np.zeros(len(starts), bool)
+    for passage in found.ranked.passages:
+        for run in passage.runs:
+            is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
+    parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
+    return [float(part.mean()) if len(part) else None for part in parts]

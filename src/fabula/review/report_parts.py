@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabula import __version__
 from fabula.instruments import SET, Instrument
 from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS
@@ -307,6 +308,25 @@ _OF_FINDING = {kind: part.id for part in OWN_PARTS for kind in part.findings}
 def parts_of(review: Review) -> list[ReportPart]:
     """Everything that this report may have: Fabula's own parts, then the instruments."""
     return [*OWN_PARTS, *map(_Registered, review.instruments)]
+
+
+def methods_of(review: Review) -> list[str]:
+    """The paragraphs for a paper: what was measured in these texts, and how."""
+    n = len(review.texts)
+    many = "one text was" if n == 1 else f"{n:,} texts were"
+    first = f"With Fabula {__version__}, {many} measured as follows."
+    return [first, *(part.methods(review) for part in _measured(review))]
+
+
+def bibtex_of(review: Review) -> str:
+    """The references of `methods_of`."""
+    found = [entry for part in _measured(review) for entry in part.references(review)]
+    found += [citations.PPI] if review.corrected else []
+    return "\n\n".join(dict.fromkeys(found))
+
+
+def _measured(review: Review) -> list[ReportPart]:
+    return [part for part in parts_of(review) if part.id in review.signatures]
 
 
 def title_of(part: str, review: Review) -> str:

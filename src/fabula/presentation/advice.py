@@ -1,11 +1,14 @@
-"""Feedback on a draft as lines for the terminal."""
+"""Feedback on a draft: as lines for the terminal, and as a page with the points in its margin."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabula.presentation.marked_text import Note, cut_text
+from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import terminal_width
 from fabula.reasons import explain
 from fabula.web import visible
@@ -21,23 +24,21 @@ _MAX_QUOTED = 90
 
 
 def said(point: Point, advice: Advice) -> str:
-    """`made in 4 of 5 readings`; if its place is ambiguous, how many places it occurs in."""
-    stands = f", occurs in {point.n_ambiguous} places" if point.n_ambiguous else ""
-    about = "continuity, " if point.is_continuity else ""
-    made = f"made in {point.n_said} of {advice.n_asked(point)} readings"
-    return f"{about}{_matters(point)}{made}{stands}"
+    """`made in 4 of 5 readings`, and how important the point is, by how many of these.
 
-
-def _matters(point: Point) -> str:
-    """How important a point is, and how certain that is: by how many of its readings say so."""
+    If its place is ambiguous, how many places it occurs in.
+    """
     from fabula.tasks.feedback.points import SEVERITIES
 
-    told = point.severities
-    if not told:
-        return ""
-    level, n = max(told.items(), key=lambda pair: (pair[1], pair[0]))
-    agreed = "" if told.total() == 1 else f" ({n} of {told.total()} say so)"
-    return f"{SEVERITIES[level]}{agreed}, "
+    parts = ["continuity"] if point.is_continuity else []
+    if told := point.severities:
+        level, n = max(told.items(), key=lambda pair: (pair[1], pair[0]))
+        agreed = "" if told.total() == 1 else f" ({n} of {told.total()} say so)"
+        parts.append(f"{SEVERITIES[level]}{agreed}")
+    parts.append(f"made in {point.n_said} of {advice.n_asked(point)} readings")
+    if point.n_ambiguous:
+        parts.append(f"occurs in {point.n_ambiguous} places")
+    return ", ".join(parts)
 
 
 def advice_notes(advice: Advice) -> list[str]:
@@ -56,11 +57,9 @@ def advice_notes(advice: Advice) -> list[str]:
         )
     silent = sum(one.severity is None for point in advice.points for one in point.remarks)
     if silent and any(point.severities for point in advice.points):
-        they = (
-            "remarks do not say how much they matter"
-            if silent > 1
-            else ("remark does not say how much it matters")
-        )
+        they = "remark does not say how much it matters"
+        if silent > 1:
+            they = "remarks do not say how much they matter"
         notes.append(f"{silent} {they}.")
     for reason, n in sorted(advice.missing.items()):
         notes.append(f"{n} of the answers are not used: {explain(reason)}.")
@@ -102,12 +101,8 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
 
 def quotations(point: Point, advice: Advice) -> list[str]:
     """The words that a point is about, at most three distinct ones."""
-    return list(dict.fromkeys(quoted(advice, place) for place in point.places))[:3]
-
-
-def quoted(advice: Advice, place: tuple[int, int]) -> str:
-    """The words of the draft at a place, on one line."""
-    return _short(advice.document.text[slice(*place)])
+    text = advice.document.text
+    return list(dict.fromkeys(_short(text[start:end]) for start, end in point.places))[:3]
 
 
 def _short(text: str) -> str:
@@ -125,3 +120,41 @@ def nothing_left(advice: Advice) -> str:
         "No points are left: nothing in the answers refers to a place in the draft and asks "
         "for a change."
     )
+
+
+def write_advice_page(
+    path: Path, advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]
+) -> None:
+    """Write the page; the same advice gives the same bytes."""
+    notes = notes_of(advice, new=new if fates else ())
+    fates = sorted(fates, key=lambda one: list(FATES).index(one.fate))
+    page = {
+        "title": visible(advice.document.title),
+        "model": advice.model.partition("@")[0],
+        "advice": advice,
+        "notes": notes,
+        "nothing": visible(nothing_left(advice)),
+        "paragraphs": cut_text(advice.document.text, notes=notes),
+        "remarks": advice_notes(advice),
+        "fates": [
+            (FATES[one.fate], one.fate, visible(one.quotation), visible(one.text)) for one in fates
+        ],
+    }
+    write_page_file(path, "advice.html.j2", page)
+
+
+def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> list[Note]:
+    """The points as a page shows them, numbered; `before` precedes each number."""
+    return [
+        Note(
+            name=f"{before}{number}",
+            text=visible(point.text),
+            said=said(point, advice),
+            share=advice.share(point),
+            quoted=quotations(point, advice),
+            places=tuple(point.places),
+            by=advice.model.partition("@")[0],
+            is_new=point in new,
+        )
+        for number, point in enumerate(advice.points, 1)
+    ]

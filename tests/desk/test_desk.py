@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
 def test_every_page_counts_the_same_words(client: TestClient, desk: Desk):
     """Headings count, and *didn't* is one word, whatever splits a text to measure it."""
     text = "# One\n\nShe didn't and couldn't look at the well-known lamp — not once.\n"
-    desk.begin(desk.drafts.add("t", text, Asked().to_json()))
+    desk.begin(desk.drafts.add("t", text, asdict(Asked())))
     assert when_over(client, "/piece/0001/1")["error"] == ""
     assert '<div class="sub">13 words' in client.get("/piece/0001/1").text
     assert '<td class="num">13</td>' in client.get("/piece/0001/versions").text
@@ -361,7 +362,7 @@ def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, d
 def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path):
     with serving(answer) as served, Desk(tmp_path) as desk:
         asked = Asked(model=f"{served.url}/v1#m")
-        version = desk.drafts.add("t", STORY, asked.to_json())
+        version = desk.drafts.add("t", STORY, asdict(asked))
         desk.begin(version)
         ends = time.monotonic() + 60
         while not desk.state(version).question and time.monotonic() < ends:
@@ -397,7 +398,7 @@ def test_what_was_answered_is_not_paid_for_again_by_the_next_try(client: TestCli
 def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
     client: TestClient, desk: Desk
 ):
-    version = desk.drafts.add("t", STORY, Asked().to_json())
+    version = desk.drafts.add("t", STORY, asdict(Asked()))
     sent = {"csrf": csrf(client), "text": STORY + " And\r\nthen."}
     assert client.post("/piece/0001/1/writing", data={**sent, "csrf": "guess"}).status_code == 403
     assert "20" in client.post("/piece/0001/1/writing", data=sent).json()["saved"]
@@ -421,7 +422,7 @@ def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
 def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_altered(
     client: TestClient, desk: Desk
 ):
-    desk.drafts.add("The/Lamp", STORY, Asked().to_json())
+    desk.drafts.add("The/Lamp", STORY, asdict(Asked()))
     client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": STORY + " More."})
     client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
     page = client.get("/piece/0001/record").text
@@ -462,7 +463,7 @@ def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path):
     for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
         (tmp_path / "references.json").write_text(broken)
         with Desk(tmp_path) as desk:
-            version = desk.drafts.add("t", STORY, Asked().to_json())
+            version = desk.drafts.add("t", STORY, asdict(Asked()))
             (version.folder / "found.json").write_text(broken)
             client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
             assert client.get(f"/open?given={KEY}").status_code == 200
@@ -471,7 +472,7 @@ def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path):
 
 def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path):
     with Desk(tmp_path) as first:
-        version = first.drafts.add("t", STORY, Asked().to_json())
+        version = first.drafts.add("t", STORY, asdict(Asked()))
     assert not version.found
     with Desk(tmp_path) as second:
         client = TestClient(create_app(second, key=KEY), base_url="http://127.0.0.1")
@@ -607,7 +608,7 @@ def test_what_a_form_does_not_ask_for_sets_nothing(client: TestClient, desk: Des
     page = client.post("/drafts", data=form(client, desk, **more))
     assert page.url.path == "/piece/0001/1"
     (version,) = desk.drafts.pieces()[0].versions
-    assert version.asked.keys() == {*Asked().to_json(), "made"}
+    assert version.asked.keys() == {*asdict(Asked()), "made"}
     assert (version.asked["model"], version.asked["made"] > "2000") == ("", True)
     when_over(client, "/piece/0001/1")
 
@@ -633,7 +634,7 @@ def test_a_file_is_kept_in_its_folder_whatever_its_name(
 
 
 def test_an_id_leads_to_no_folder_but_its_own(client: TestClient, desk: Desk):
-    desk.drafts.add("Mine", STORY, Asked().to_json())
+    desk.drafts.add("Mine", STORY, asdict(Asked()))
     for folder in (desk.folder, desk.folder / "pieces" / "other"):
         shutil.copytree(desk.folder / "pieces" / "0001", folder, dirs_exist_ok=True)
     assert client.get("/piece/0001/1/draft.txt").text == STORY

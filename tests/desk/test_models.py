@@ -4,7 +4,7 @@ import io
 import time
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +69,7 @@ def until(client: TestClient, words: str) -> str:
 def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_again(
     client: TestClient, desk: Desk, bare: Host, tmp_path: Path
 ):
-    version = desk.drafts.add("The lamp", STORY, Asked().to_json())
+    version = desk.drafts.add("The lamp", STORY, asdict(Asked()))
     version.keep("found.json", b'{"is_whole": true, "signatures": {"lines": "x"}}')
     home = client.get("/").text
     assert "reports need 3 models that are not on this computer yet: 3 MB, downloaded once" in home

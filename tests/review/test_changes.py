@@ -1,6 +1,7 @@
 """What became of the findings of one draft in the next."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_another_point_at_the_same_place_is_new():
 
 def test_a_finding_that_others_crowd_out_of_the_marks_has_not_gone():
     one = noted(FIRST, "teh")
-    hidden = Noted(**{**one.to_row(), "is_marked": False})
+    hidden = Noted(**{**asdict(one), "is_marked": False})
     for before, after in (([one], [hidden]), ([hidden], [one])):
         found = compare_noted((FIRST, before, SIGNED), (FIRST, after, SIGNED))
         assert (found.gone, found.new, kinds(found.still)) == ((), (), [("spelling", "teh")])
@@ -96,5 +97,5 @@ def test_long_texts_are_followed_in_a_short_time():
 
 def test_rows_that_cannot_be_read_are_left_out():
     one = noted(FIRST, "teh")
-    assert noted_of_rows([one.to_row(), {}, 7, one.to_row() | {"start": "1"}]) == [one]
+    assert noted_of_rows([asdict(one), {}, 7, asdict(one) | {"start": "1"}]) == [one]
     assert noted_of_rows(None) == []

@@ -62,7 +62,7 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
             own_names_only=True,
             headers=_HEADERS,
         ),
-        refuse=_message,
+        refuse=lambda _, status, text: HTMLResponse(render("message.html.j2", text=text), status),
         texts=_TEXTS,
         statuses={FabulaError: 400},
         static=STATIC,
@@ -81,7 +81,3 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         return response
 
     return app
-
-
-def _message(_: Request, status: int, text: str) -> HTMLResponse:
-    return HTMLResponse(render("message.html.j2", text=text), status)

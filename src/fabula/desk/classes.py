@@ -10,16 +10,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
 
-from fabula.desk.drafts import read_json
+from fabula.desk.drafts import place_in, read_object
 from fabula.desk.rendering import render, render_place, render_report, with_bar
-from fabula.desk.visits import Owner, Posted, Visit
+from fabula.desk.visits import Owner, Posted, Visit, files_in, report_file
 from fabula.desk.work import Desk
 from fabula.errors import InputError
 from fabula.jobs.progress import Progress
@@ -53,15 +51,8 @@ class Group:
         names = [visible(path.stem) for path in self.files]
         return f"{len(names)} texts: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
 
-    @property
-    def place(self) -> str:
-        """The report with room for the bar; empty until there is one."""
-        path = self.folder / "place.html"
-        return path.read_text(encoding="utf-8") if path.exists() else ""
-
     def settings(self, n_jobs: int) -> ReportSettings:
-        asked = read_json(self.folder / "asked.json")
-        given = asked if isinstance(asked, dict) else {}
+        given = read_object(self.folder / "asked.json")
         reference = str(given.get("reference", ""))
         return ReportSettings(
             references=(reference,) if reference else (),
@@ -110,7 +101,7 @@ def classes(owner: Owner) -> Response:
 @router.post("/classes")
 async def add(owner: Owner, form: Posted) -> Response:
     """Several files to be compared with each other."""
-    files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+    files = files_in(form)
     if len(files) < 2:
         raise InputError("choose at least two files: a single text cannot be compared")
     asked = {"reference": str(form.get("reference", "")).strip(), "near": form.get("near") == "on"}
@@ -148,10 +139,9 @@ def _begin(desk: Desk, group: Group) -> None:
 def show(owner: Owner, id_: str) -> Response:
     """What the texts share; until that is known, the progress."""
     group = _found(owner, id_)
-    values: dict[str, Any] = {"group": group, "csrf": owner.csrf}
-    if group.place:
-        bar = render("class_bar.html.j2", **values)
-        return HTMLResponse(with_bar(group.place, bar, is_over=True))
+    if place := place_in(group.folder):
+        bar = render("class_bar.html.j2", group=group, csrf=owner.csrf)
+        return HTMLResponse(with_bar(place, bar, is_over=True))
     state = owner.desk.state_of(f"class {id_}")
     if state is None:
         # Resume after an interruption, as for drafts.
@@ -162,11 +152,7 @@ def show(owner: Owner, id_: str) -> Response:
 @router.get("/classes/{id_}/report.html")
 def download(owner: Owner, id_: str) -> Response:
     """The report as a file to download."""
-    path = _found(owner, id_).folder / "report.html"
-    if not path.exists():
-        raise HTTPException(404)
-    headers = {"content-disposition": f'attachment; filename="class-{id_}.html"'}
-    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+    return report_file(_found(owner, id_).folder, f"class-{id_}")
 
 
 @router.post("/classes/{id_}/remove")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ from starlette.datastructures import FormData, UploadFile
 
 from fabula.desk.differences import changed_words, number_pairs
 from fabula.desk.draft_settings import Asked, where_to
-from fabula.desk.drafts import Piece, Version
+from fabula.desk.drafts import Piece, place_in
 from fabula.desk.editor_pages import ENDINGS, model_list, references_of
 from fabula.desk.journal import shown_time
 from fabula.desk.model_pages import missing_models
 from fabula.desk.rendering import render, render_waiting, with_bar
-from fabula.desk.visits import Owner, Posted, Visit
-from fabula.desk.work import Desk, asked_for
+from fabula.desk.visits import Owner, Posted, Visit, files_in, report_file, text_in
+from fabula.desk.work import asked_for
 from fabula.errors import InputError, ModelError
 from fabula.jobs.review_models import estimate_review
 from fabula.models.keys import check_key
@@ -58,7 +59,7 @@ def home(owner: Owner) -> Response:
 @router.post("/drafts")
 async def add(owner: Owner, form: Posted) -> Response:
     """Create a piece from pasted or uploaded text."""
-    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    asked = _asked(form)
     text, name = await _text_of(form)
     title = str(form.get("title") or name or _opening(text))
     return await _measure(owner, form, asked, text, title, None)
@@ -67,10 +68,13 @@ async def add(owner: Owner, form: Posted) -> Response:
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
     """Add the next version of a piece."""
-    piece = owner.piece(id_)
-    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    piece, asked = owner.piece(id_), _asked(form)
     text, _ = await _text_of(form)
     return await _measure(owner, form, asked, text, piece.title, piece)
+
+
+def _asked(form: FormData) -> Asked:
+    return Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
 
 
 async def _measure(
@@ -90,13 +94,15 @@ async def _measure(
             known=known,
             can_send=can_send,
         )
-    desk = owner.desk
-    version = (
-        desk.drafts.add(title, text, asked.to_json(), is_written=_is_written(desk, text))
-        if piece is None
-        else desk.drafts.add_version(piece, text, asked.to_json())
-    )
-    desk.begin(version)
+    drafts = owner.desk.drafts
+    if piece is None:
+        # Whether it was typed on the desk, not uploaded as a file.
+        writing = drafts.new.writing()
+        is_written = writing is not None and writing.text.strip() == text.strip()
+        version = drafts.add(title, text, asdict(asked), is_written=is_written)
+    else:
+        version = drafts.add_version(piece, text, asdict(asked))
+    owner.desk.begin(version)
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
 
 
@@ -118,30 +124,24 @@ def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
     return known, check is None or check.is_good is not False
 
 
-def _is_written(desk: Desk, text: str) -> bool:
-    """Whether that was typed on the desk, not uploaded as a file."""
-    writing = desk.drafts.new.writing()
-    return writing is not None and writing.text.strip() == text.strip()
-
-
 @router.get("/piece/{id_}/{number}")
 def show(owner: Owner, id_: str, number: int) -> Response:
     """A version with its report so far."""
     piece, version = owner.found(id_, number)
     state = owner.desk.state(version)
-    told = where_to(Asked.read(version.asked))
+    earlier = (one for one in reversed(piece.versions) if one.number < version.number)
     bar = render(
         "bar.html.j2",
         piece=piece,
         version=version,
         state=state,
         csrf=owner.csrf,
-        told=told,
+        told=where_to(Asked.read(version.asked)),
         title=visible(piece.title),
-        before=_before(piece, version),
+        before=next(earlier, None),
         writing=_unmeasured(owner, piece),
     )
-    place = version.place or render_waiting(visible(piece.title))
+    place = place_in(version.folder) or render_waiting(visible(piece.title))
     return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
 
 
@@ -156,12 +156,7 @@ def state(owner: Owner, id_: str, number: int) -> Response:
 def download(owner: Owner, id_: str, number: int) -> Response:
     """The report as a file to download or send."""
     _, version = owner.found(id_, number)
-    path = version.folder / "report.html"
-    if not path.exists():
-        raise HTTPException(404)
-    name = f"report-{id_}-{number}.html"
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+    return report_file(version.folder, f"report-{id_}-{number}")
 
 
 @router.post("/piece/{id_}/{number}/answer")
@@ -229,8 +224,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
 async def add_reference(owner: Owner, form: Posted) -> Response:
     """A reference to compare with: an existing corpus, or texts to build one from."""
     path = str(form.get("path", "")).strip()
-    files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
-    if files:
+    if files := files_in(form):
         with tempfile.TemporaryDirectory() as folder:
             names = [await _stored(file, Path(folder), k) for k, file in enumerate(files)]
             await run_in_threadpool(owner.desk.build_reference, str(form.get("name", "")), names)
@@ -262,19 +256,15 @@ async def _text_of(form: FormData) -> tuple[str, str]:
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            text = await run_in_threadpool(_read_whole, path)
-        name = Path(file.filename).stem
+            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
+        text, name = "\n\n".join(one.text for one in documents), Path(file.filename).stem
     else:
-        text, name = str(form.get("text", "")).replace("\r\n", "\n"), ""
+        text, name = text_in(form), ""
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > _MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
     return text, name
-
-
-def _read_whole(path: Path) -> str:
-    return "\n\n".join(document.text for document in read_documents([str(path)]))
 
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
@@ -303,18 +293,12 @@ def _opening(text: str) -> str:
 
 def _unmeasured(owner: Visit, piece: Piece) -> str:
     """When the unmeasured text was last edited; empty if there is none."""
-    writing = owner.desk.drafts.journal(piece.id).writing()
-    return "" if writing is None or writing.text == piece.last.text else shown_time(writing.saved)
-
-
-def _before(piece: Piece, version: Version) -> Version | None:
-    earlier = [one for one in piece.versions if one.number < version.number]
-    return earlier[-1] if earlier else None
+    writing = owner.desk.drafts.unmeasured(piece.last)
+    return "" if writing is None else shown_time(writing.saved)
 
 
 def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
-    found = piece.last.found
-    numbers = {one["key"]: one for one in found.get("numbers", ())}
+    numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
     shown = [
         (one["title"], "missing" if one["value"] is None else format(one["value"], one["form"]))
         for key in ("n_words", "creativity_index", "bits_per_word")

@@ -84,13 +84,9 @@ def number_pairs(
         elif _shown(x, one) == _shown(y, one):
             change = "same"
         elif x is not None and y is not None:
-            change = _signed(y - x, one)
+            change = ("+" if y > x else "−") + format(abs(y - x), one["form"])
         yield NumberPair(one["title"], _shown(x, one), _shown(y, one), change, note)
 
 
 def _shown(value: float | None, number: dict[str, Any]) -> str:
     return "missing" if value is None else format(value, number["form"])
-
-
-def _signed(difference: float, number: dict[str, Any]) -> str:
-    return ("+" if difference > 0 else "−") + format(abs(difference), number["form"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from fabula.errors import InputError
@@ -16,6 +16,7 @@ from fabula.jobs.report import ReportSettings
 from fabula.reference.reference_spec import index_url, is_looked_up, is_served
 from fabula.types import Part
 
+_BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 
@@ -36,39 +37,27 @@ class Asked:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Asked:
         """From a form, in which unticked boxes are absent. Raises `InputError`."""
-        is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
         readings = str(given.get("readings", "3"))
         if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
             raise InputError("readings: must be a number from 1 to 20")
         return cls(
             reference=str(given.get("reference", "")).strip(),
             model=_model_of(given),
-            near=is_on["near"],
-            exclude_copies=is_on["exclude_copies"],
-            fluency=is_on["fluency"],
-            verdicts=is_on["verdicts"],
-            feedback=is_on["feedback"],
             readings=int(readings),
+            **{box: given.get(box) in ("on", True) for box in _BOXES},
         )
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
         """The requested report; models' answers are cached in `keep`."""
-        chosen: list[tuple[Part, bool]] = [("verdicts", self.verdicts), ("feedback", self.feedback)]
-        without: list[Part] = [part for part, wanted in chosen if not wanted]
-        style: Literal["verdict-first", "reason-first"] = (
-            "verdict-first" if self.model == "local" else "reason-first"
-        )
+        chosen: dict[Part, bool] = {"verdicts": self.verdicts, "feedback": self.feedback}
         return ReportSettings(
             references=(self.reference,) if self.reference else (),
             match="near" if self.near else "verbatim",
             exclude="auto" if self.exclude_copies else "none",
             models=NoModelSettings((self.model,) if self.model else ()),
-            style=style,
+            style="verdict-first" if self.model == "local" else "reason-first",
             n_samples=self.readings,
-            without=tuple(without),
+            without=tuple(part for part, is_wanted in chosen.items() if not is_wanted),
             with_=("fluency",) if self.fluency else (),
             n_jobs=n_jobs,
             keep=keep,
@@ -85,16 +74,11 @@ def _model_of(given: Mapping[str, Any]) -> str:
     Raises `InputError`.
     """
     chosen, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
-    if chosen == OTHER:
-        chosen, is_named = name, bool(name)
-    elif chosen.endswith("/"):
-        is_named = bool(name)
-        chosen += name.removeprefix(chosen)
-    else:
-        is_named = True
-    if not is_named:
+    if chosen != OTHER and not chosen.endswith("/"):
+        return chosen
+    if not name:
         raise InputError("Enter the model's name, as its provider spells it, or choose none.")
-    return chosen
+    return name if chosen == OTHER else chosen + name.removeprefix(chosen)
 
 
 def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
@@ -141,14 +125,14 @@ def _host(url: str) -> str:
 
 def _model_host(model: str) -> str:
     """The provider of a model; empty if it runs on this machine."""
-    if not model or model in ("local",) or model.lower().endswith(".gguf"):
+    if not model or model == "local" or model.lower().endswith(".gguf"):
         return ""
     if model.startswith(("http://", "https://")):
         host = _host(model)
         return "" if host in _LOOPBACK else host
-    provider = model.partition("/")[0]
     if model.startswith("replay:"):
         return ""
+    provider = model.partition("/")[0]
     # The address that the user configured for the provider's client.
     url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
     if url and (named := _host(url)):

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fabula.desk.journal import Journal
+from fabula.desk.journal import Journal, Writing
 from fabula.errors import InputError
 from fabula.formats import DESK
 from fabula.review.finding_changes import Noted, noted_of_rows
@@ -45,18 +45,15 @@ class Version:
 
     @property
     def asked(self) -> dict[str, Any]:
-        return _read(self.folder / "asked.json")
+        return read_object(self.folder / "asked.json")
 
     @property
     def found(self) -> dict[str, Any]:
         """Its numbers; empty until there are any."""
-        found = _read(self.folder / "found.json")
+        found = read_object(self.folder / "found.json")
         numbers = found.get("numbers")
-        whole = (
-            [n for n in numbers if isinstance(n, dict) and n.keys() >= _OF_A_NUMBER]
-            if (isinstance(numbers, list))
-            else []
-        )
+        given = numbers if isinstance(numbers, list) else []
+        whole = [n for n in given if isinstance(n, dict) and n.keys() >= _OF_A_NUMBER]
         return found | {"numbers": whole} if found else {}
 
     @property
@@ -68,12 +65,6 @@ class Version:
         """The signatures that determined the findings of each instrument that ran."""
         signed = self.found.get("signatures")
         return {str(k): str(v) for k, v in signed.items()} if isinstance(signed, dict) else {}
-
-    @property
-    def place(self) -> str:
-        """The report's page with room for the bar; empty until there is one."""
-        path = self.folder / "place.html"
-        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def keep(self, name: str, data: bytes) -> None:
         write_whole(self.folder / name, data)
@@ -103,7 +94,10 @@ class Drafts:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Drafts are private.
             self.folder.chmod(0o700)
-            _check_format(folder / "desk.json")
+            mark = folder / "desk.json"
+            DESK.check(read_object(mark), mark)
+            if not mark.exists():
+                write_whole(mark, dump_json(DESK.mark).encode())
         except OSError as error:
             raise InputError(
                 f"{folder}: cannot store drafts there ({error.strerror}); choose another folder "
@@ -113,8 +107,11 @@ class Drafts:
     def pieces(self) -> list[Piece]:
         """Pieces by last edit, the newest first."""
         found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
-        whole = [piece for piece in found if piece is not None]
-        return sorted(whole, key=lambda piece: (_made(piece.last), piece.id), reverse=True)
+
+        def edited(piece: Piece) -> tuple[str, str]:
+            return str(piece.last.asked.get("made", "")), piece.id
+
+        return sorted(filter(None, found), key=edited, reverse=True)
 
     def piece(self, id_: str) -> Piece | None:
         """None if there is no such piece."""
@@ -123,6 +120,11 @@ class Drafts:
     def journal(self, piece: str) -> Journal:
         """Text being written for a piece, and its saved states."""
         return Journal(self.folder / piece)
+
+    def unmeasured(self, version: Version) -> Writing | None:
+        """What is being written after a version; None if that is the version itself."""
+        writing = self.journal(version.piece).writing()
+        return None if writing is None or writing.text == version.text else writing
 
     def add(
         self, title: str, text: str, asked: Mapping[str, Any], *, is_written: bool = False
@@ -173,22 +175,18 @@ class Drafts:
         if not versions:
             return None
         versions.sort(key=lambda version: version.number)
-        title = str(_read(folder / "piece.json").get("title", "Untitled"))
+        title = str(read_object(folder / "piece.json").get("title", "Untitled"))
         return Piece(folder.name, title, tuple(versions))
 
 
-def _check_format(path: Path) -> None:
-    """Raise `InputError` if a newer Fabula wrote these drafts; else record the version."""
-    DESK.check(_read(path), path)
-    if not path.exists():
-        write_whole(path, dump_json(DESK.mark).encode())
+def place_in(folder: Path) -> str:
+    """The report's page with room for the bar; empty until there is one."""
+    path = folder / "place.html"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _made(version: Version) -> str:
-    return str(version.asked.get("made", ""))
-
-
-def _read(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The same of an object; empty for anything else."""
     found = read_json(path)
     return found if isinstance(found, dict) else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -19,10 +19,9 @@ from fabula.desk.drafts import Piece
 from fabula.desk.journal import Journal, KeptState, chained, shown_time
 from fabula.desk.live_check import utf16_places
 from fabula.desk.rendering import render
-from fabula.desk.visits import Owner, Posted, Visit
+from fabula.desk.visits import Owner, Posted, Visit, text_in
 from fabula.errors import InputError
 from fabula.models.available import find_models
-from fabula.review.finding_changes import Noted
 from fabula.store import dump_json
 from fabula.text import count_words
 from fabula.text.readers import READERS, TABLES
@@ -104,7 +103,7 @@ def save(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 
 def _saved(journal: Journal, form: Any, base: int) -> Response:
-    text = str(form.get("text", "")).replace("\r\n", "\n")
+    text = text_in(form)
     if len(text) > _MAX_TEXT_CHARS:
         raise HTTPException(413)
     typed = str(form.get("typed", ""))
@@ -117,9 +116,7 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
     """The draft to edit: the text as last typed, if it was not measured yet."""
     piece, version = owner.found(id_, number)
     asked = Asked.read(version.asked)
-    writing = owner.desk.drafts.journal(id_).writing()
-    if writing is not None and writing.text == version.text:
-        writing = None
+    writing = owner.desk.drafts.unmeasured(version)
     text = version.text if writing is None else writing.text
     return owner.page(
         "edit.html.j2",
@@ -140,7 +137,7 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
 def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
     """The findings in the current text, and what changed since the version."""
     _, version = owner.found(id_, number)
-    text = str(form.get("text", "")).replace("\r\n", "\n")
+    text = text_in(form)
     try:
         found = owner.desk.check(version, text)
     except InputError as error:
@@ -150,74 +147,46 @@ def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
     _, changes = found
     place = utf16_places(text)
 
-    def shown(one: Noted) -> dict[str, Any]:
-        return {
-            "title": one.title,
-            "why": one.why,
-            "words": one.words,
-            "kind": one.kind,
-            "start": place(one.start),
-            "end": place(one.end),
-            "line": one.line,
-        }
-
-    lists = {name: [shown(one) for one in getattr(changes, name)] for name in ("new", "still")}
-    page = render("check.html.j2", version=version, gone=changes.gone, **lists)
-    marks = [[one["start"], one["end"]] for found in lists.values() for one in found]
-    return JSONResponse({"html": page, "marks": sorted(marks)})
+    new, still = (
+        [replace(one, start=place(one.start), end=place(one.end)) for one in noted]
+        for noted in (changes.new, changes.still)
+    )
+    page = render("check.html.j2", version=version, gone=changes.gone, new=new, still=still)
+    marks = sorted([one.start, one.end] for one in (*new, *still))
+    return JSONResponse({"html": page, "marks": marks})
 
 
 @router.get("/piece/{id_}/versions")
 def versions(owner: Owner, id_: str) -> Response:
     """All saved states of a piece, the newest first."""
     piece = owner.piece(id_)
-    journal = owner.desk.drafts.journal(id_)
-    rows = _rows(piece, journal.states())
-    return owner.page(
-        "versions.html.j2",
-        piece=piece,
-        title=visible(piece.title),
-        rows=rows[::-1],
-        writing=_now_of(piece, journal),
-    )
-
-
-def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
-    """Text being written that is not yet in a version."""
-    writing = journal.writing()
-    if writing is None or writing.text == piece.last.text:
-        return None
-    return {"at": shown_time(writing.saved), "n_words": count_words(writing.text)}
-
-
-def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
-    """The states, preceded by versions from desks that did not save states."""
+    writing = owner.desk.drafts.unmeasured(piece.last)
+    now = writing and {"at": shown_time(writing.saved), "n_words": count_words(writing.text)}
+    states = owner.desk.drafts.journal(id_).states()
     known = {state.version for state in states}
-    older: list[dict[str, Any]] = [
-        {
-            "number": 0,
-            "version": one.number,
-            "at": shown_time(str(one.asked.get("made", ""))),
-            "n_words": count_words(one.text),
-        }
+    # Versions from desks that did not save states come before the states.
+    kept: list[tuple[int, int | None, str, int]] = [
+        (0, one.number, str(one.asked.get("made", "")), count_words(one.text))
         for one in piece.versions
         if one.number not in known
     ]
-    kept: list[dict[str, Any]] = [
-        {
-            "number": k,
-            "version": state.version,
-            "at": shown_time(state.at),
-            "n_words": state.n_words,
-        }
-        for k, state in enumerate(states, 1)
-    ]
-    rows = [*older, *kept]
-    n_before = rows[0]["n_words"]
-    for row in rows:
-        row["change"] = row["n_words"] - n_before
-        n_before = row["n_words"]
-    return rows
+    kept += [(k, one.version, one.at, one.n_words) for k, one in enumerate(states, 1)]
+    rows = []
+    n_before = kept[0][-1]
+    for number, version, at, n_words in kept:
+        rows.append(
+            {
+                "number": number,
+                "version": version,
+                "at": shown_time(at),
+                "n_words": n_words,
+                "change": n_words - n_before,
+            }
+        )
+        n_before = n_words
+    return owner.page(
+        "versions.html.j2", piece=piece, title=visible(piece.title), rows=rows[::-1], writing=now
+    )
 
 
 @router.get("/piece/{id_}/states/{number}")
@@ -260,14 +229,14 @@ def start_from(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 def download_draft(owner: Owner, id_: str, number: int) -> Response:
     """The text of a version as a file."""
     piece, version = owner.found(id_, number)
-    return _as_file(version.text, piece.title, f"version {number}")
+    return _as_file(version.text.encode(errors="replace"), piece.title, f"version {number}.txt")
 
 
 @router.get("/piece/{id_}/states/{number}/draft.txt")
 def download_state(owner: Owner, id_: str, number: int) -> Response:
     """The text of a state as a file."""
     piece, _, text = _state(owner, id_, number)
-    return _as_file(text, piece.title, f"state {number}")
+    return _as_file(text.encode(errors="replace"), piece.title, f"state {number}.txt")
 
 
 @router.get("/piece/{id_}/record")
@@ -295,22 +264,15 @@ def export_record(owner: Owner, form: Posted, id_: str) -> Response:
     piece = owner.piece(id_)
     journal = owner.desk.drafts.journal(id_)
     data = record_archive(piece.title, journal, with_texts=form.get("texts") == "on")
-    headers = _attached(f"{_named(piece.title)}, process record.zip")
-    return Response(data, media_type="application/zip", headers=headers)
+    return _as_file(data, piece.title, "process record.zip", "application/zip")
 
 
-def _as_file(text: str, title: str, which: str) -> Response:
-    headers = _attached(f"{_named(title)}, {which}.txt")
-    return Response(text.encode(errors="replace"), media_type="text/plain", headers=headers)
-
-
-def _named(title: str) -> str:
-    return " ".join(visible(title).split())[:60].replace("/", "-")
-
-
-def _attached(name: str) -> dict[str, str]:
-    plain = name.encode(errors="replace").decode()
-    return {"content-disposition": f"attachment; filename*=UTF-8''{quote(plain, safe='')}"}
+def _as_file(data: bytes, title: str, which: str, media_type: str = "text/plain") -> Response:
+    """A file named after the title and `which`."""
+    name = f"{' '.join(visible(title).split())[:60].replace('/', '-')}, {which}"
+    plain = quote(name.encode(errors="replace").decode(), safe="")
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{plain}"}
+    return Response(data, media_type=media_type, headers=headers)
 
 
 def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
@@ -325,18 +287,14 @@ def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
 
 def model_list(model: str) -> dict[str, Any]:
     """The models available here, in groups, and the selected one."""
-    found = [(one.name.removesuffix("..."), one) for one in find_models()]
-    here = [
-        {"value": value, "title": f"{value}: {one.where}"}
-        for value, one in found
-        if one.kind != "provider"
-    ]
-    elsewhere = [
-        {"value": value, "title": f"{value.rstrip('/')}: {one.where}"}
-        for value, one in found
-        if one.kind == "provider"
-    ]
-    chosen, name = chosen_model(model, [value for value, _ in found])
+    here: list[dict[str, str]] = []
+    elsewhere: list[dict[str, str]] = []
+    for one in find_models():
+        value = one.name.removesuffix("...")
+        is_provider = one.kind == "provider"
+        title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
+        (elsewhere if is_provider else here).append({"value": value, "title": title})
+    chosen, name = chosen_model(model, [one["value"] for one in (*here, *elsewhere)])
     groups = [
         {"title": "On this computer", "models": here},
         {"title": "With a key: the draft leaves this computer", "models": elsewhere},

@@ -69,7 +69,11 @@ def fetch(owner: Owner, form: Posted) -> Response:
     desk = owner.desk
     needs = missing_models(desk)
     if needs is not None and not needs.is_under_way:
-        desk.begin_other(_WORK, lambda watch: _fetch(desk, watch))
+
+        def fetch_models(progress: Progress) -> None:
+            setup(desk.setup, usable_sets(), progress=progress)
+
+        desk.begin_other(_WORK, fetch_models)
     return RedirectResponse("/models", 303)
 
 
@@ -88,17 +92,12 @@ def measure_again(owner: Owner, form: Posted) -> Response:
     return RedirectResponse("/", 303)
 
 
-def _fetch(desk: Desk, progress: Progress) -> None:
-    setup(desk.setup, usable_sets(), progress=progress)
-
-
 def _lacking(desk: Desk) -> list[Version]:
     """The last version of each piece whose finished report lacks a part that a model makes."""
-    found = []
-    for piece in desk.drafts.pieces():
-        last = piece.last
-        signatures = last.found.get("signatures", {})
-        wanted = ["profile", *(["fluency"] if Asked.read(last.asked).fluency else [])]
-        if last.found.get("is_whole") and not all(one in signatures for one in wanted):
-            found.append(last)
-    return found
+
+    def lacks(version: Version) -> bool:
+        found = version.found
+        wanted = {"profile", "fluency"} if Asked.read(version.asked).fluency else {"profile"}
+        return bool(found.get("is_whole")) and not wanted <= {*found.get("signatures", {})}
+
+    return [piece.last for piece in desk.drafts.pieces() if lacks(piece.last)]

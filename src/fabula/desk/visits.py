@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Request
-from fastapi.responses import HTMLResponse
-from starlette.datastructures import FormData
+from fastapi.responses import HTMLResponse, Response
+from starlette.datastructures import FormData, UploadFile
 
 from fabula.desk.drafts import Piece, Version
 from fabula.desk.rendering import render
@@ -42,6 +43,25 @@ class Visit:
         if version is None:
             raise HTTPException(404)
         return piece, version
+
+
+def text_in(form: FormData) -> str:
+    """The text that was typed into a form."""
+    return str(form.get("text", "")).replace("\r\n", "\n")
+
+
+def files_in(form: FormData) -> list[UploadFile]:
+    """The files that were chosen in a form."""
+    return [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+
+
+def report_file(folder: Path, name: str) -> Response:
+    """The report in this folder, to download under this name. Raises 404."""
+    path = folder / "report.html"
+    if not path.exists():
+        raise HTTPException(404)
+    headers = {"content-disposition": f'attachment; filename="{name}.html"'}
+    return Response(path.read_bytes(), media_type="text/html", headers=headers)
 
 
 def visit(request: Request) -> Visit:

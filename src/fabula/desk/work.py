@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class Desk:
         kept = read_json(self._known)
         known = map(str, kept) if isinstance(kept, list) else ()
         self.references = list(dict.fromkeys([*references, *known]))
-        self.n_jobs = self._n_jobs = n_jobs
+        self.n_jobs = n_jobs
         self.setup = setup or SetupSettings()
         """Where models are fetched from."""
         self._others: dict[str, State] = {}
@@ -166,10 +166,16 @@ class Desk:
 
         None while a report is in progress. Raises `InputError`.
         """
-        plan = quick_settings(Asked.read(version.asked), PARTS, WHOLE, self._n_jobs)
+        plan = quick_settings(Asked.read(version.asked), PARTS, WHOLE, self.n_jobs)
         first = Look(version.text, tuple(version.findings))
         before = self._looks.get((version.piece, version.number), first)
-        after = look_again(before, text, partial(self._measured_now, plan))
+
+        def measure(document: Document) -> Review | None:
+            if any(not state.is_over for state in self._states.values()):
+                return None
+            return self._pool.submit(lambda: self._opened(plan).run([document])).result()
+
+        after = look_again(before, text, measure)
         if after is None:
             return None
         self._looks[version.piece, version.number] = after
@@ -182,11 +188,6 @@ class Desk:
         both = [(one.text, one.findings, one.signatures) for one in (before, after)]
         n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
         return compare_noted(both[0], both[1], says_same() if n_with_points == 2 else None)
-
-    def _measured_now(self, plan: ReportSettings, document: Document) -> Review | None:
-        if any(not state.is_over for state in self._states.values()):
-            return None
-        return self._pool.submit(lambda: self._opened(plan).run([document])).result()
 
     def add_reference(self, path: str) -> None:
         """Add a reference to compare drafts with. Raises `CorpusError`, `InputError`."""
@@ -205,7 +206,7 @@ class Desk:
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(one for one in numbered if one not in taken)}.ref"
         documents = read_documents([str(file) for file in files])
-        Reference.build(documents, path, n_jobs=self._n_jobs).close()
+        Reference.build(documents, path, n_jobs=self.n_jobs).close()
         self._remember(str(path))
 
     def is_made_here(self, path: str) -> bool:
@@ -236,7 +237,7 @@ class Desk:
             return
         # Answers about one version are not paid for again in the next.
         answers = version.folder.parent / "answers"
-        plan = Asked.read(version.asked).settings(self._n_jobs, answers)
+        plan = Asked.read(version.asked).settings(self.n_jobs, answers)
         document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
         review: Review | None = None
         try:
@@ -255,7 +256,25 @@ class Desk:
         self, version: Version, state: State, review: Review, *, is_whole: bool = False
     ) -> None:
         self.check_wanted(state)
-        _write(version, review, is_whole=is_whole)
+        numbers, (row,) = numbers_of_review(review)
+        found = {
+            "is_whole": is_whole,
+            "signatures": dict(review.signatures),
+            "findings": [asdict(one) for one in noted_of(review.texts[0])],
+            "numbers": [
+                {
+                    "key": n.key,
+                    "title": n.title,
+                    "form": n.form,
+                    "value": row.get(n.key),
+                    "signature": review.signatures.get(n.part, ""),
+                }
+                for n in numbers
+            ],
+        }
+        version.keep("report.html", render_report(review).encode(errors="replace"))
+        version.keep("place.html", render_place(review).encode(errors="replace"))
+        version.keep("found.json", dump_json(found).encode(errors="replace"))
 
     def _opened(self, plan: ReportSettings) -> Reviewer:
         """The last draft's open instruments, reused if they are the same, since opening is slow."""
@@ -311,10 +330,8 @@ class _Watch:
 
 def asked_for(model: str, estimate: Estimate) -> str:
     """A model's cost, in a sentence."""
-    cost = "at an unknown price"
-    if estimate.cost is not None:
-        cost = f"for about {estimate.cost:.2f} dollars"
-    usage = estimate.usage
+    dollars, usage = estimate.cost, estimate.usage
+    cost = "at an unknown price" if dollars is None else f"for about {dollars:.2f} dollars"
     return (
         f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} input "
         f"and {usage.n_output:,} output tokens."
@@ -329,25 +346,3 @@ def _end(state: State, future: Future[None]) -> None:
         traceback.print_exception(error)
         state.error = _FAILED
     state.stage, state.is_over = "", True
-
-
-def _write(version: Version, review: Review, *, is_whole: bool) -> None:
-    numbers, (row,) = numbers_of_review(review)
-    found = {
-        "is_whole": is_whole,
-        "signatures": dict(review.signatures),
-        "findings": [one.to_row() for one in noted_of(review.texts[0])],
-        "numbers": [
-            {
-                "key": n.key,
-                "title": n.title,
-                "form": n.form,
-                "value": row.get(n.key),
-                "signature": review.signatures.get(n.part, ""),
-            }
-            for n in numbers
-        ],
-    }
-    version.keep("report.html", render_report(review).encode(errors="replace"))
-    version.keep("place.html", render_place(review).encode(errors="replace"))
-    version.keep("found.json", dump_json(found).encode(errors="replace"))

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -54,9 +54,6 @@ class Noted:
     """The text at its place, truncated if it is long."""
     is_marked: bool = True
     """Whether the page shows it; the others are used in comparisons only."""
-
-    def to_row(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import shutil
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -80,7 +80,8 @@ class Journal:
             before, states = self.writing(), self.states()
             if before is not None and 0 < before.typed - typed < _DAY_MS and typed:
                 return before
-            if before is not None and _is_lost(before.text, text):
+            n_lost = 0 if before is None else len(before.text) - len(text)
+            if before is not None and n_lost > max(_LOST_CHARS, _LOST_SHARE * len(before.text)):
                 self.keep(before.text)
             elif not states or _age(states[-1]) >= _EVERY:
                 self.keep(text)
@@ -107,10 +108,9 @@ class Journal:
             path.parent.mkdir(exist_ok=True)
             if not path.exists():
                 write_whole(path, zstandard.ZstdCompressor().compress(data))
-            before = states[-1].chain if states else ""
             row = KeptState(_now(), digest, count_words(text), version, "")
-            whole = [*states, KeptState(row.at, digest, row.n_words, version, chained(before, row))]
-            lines = "".join(dump_json(asdict(one)) + "\n" for one in whole)
+            row = replace(row, chain=chained(states[-1].chain if states else "", row))
+            lines = "".join(dump_json(asdict(one)) + "\n" for one in (*states, row))
             write_whole(self.folder / "states.jsonl", lines.encode())
 
     def states(self) -> list[KeptState]:
@@ -166,8 +166,3 @@ def _age(state: KeptState) -> timedelta:
         return datetime.now(UTC) - datetime.fromisoformat(state.at)
     except (ValueError, TypeError):
         return _EVERY
-
-
-def _is_lost(before: str, after: str) -> bool:
-    lost = len(before) - len(after)
-    return lost > _LOST_CHARS and lost > _LOST_SHARE * len(before)

@@ -232,7 +232,7 @@ def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
         score_table,
         spans_of,
     )
-    from fabula.presentation.rating_tables import FIELDS, rubric_items
+    from fabula.presentation.rating_tables import FIELDS
 
     design, found = study.design, answers_of(study)
     scores = score_table(found, design.rubric)
@@ -240,7 +240,7 @@ def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
         raise _too_early(design)
     known = {one.id: one.meta for unit in study.units for one in unit.documents}
     means = mean_scores(scores)
-    items = rubric_items(design.rubric)
+    items = [item.id for item in design.rubric.items if item.scale.has_worth]
     by_field = {}
     for name in FIELDS:
         by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}

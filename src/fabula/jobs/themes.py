@@ -47,7 +47,7 @@ class GroupedReasons(Result):
         return [asdict(theme) for theme in self.themes]
 
     def lines(self) -> Sequence[str]:
-        from fabula.presentation.theme_tables import theme_lines
+        from fabula.presentation.judging_tables import theme_lines
 
         found = theme_lines(self.themes, self.rubric)
         if self.out is None:

@@ -114,7 +114,7 @@ def book_view(
 ) -> dict[str, Any]:
     """What the template shows of a book, whose row is `book`; `number` is that of its text.
 
-    `more` has other instruments' results for each chapter (`review/by_chapter`).
+    `more` has other instruments' results for each chapter (`fabula.review.comparing`).
     """
     chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
     panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
@@ -151,15 +151,14 @@ def book_view(
                 "title": visible(one["title"]),
                 "target": targets[one["number"]],
                 "n_scenes": one["n_scenes"],
-                "cells": [_shown(one[name], form) for name, _, form, _ in panels],
+                "cells": [
+                    "missing" if one[name] is None else form.format(one[name])
+                    for name, _, form, _ in panels
+                ],
             }
             for one in chapters
         ],
     }
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "missing" if value is None else form.format(value)
 
 
 def _panel(
@@ -198,7 +197,7 @@ def _panel(
         "bars": bars,
         "zero": y(0.0),
         "scale": [(y(end), form.format(end)) for end in dict.fromkeys((high, low))],
-        "ticks": _ticks(chapters, step),
+        "ticks": _ticks(chapters, _LEFT, step, 18),
         "label": f"{title} by chapter, from {form.format(min(known))} to {form.format(max(known))}",
         "width": _PANEL_WIDTH,
         "height": _PANEL_HEIGHT,
@@ -224,11 +223,13 @@ def _talk(book: Mapping[str, Any]) -> str:
     )
 
 
-def _ticks(chapters: Sequence[Mapping[str, Any]], step: float) -> list[tuple[float, int]]:
-    """Labels below the bars: the first, and as many as fit."""
-    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= 18)
+def _ticks(
+    chapters: Sequence[Mapping[str, Any]], left: float, step: float, room: float
+) -> list[tuple[float, int]]:
+    """Labels of columns: the first, and as many as have `room`."""
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= room)
     return [
-        (round(_LEFT + step * (k + 0.5), 1), one["number"])
+        (round(left + step * (k + 0.5), 1), one["number"])
         for k, one in enumerate(chapters)
         if k == 0 or one["number"] % every == 0
     ]
@@ -239,8 +240,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
     people, chapters = book["characters"][:_MAX_PEOPLE], book["chapters"]
     if not people:
         return None
-    width = (_HEAT_WIDTH - _NAME_WIDTH) / len(chapters)
-    width = min(width, 44.0)
+    width = min((_HEAT_WIDTH - _NAME_WIDTH) / len(chapters), 44.0)
     rows: list[dict[str, Any]] = []
     for k, person in enumerate(people):
         name = person["name"]
@@ -249,7 +249,6 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
             for one in chapters
         ]
         most = max(rates) or 1.0
-        y = 22 + _CELL_HEIGHT * k
         cells = [
             {
                 "x": round(_NAME_WIDTH + width * j, 1),
@@ -263,7 +262,6 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
             if rate
         ]
         also = ", ".join(person["forms"][1:5])
-        n_in = len(cells)
         rows.append(
             {
                 "name": visible(name if len(name) <= 20 else name[:19] + "…"),
@@ -271,12 +269,11 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
                     f"{name}: {person['n']:,} times, {person['n_speeches']:,} speeches of "
                     f"{person['n_words']:,} words" + (f"; {also}" if also else "")
                 ),
-                "said": visible(f"{name} in {n_in} of {len(chapters)}"),
-                "y": y,
+                "said": visible(f"{name} in {len(cells)} of {len(chapters)}"),
+                "y": 22 + _CELL_HEIGHT * k,
                 "cells": cells,
             }
         )
-    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * width >= 20)
     return {
         "rows": rows,
         "n_more": len(book["characters"]) - len(people),
@@ -285,10 +282,6 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
         "height": 26 + _CELL_HEIGHT * len(people),
         "left": _NAME_WIDTH,
         "cell": round(width - 1, 1),
-        "ticks": [
-            (round(_NAME_WIDTH + width * (k + 0.5), 1), one["number"])
-            for k, one in enumerate(chapters)
-            if k == 0 or one["number"] % every == 0
-        ],
+        "ticks": _ticks(chapters, _NAME_WIDTH, width, 20),
         "label": "People by chapter: " + "; ".join(str(row["said"]) for row in rows),
     }

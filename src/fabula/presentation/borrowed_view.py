@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.presentation.marked_text import Borrowed, Gloss
 from fabula.web import visible
@@ -79,35 +78,24 @@ def _view(
 
 
 def _reason(one: Row) -> str:
-    parts = [_words_shown(one)]
+    """Its words, their bits, and how often they occur."""
+    parts = [f"{one['n_words']} words"]
+    n_verbatim, n_runs = one["n_verbatim"], len(one["runs"])
+    if n_verbatim == one["n_words"]:
+        parts.append("word for word" + (f" in {n_runs} runs" if n_runs > 1 else ""))
+    elif n_verbatim:
+        parts.append(f"{n_verbatim} of them word for word")
+    else:
+        # Rounded down: only a verbatim match is 100 % similar.
+        least = min(run["similarity"] for run in one["runs"] if "similarity" in run)
+        parts = [f"{parts[0]} in other words", f"{int(least * 100)}% similar"]
     if one["bits"] is not None:
         parts.append(f"{one['bits']:.0f} bits")
-    parts.append(_found_shown(one["count"], one["n_documents"]))
-    return ", ".join(parts)
-
-
-def _words_shown(one: Row) -> str:
-    n_words, n_verbatim, n_runs = one["n_words"], one["n_verbatim"], len(one["runs"])
-    if n_verbatim == n_words:
-        return f"{n_words} words, word for word" + (f" in {n_runs} runs" if n_runs > 1 else "")
-    if n_verbatim:
-        return f"{n_words} words, {n_verbatim} of them word for word"
-    return f"{n_words} words in other words, {_percent(one)}% similar"
-
-
-def _percent(one: Row) -> int:
-    """Rounded down: only a verbatim match is 100 % similar."""
-    return int(min(run["similarity"] for run in one["runs"] if "similarity" in run) * 100)
-
-
-def _found_shown(count: int, n_documents: int | None) -> str:
-    """How often something occurs."""
-    if count == 1:
-        return "found once"
-    if n_documents is None:
-        return f"found {count:,} times"
-    plural = "document" if n_documents == 1 else "documents"
-    return f"found {count:,} times in {n_documents:,} {plural}"
+    n, n_documents = one["count"], one["n_documents"]
+    found = "found once" if n == 1 else f"found {n:,} times"
+    if n != 1 and n_documents is not None:
+        found += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
+    return ", ".join([*parts, found])
 
 
 def borrowed_of(row: Row, text: str, passages: Sequence[PassageView]) -> list[Borrowed]:
@@ -117,48 +105,46 @@ def borrowed_of(row: Row, text: str, passages: Sequence[PassageView]) -> list[Bo
     before near ones.
     """
     ranked = list(zip(row["passages"] or (), passages, strict=True))
+    # What is shown on request: commonplaces, and passages beyond those marked.
     hidden = [*(row["commonplaces"] or ()), *(one for one, view in ranked if not view.is_marked)]
-    marks = [(one, _common(one)) for one in hidden]
+    marks = [
+        (
+            one,
+            Borrowed(
+                0, one["start"], one["end"], one["n_words"], 0, _reason(one), 0, [], is_common=True
+            ),
+        )
+        for one in hidden
+    ]
     for one, view in reversed(ranked):
-        if view.is_marked:
-            marks += [(one, _mark(one, view, is_near)) for is_near in (True, False)]
+        for is_near in (True, False) if view.is_marked else ():
+            mark = Borrowed(
+                number=view.number,
+                start=one["start"],
+                end=one["end"],
+                n_words=view.n_words,
+                shade=_NEAR if is_near else _VERBATIM,
+                frequency=view.reason,
+                n_more=view.n_more,
+                sources=view.sources,
+                is_near=is_near,
+            )
+            marks.append((one, mark))
+    # For each character the index of its mark; -1 for none.
     owners = np.full(len(text), -1, np.int64)
     for k, (one, mark) in enumerate(marks):
         for run in one["runs"]:
             if mark.is_common or mark.is_near == ("similarity" in run):
                 owners[run["start"] : run["end"]] = k
-    return list(_cut(text, owners, [mark for _, mark in marks]))
-
-
-def _common(one: Row) -> Borrowed:
-    """What is shown on request: a commonplace, or a passage beyond those marked."""
-    return Borrowed(
-        0, one["start"], one["end"], one["n_words"], 0, _reason(one), 0, [], is_common=True
-    )
-
-
-def _mark(one: Row, view: PassageView, is_near: bool) -> Borrowed:
-    return Borrowed(
-        number=view.number,
-        start=one["start"],
-        end=one["end"],
-        n_words=view.n_words,
-        shade=_NEAR if is_near else _VERBATIM,
-        frequency=view.reason,
-        n_more=view.n_more,
-        sources=view.sources,
-        is_near=is_near,
-    )
-
-
-def _cut(text: str, owners: NDArray[np.int64], marks: Sequence[Borrowed]) -> Iterator[Borrowed]:
-    """The mark of each stretch of the text. owners: int64 (n_chars,), its index; -1 for none."""
+    marked = []
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]
     for a, b in pairwise(edges):
         piece = text[a:b]
         if a < b and owners[a] >= 0 and any(map(str.isalnum, piece)):
             begin = a + len(piece) - len(piece.lstrip())
-            yield replace(marks[owners[a]], start=begin, end=begin + len(piece.strip()))
+            _, mark = marks[owners[a]]
+            marked.append(replace(mark, start=begin, end=begin + len(piece.strip())))
+    return marked
 
 
 def near_of(row: Row, text: str) -> list[Borrowed]:

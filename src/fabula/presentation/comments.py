@@ -58,17 +58,18 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
     return n_lost
 
 
-def _said(one: Finding) -> str:
-    right = right_of(one.kind)
-    return f"{one.title}{f' ({right})' if right else ''}. {one.why}"
-
-
 def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> tuple[Any, int]:
     """The document with its comments, and the number of findings whose words were not found."""
+    import docx
     from docx.oxml.ns import qn
     from docx.text.run import Run
 
-    word = _plain(text) if source is None else _opened(source, text)
+    if source is None:
+        word = docx.Document()
+        for paragraph in text.split("\n\n"):
+            word.add_paragraph(_IN_NO_XML.sub("\ufffd", paragraph))
+    else:
+        word = _opened(source, text)
     pieces = _cut(list(_runs(word)), {edge for one in findings for edge in (one.start, one.end)})
     n_lost = 0
     for one in findings:
@@ -77,20 +78,13 @@ def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> t
             n_lost += 1
             continue
         ends = [Run(run, word) for run in (inside[0], inside[-1])]
-        said = _IN_NO_XML.sub("\ufffd", _said(one))
+        right = right_of(one.kind)
+        said = f"{one.title}{f' ({right})' if right else ''}. {one.why}"
+        said = _IN_NO_XML.sub("\ufffd", said)
         comment = word.add_comment(ends, said, _AUTHOR, _INITIALS)
         # A timestamp would make every file different.
         del comment._comment_elm.attrib[qn("w:date")]
     return word, n_lost
-
-
-def _plain(text: str) -> Any:
-    import docx
-
-    word = docx.Document()
-    for paragraph in text.split("\n\n"):
-        word.add_paragraph(_IN_NO_XML.sub("\ufffd", paragraph))
-    return word
 
 
 def _opened(source: Path, text: str) -> Any:

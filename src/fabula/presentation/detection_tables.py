@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fabula.measures.detector import Calibration
 from fabula.measures.detector_verdicts import OUTCOMES
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
-from fabula.presentation.sheet import Block, Column, Sheet, known
+from fabula.presentation.sheet import Block, Column, Displayed, Sheet, known
 
 _TELLING = 0.25
 LAYOUT = {
@@ -34,19 +34,6 @@ NAMES = {
     "log_rank": "log-rank",
     "curvature": "Fast-DetectGPT",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """A number with all its digits: a rounded threshold flags other texts."""
-
-    value: float
-
-    def shown(self) -> str:
-        return repr(self.value)
-
-    def record(self, field: str) -> dict[str, object]:
-        return {field: self.value}
 
 
 def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
@@ -84,7 +71,8 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
                 t.false_positives_high,
                 t.true_positives,
                 "below" if one.direction > 0 else "above",
-                Exact(one.direction * t.value),
+                # With all its digits: a rounded threshold flags other texts.
+                Displayed(one.direction * t.value, repr(one.direction * t.value)),
             ]
             for k, one in enumerate(found, 1)
             if one.outcome == SEPARATES

@@ -1,9 +1,11 @@
-"""Tables of verdicts: never a verdict without its trust."""
+"""Tables of verdicts, never without their trust, and themes of the reasons given for them."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fabula.judging.judging_plan import is_identified
 from fabula.judging.measurements import answer_shown, score_range
@@ -23,11 +25,17 @@ from fabula.presentation.sheet import (
     item_column,
     known,
     number,
+    render,
 )
 from fabula.reasons import NEVER_CHECKED, explain
 from fabula.stats.ranking import Ranking, Strength
 from fabula.types import Estimate, Measurement, Rubric
 
+if TYPE_CHECKING:
+    from fabula.tasks.reason_themes import Theme
+
+_N_REASONS = 3
+_WIDTH = 92
 _NO_MEAN = "no mean: the items' numbers have different ranges"
 _DIMENSION = Column("", name="dimension", once=True, of="item.dimension")
 _TEST = Column("test", of="item.title")
@@ -405,3 +413,30 @@ def spent_lines(spent: Sequence[Spent]) -> list[str]:
             f"{shown}"
         )
     return lines
+
+
+def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
+    """By item, why stories pass it, then why they fail it, with the most typical reasons."""
+    lines: list[str] = []
+    for item in rubric.items:
+        mine = [theme for theme in themes if theme.item == item.id]
+        if mine:
+            lines += [f"{item.index} {item.title}", ""]
+        for theme in mine:
+            share = f"{theme.n_rationales} of {theme.n_of}"
+            lines.append(f"  {theme.side}: {theme.label} ({share})")
+            for reason in theme.reasons[:_N_REASONS]:
+                lines += textwrap.wrap(
+                    f"“{reason['text']}” ({reason['document']})",
+                    _WIDTH,
+                    initial_indent="    ",
+                    subsequent_indent="    ",
+                )
+            lines.append("")
+    if lines:
+        lines.append(
+            "A rationale with several sentences can count under several themes; `name_with_model` "
+            "has a model name them."
+        )
+    # Wrapped as the terminal shows them, without its commands.
+    return render(*lines).split("\n")[:-1]

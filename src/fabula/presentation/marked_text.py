@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fabula.web import visible
 
@@ -169,8 +169,7 @@ class _Cutter:
         segment = _segment_at(a, self._segments, self._segment_starts)
         phrase = _segment_at(a, self._listed, self._listed_starts)
         span = segment[2] if segment else None
-        here = [k for start, end, k in self._marked if start <= a < end]
-        here = list(dict.fromkeys(here))
+        here = dict.fromkeys(k for start, end, k in self._marked if start <= a < end)
         pieces: list[Piece] = []
         lines = self._text[a:b].split("\n")
         for number, line in enumerate(lines):
@@ -184,9 +183,12 @@ class _Cutter:
             new = [k for k in here if k not in self._notes_shown]
             self._notes_shown.update(new)
             is_end = number == len(lines) - 1
+            # HTML would collapse the indent of a line of verse.
+            n_spaces = len(line) - len(line.lstrip(" ")) if number else 0
+            indented = "\u00a0" * n_spaces + line[n_spaces:]
             pieces.append(
                 Piece(
-                    visible(_indented(line) if number else line),
+                    visible(indented),
                     span,
                     is_first,
                     is_last=is_end and segment is not None and b == segment[1],
@@ -199,18 +201,7 @@ class _Cutter:
         return pieces
 
 
-class _Stretch(Protocol):
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-    @property
-    def n_words(self) -> int: ...
-
-
-S = TypeVar("S", bound=_Stretch)
+S = TypeVar("S", Borrowed, Listed)
 
 
 def _segment_at(
@@ -227,12 +218,6 @@ def _outermost(listed: Iterable[Listed]) -> list[Listed]:
         if not found or one.end > found[-1].end:
             found.append(one)
     return found
-
-
-def _indented(line: str) -> str:
-    """With the indent of a line of verse; HTML would collapse spaces."""
-    n_spaces = len(line) - len(line.lstrip(" "))
-    return "\u00a0" * n_spaces + line[n_spaces:]
 
 
 def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:

@@ -121,9 +121,9 @@ def article_of(
 def _too_small(row: dict[str, Any], lowest: float | None) -> str:
     """What a small reference says of a text without a passage: almost nothing."""
     n_words = row["n_reference_words"]
-    if n_words is None or n_words >= _ENOUGH_WORDS or row["passages"] or lowest is None:
+    if n_words is None or n_words >= _ENOUGH_WORDS or row["passages"]:
         return ""
-    if lowest < _NEARLY_ALL:
+    if lowest is None or lowest < _NEARLY_ALL:
         return ""
     return (
         f"No passage was found, and {lowest:.0%} of the words are in no run of the reference. "
@@ -135,14 +135,14 @@ def _too_small(row: dict[str, Any], lowest: float | None) -> str:
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     notices = []
     if row["excluded"]:
-        shown = "; ".join(
+        shown = [
             f"{visible(str(copy['title'] or copy['id']))} {copy['reason']}"
             for copy in row["excluded"][:5]
-        )
-        more = len(row["excluded"]) - 5
+        ]
+        if len(row["excluded"]) > 5:
+            shown.append(f"and {len(row['excluded']) - 5} more")
         notices.append(
-            f"Left out of the reference as copies or quotations of this text: {shown}"
-            + (f"; and {more} more." if more > 0 else ".")
+            f"Left out of the reference as copies or quotations of this text: {'; '.join(shown)}."
         )
     elif lowest is not None and lowest < 0.5:
         notices.append(

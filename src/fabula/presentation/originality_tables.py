@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabula.measures.groups import Distribution
 from fabula.measures.scores import RankedPassage
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes, known
+from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, interval_notes, known
 from fabula.reasons import explain
 
 if TYPE_CHECKING:
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
     from fabula.stats.clustered import Omnibus
 
 _QUOTE_CHARS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Quote:
-    """Words of a text: in full in CSV, elsewhere as many as fit on a line."""
-
-    text: str
-
-    def shown(self) -> str:
-        if len(self.text) <= _QUOTE_CHARS:
-            return self.text
-        return self.text[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
-
-    def record(self, field: str) -> dict[str, object]:
-        return {field: self.text}
 
 
 def originality_table(
@@ -96,10 +80,16 @@ def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
     """All borrowed passages of all texts with their ranks, as files store them."""
     if not passages:
         return []
+
+    def passage(one: RankedPassage) -> Cell:
+        """In full in CSV, elsewhere as many words as fit on a line."""
+        cut = one.quote[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
+        return Displayed(one.quote, cut) if len(one.quote) > _QUOTE_CHARS else one.quote
+
     columns = [
         _TEXT,
         Column("rank", "d"),
-        Column("passage", of=lambda one: _Quote(one.quote)),
+        Column("passage", of=passage),
         *_WORDS,
         Column(
             "bits over chance", ".0f", name="over_chance", of=lambda one: known(one.over_chance)

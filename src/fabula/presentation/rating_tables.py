@@ -20,7 +20,7 @@ from fabula.presentation.sheet import (
     interval_shown,
     number,
 )
-from fabula.types import Estimate, Rubric
+from fabula.types import Estimate
 
 FIELDS = ("model", "method", "prompt", "shots")
 """Fields that feedback is grouped by, one table each."""
@@ -221,8 +221,3 @@ def save_categories(
             axes.legend(frameon=False, fontsize=7.5)
         panels[0].set_yticks(places, categories)
         panels[0].invert_yaxis()
-
-
-def rubric_items(rubric: Rubric) -> list[str]:
-    """The items whose answers are averaged."""
-    return [item.id for item in rubric.items if item.scale.has_worth]

@@ -57,6 +57,8 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     whole = review.texts[:_MAX_WHOLE]
     texts = [_text(k, text, review, n_marks) for k, text in enumerate(whole, 1)]
     one = len(review.texts) == 1
+    asked = [judge.rater for judge in review.judges]
+    asked += [advice.model for text in review.texts for advice in text.advice]
     signatures = {
         visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
@@ -96,7 +98,8 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "remarks": _remarks(review),
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
-        "is_demonstration": _is_demonstration(review),
+        # Whether the embedded model produced a result.
+        "is_demonstration": any("smollm2" in name for name in asked),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "plain_metrics": _PLAIN_METRICS,
@@ -186,13 +189,6 @@ def _remarks(review: Review) -> list[str]:
                 "nothing to show whether these numbers are high or low."
             )
     return found
-
-
-def _is_demonstration(review: Review) -> bool:
-    """Whether the embedded model produced a result."""
-    said = [judge.rater for judge in review.judges]
-    said += [advice.model for text in review.texts for advice in text.advice]
-    return any("smollm2" in name for name in said)
 
 
 def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:

@@ -78,6 +78,20 @@ class CustomCell(Protocol):
         """Its part of a record for CSV, under the name of its column."""
 
 
+@dataclass(frozen=True, slots=True)
+class Displayed:
+    """A value that is displayed as this text; CSV has the value itself."""
+
+    value: str | float
+    text: str
+
+    def shown(self) -> str:
+        return self.text
+
+    def record(self, field: str) -> dict[str, object]:
+        return {field: self.value}
+
+
 Cell = str | float | Estimate | Missing | CustomCell | None
 """The content of a cell; None if there is nothing to show."""
 

@@ -10,12 +10,11 @@ import numpy as np
 from fabula.measures.groups import Distribution, GroupKind, GroupNumbers, measure_group
 from fabula.measures.originality_measure import Originality
 from fabula.review.found import Review, TextReview
-from fabula.review.report_parts import Number, parts_of
+from fabula.review.report_parts import Number, Values, parts_of
 from fabula.text import TextSettings
 from fabula.types import Measurement
 
 Shares = Mapping[str, float]
-Values = dict[str, float | None]
 
 
 def numbers_of_review(review: Review) -> tuple[list[Number], list[Values]]:

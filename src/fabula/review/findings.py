@@ -7,7 +7,7 @@ kind come before most of the second ones. It is a reading order, not a grade.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabula.measures.borrowed_passages import BorrowedPassage
@@ -79,7 +79,8 @@ def findings_of(text: TextReview) -> list[Finding]:
     found: list[Finding] = []
     for _, one in weighed:
         # One place is one finding, whichever instrument reports it.
-        if len(found) < _N_FIRST and not any(_is_same_place(one, other) for other in found):
+        is_known = any((one.start, one.end) == (other.start, other.end) for other in found)
+        if len(found) < _N_FIRST and not is_known:
             found.append(one)
     return found
 
@@ -88,10 +89,6 @@ def marked_findings(text: TextReview) -> list[Finding]:
     """All places to look at, in the order of the text."""
     found = [one for kind in _all_findings(text) for _, one in kind]
     return sorted(found, key=lambda one: (one.start, one.end, one.kind))
-
-
-def _is_same_place(one: Finding, other: Finding) -> bool:
-    return one.start == other.start and one.end == other.end
 
 
 def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
@@ -169,30 +166,33 @@ def said_of(text: TextReview) -> list[Said]:
     """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
     found = list(_originality(text))
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
-    names = [one for one in notes if one.kind == "name"]
-    if names:
-        found.append(Said(f"{_count(len(names), 'name')} in two spellings.", "lines", names[0]))
-    changed = [one for one in notes if one.kind == "renamed"]
-    if changed:
-        sentence = f"{_count(len(changed), 'possible change of name')}."
-        found.append(Said(sentence, "lines", changed[0]))
-    groups = ((_REPETITIONS, "repetition"), (_ERRORS, "possible error of spelling or grammar"))
-    for kinds, what in groups:
+    counts = Counter(one.kind for one in notes)
+    styles = ", ".join(
+        f"{counts[kind]:,} {_plural(LINE_KINDS[kind].title.lower(), counts[kind])}"
+        for kind in _STYLE
+        if counts[kind]
+    )
+    for kinds, what, more in (
+        (("name",), "name", " in two spellings"),
+        (("renamed",), "possible change of name", ""),
+        (_REPETITIONS, "repetition", ""),
+        (_ERRORS, "possible error of spelling or grammar", ""),
+        (_STYLE, "matter", f" of style ({styles})"),
+    ):
         ours = [one for one in notes if one.kind in kinds]
         if ours:
-            found.append(Said(f"{_count(len(ours), what)}.", "lines", ours[0]))
-    counts = Counter(one.kind for one in notes if one.kind in _STYLE)
-    if counts:
-        n = counts.total()
-        kinds_said = ", ".join(_of_kind(counts[k], k) for k in _STYLE if counts[k])
-        first = next(one for one in notes if one.kind in _STYLE)
-        found.append(Said(f"{_count(n, 'matter')} of style ({kinds_said}).", "lines", first))
+            found.append(Said(f"{_count(len(ours), what)}{more}.", "lines", ours[0]))
     if text.lines is not None and text.lines.missing_reason is None and not notes:
         found.append(Said("No notes on lines.", "lines"))
     n_points = sum(len(advice.points) for advice in text.advice)
     if n_points:
         found.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
-    found += _of_others(text)
+    # The sentences of registered instruments.
+    for name, measured in text.others.items():
+        for one in measured:
+            given = one.details.get("findings")
+            sentences = given if isinstance(given, list | tuple) else ()
+            found += [Said(str(sentence), name) for sentence in sentences]
     return found
 
 
@@ -216,21 +216,9 @@ def _originality(text: TextReview) -> Iterator[Said]:
         yield Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality")
 
 
-def _of_others(text: TextReview) -> Iterator[Said]:
-    """The sentences of registered instruments for the first screen."""
-    for name, measured in text.others.items():
-        for one in measured:
-            for sentence in _sentences(one.details.get("findings")):
-                yield Said(sentence, name)
-
-
-def _sentences(given: object) -> Iterable[str]:
-    return [str(one) for one in given] if isinstance(given, list | tuple) else []
-
-
 def _count(n: int, what: str) -> str:
     """`Three passages`."""
-    return f"{_number(n)} {_plural(what) if n != 1 else what}"
+    return f"{_number(n)} {_plural(what, n)}"
 
 
 def _number(n: int) -> str:
@@ -238,12 +226,7 @@ def _number(n: int) -> str:
     return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
 
 
-def _of_kind(n: int, kind: str) -> str:
-    """`4 stock phrases`."""
-    what = LINE_KINDS[kind].title.lower()
-    return f"{n:,} {_plural(what) if n != 1 else what}"
-
-
-def _plural(what: str) -> str:
+def _plural(what: str, n: int) -> str:
+    """`points of style`, unless it is one."""
     noun, of, rest = what.partition(" of ")
-    return f"{noun}s{of}{rest}"
+    return what if n == 1 else f"{noun}s{of}{rest}"

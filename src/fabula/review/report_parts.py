@@ -189,9 +189,8 @@ class _Verdicts(ReportPart):
         ]
 
     def values(self, text: TextReview, review: Review) -> Values:
-        known = {one.key for one in self.numbers(review)}
         scores = {f"score {one.rater}": one.scores for one in review.judges}
-        return {key: scores[key].get(text.document.id) for key in scores if key in known}
+        return {n.key: scores[n.key].get(text.document.id) for n in self.numbers(review)}
 
     def content(self, text: TextReview) -> Mapping[str, Any]:
         return {self.id: [measurement_row(one) for one in text.verdicts]}
@@ -206,27 +205,23 @@ class _Verdicts(ReportPart):
             else f"{_name(judge.rater)}: {judge.unchecked}"
             for judge in review.judges
         ]
-        return (
+        said = (
             f"{_listed([_name(judge.rater) for judge in review.judges])} answered the items of the "
             f"rubric “{title}”{source}, one at a time, at temperature 0; answers without a verdict "
-            f"are missing ({'; '.join(checked)}).{_corrected(review)}"
+            f"are missing ({'; '.join(checked)})."
         )
+        n_labelled = max((one.overall.n_labelled for one in review.corrected.values()), default=0)
+        if n_labelled:
+            said += (
+                " What experts would have said about all texts was estimated from these answers "
+                f"and their labels for {n_labelled:,} texts by prediction-powered inference "
+                "(Angelopoulos et al. 2023), with 95 % intervals over texts."
+            )
+        return said
 
     def references(self, review: Review) -> Sequence[str]:
         is_ttcw = review.rubric is not None and review.rubric.id == _TTCW
         return (citations.TTCW,) if is_ttcw else ()
-
-
-def _corrected(review: Review) -> str:
-    """How labels of some texts were used; empty without them."""
-    n_labelled = max((one.overall.n_labelled for one in review.corrected.values()), default=0)
-    if not n_labelled:
-        return ""
-    return (
-        " What experts would have said about all texts was estimated from these answers and their "
-        f"labels for {n_labelled:,} texts by prediction-powered inference (Angelopoulos et al. "
-        "2023), with 95 % intervals over texts."
-    )
 
 
 class _Feedback(ReportPart):

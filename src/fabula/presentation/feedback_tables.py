@@ -76,7 +76,7 @@ _SAID = {"perfect": ("says perfect", "is praise only"), "repetition": ("repetiti
 
 def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
     """How automatic measures correlate with people's ratings."""
-    from fabula.tasks.feedback.validation import VALIDATED
+    from fabula.tasks.feedback.feedback_scores import VALIDATED
 
     columns = [
         Column("measure"),

@@ -15,10 +15,9 @@ from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
 from fabula.studies.app import create_app
-from fabula.studies.checks import Checks
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.quality import standings
+from fabula.studies.quality import Checks, standings
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 

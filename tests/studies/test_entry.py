@@ -23,13 +23,11 @@ from tests.studies_data import feedback_rows, story_rows
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.studies.app import create_app
-from fabula.studies.database import assignments, now_ms, participants, tokens
+from fabula.studies.database import assignments, now_ms, participants, tokens, visits
 from fabula.studies.design import load_study, new_study
 from fabula.studies.entry import verify_token
-from fabula.studies.people_tables import visits
-from fabula.studies.places import apply_statuses
+from fabula.studies.places import Statuses, apply_statuses
 from fabula.studies.prolific import PlatformFailed, Prolific, Submission
-from fabula.studies.statuses import Statuses
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 

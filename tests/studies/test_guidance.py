@@ -14,7 +14,7 @@ from fabula.cli.main import cli
 from fabula.studies.app import create_app
 from fabula.studies.database import answers, assignments, page_views
 from fabula.studies.forms import pages_of
-from fabula.studies.times import MOST_MS, Event, page_times, spent_ms, timings
+from fabula.studies.quality import MOST_MS, Event, page_times, spent_ms, timings
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from tests.studies.test_app import ENDING, Running, csrf, hidden, make
 from tests.studies_data import story_rows
 
 from fabula.cli.main import cli
-from fabula.studies.database import answers, assignments, participants
-from fabula.studies.people_tables import visits
+from fabula.studies.database import answers, assignments, participants, visits
 
 
 @pytest.fixture

@@ -15,9 +15,16 @@ from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
 from fabula.studies.app import create_app
-from fabula.studies.database import answers, assignments, participants
+from fabula.studies.database import (
+    about_answers,
+    answers,
+    assignments,
+    consent_texts,
+    consents,
+    participants,
+    quiz_tries,
+)
 from fabula.studies.design import load_study, new_study
-from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries
 from fabula.studies.recruiting import AboutQuestion
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units

@@ -474,8 +474,7 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
     )
     from fabula.studies.exporting import export as measurements_of
     from fabula.studies.forms import pages_of
-    from fabula.studies.quality import standings
-    from fabula.studies.times import page_times
+    from fabula.studies.quality import page_times, standings
 
     people, times = settings.people_file, settings.times
     files = {"out": settings.out, "people_file": people, "times": times}

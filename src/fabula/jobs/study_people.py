@@ -278,8 +278,8 @@ def _forget(
 
 
 def _fetch_statuses(study: OpenStudy) -> PeopleDone:
+    from fabula.studies.places import Statuses
     from fabula.studies.prolific import Prolific
-    from fabula.studies.statuses import Statuses
 
     token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
     if not token:

@@ -53,7 +53,10 @@ def save_answers(
         for q in page.questions
         for key in (q.key, q.why)
     }
-    reached = _reached(pages, assignment)
+    # If pages build on each other, only those shown can be answered.
+    reached = pages
+    if any(page.is_final for page in pages):
+        reached = _shown(pages, assignment) or pages[:1]
     questions = {key: q for page in reached for q in page.questions for key in (q.key, q.why)}
     problems: list[tuple[Key, str]] = []
     now = now_ms()
@@ -142,25 +145,17 @@ def note_view(connection: Connection, assignment_id: int, page: str) -> None:
 
 def opened_pages(connection: Connection, assignment_id: int) -> set[str]:
     """Return the pages of a unit that have been opened."""
-    rows = connection.execute(
-        select(page_views.c.page).where(page_views.c.assignment_id == assignment_id).distinct()
-    )
-    return {row.page for row in rows}
+    query = select(page_views.c.page).where(page_views.c.assignment_id == assignment_id)
+    return set(connection.scalars(query.distinct()))
 
 
-def _reached(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
-    """Return the pages that can be answered; if pages build on each other, only those shown."""
-    if not any(page.is_final for page in pages):
-        return pages
-    names = [page.name for page in pages]
-    return pages[: names.index(assignment.page) + 1] if assignment.page in names else pages[:1]
-
-
-def locked_pages(pages: Sequence[Page], assignment: Assignment) -> list[Page]:
+def locked_pages(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
     """Return the pages whose answers can no longer change because a final page was shown."""
+    shown = _shown(pages, assignment)
+    return pages[: next((k for k, page in enumerate(shown) if page.is_final), 0)]
+
+
+def _shown(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
+    """Return the pages up to the furthest one shown."""
     names = [page.name for page in pages]
-    if assignment.page not in names:
-        return []
-    reached = names.index(assignment.page)
-    finals = [k for k, page in enumerate(pages) if page.is_final and k <= reached]
-    return list(pages[: finals[0]]) if finals else []
+    return pages[: names.index(assignment.page) + 1] if assignment.page in names else ()

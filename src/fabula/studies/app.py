@@ -8,27 +8,21 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
 from anyio import CapacityLimiter, move_on_after
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from fabula.studies import (
-    onboarding,
-    organiser,
-    organiser_people,
-    participant_pages,
-    screening_pages,
-)
+from fabula.studies import onboarding, organiser, participant_pages
 from fabula.studies.assigning import Assignment, StudyChanged
 from fabula.studies.database import Store, StoreFailed, Trouble
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.labels import ENGLISH
+from fabula.studies.places import Statuses, followed
 from fabula.studies.prolific import PlatformFailed, Prolific
-from fabula.studies.statuses import Statuses, followed
 from fabula.studies.units import Unit, count_for_one_person
 from fabula.studies.views import STATIC, render
 from fabula.web.app import guarded_app
@@ -150,11 +144,8 @@ def create_app(
     # Ten attempts at once, then one every ten seconds: too slow to guess a password. The limit
     # across all addresses is higher, so that nobody can lock the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
-    app.include_router(onboarding.router)
-    app.include_router(screening_pages.router)
-    app.include_router(participant_pages.router)
-    app.include_router(organiser.router)
-    app.include_router(organiser_people.router)
+    for pages in (onboarding, participant_pages, organiser):
+        app.include_router(pages.router)
 
     health = Health(store)
 
@@ -185,27 +176,13 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
     text = f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
         # Submitted values stay on the page, so that no answer has to be typed twice.
-        paragraphs = [text, say("kept_on_page")]
-        html = render(
-            "retry.html.j2",
-            say,
-            title=say("not_saved_yet"),
-            base=base,
-            paragraphs=paragraphs,
-            action=path,
-            fields=fields,
-        )
+        said: dict[str, Any] = {"title": say("not_saved_yet"), "action": path, "fields": fields}
+        said["paragraphs"] = [text, say("kept_on_page")]
+        html = render("retry.html.j2", say, base=base, **said)
     else:
         home = f"{base}/organise" if is_organiser else f"{base}/"
-        html = render(
-            "message.html.j2",
-            say,
-            title="",
-            base=base,
-            heading=say("sorry"),
-            paragraphs=[text],
-            code="",
-            back=home if label == "status_404" else "",
-        )
+        said = {"title": "", "heading": say("sorry"), "paragraphs": [text], "code": ""}
+        said["back"] = home if label == "status_404" else ""
+        html = render("message.html.j2", say, base=base, **said)
     headers = {"retry-after": "5"} if status == 503 else None
     return HTMLResponse(html, status, headers)

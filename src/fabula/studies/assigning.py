@@ -12,17 +12,26 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, text
 
 from fabula.errors import FabulaError
-from fabula.studies.database import Store, assignments, now_ms, participants, settings
+from fabula.studies.database import (
+    IS_ACTIVE,
+    Store,
+    assignments,
+    count_rows,
+    now_ms,
+    participants,
+    read_setting,
+)
 from fabula.studies.design import StudyDesign
-from fabula.studies.frozen import is_shown_now
 from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import Participant
 from fabula.studies.places import return_idle
+from fabula.studies.study_engine import is_shown_now
 from fabula.studies.units import Seen, Unit
 
 Order = tuple[int, ...]
@@ -66,6 +75,11 @@ def balanced_order(
         )
 
     return min((tuple(names[place] for place in row) for row in square), key=cost)
+
+
+def order_of(row: Row[Any]) -> Order:
+    """Return the order of the documents in a row of `assignments`."""
+    return tuple(int(place) for place in row.order.split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +127,14 @@ def current_assignment(
     row = connection.execute(query.with_for_update() if for_update else query).first()
     if row is None:
         return None
-    held = _assignment(row, units)
-    if row.first is None:
-        return held
-    of_first = connection.execute(select(assignments).where(assignments.c.id == row.first)).one()
-    return replace(held, first=(units[of_first.unit], _order(of_first)))
+    earliest = None
+    if row.first is not None:
+        of = connection.execute(select(assignments).where(assignments.c.id == row.first)).one()
+        earliest = units[of.unit], order_of(of)
+    is_open, unit, order = row.state == "open", units[row.unit], order_of(row)
+    return Assignment(
+        row.id, row.participant_id, unit, order, row.page, is_open, row.number, earliest
+    )
 
 
 def next_assignment(
@@ -137,29 +154,32 @@ def next_assignment(
     found = current_assignment(connection, participant, units)
     if found is not None:
         return found
-    mine = {
-        row.unit: row
-        for row in connection.execute(
-            select(assignments).where(assignments.c.participant_id == participant.id)
-        )
-    }
-    n_done = sum(row.state == "done" for row in mine.values())
-    if n_done >= design.per_participant:
-        return None
-    taken = _taken(connection)
-    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
-    returned = {key for key, row in mine.items() if row.state == "returned"}
-    key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
+    key, mine = _wanted_unit(connection, participant, design, units)
     if key is None:
         return None
     if not is_shown_now(connection, store):
         raise StudyChanged
     if (earlier := mine.get(key)) is not None:
-        _open_again(connection, earlier)
+        _open_again(connection, earlier.id)
     else:
-        own = [(_order(row), units[row.unit]) for row in mine.values() if row.unit in units]
+        own = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
         _give(connection, participant, units[key], own, design.seed)
     return current_assignment(connection, participant, units)
+
+
+def _wanted_unit(
+    connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
+) -> tuple[str | None, dict[str, Row[Any]]]:
+    """Return the unit that a participant gets next, if any, and those they had before."""
+    own = assignments.c.participant_id == participant.id
+    mine = {row.unit: row for row in connection.execute(select(assignments).where(own))}
+    if sum(row.state == "done" for row in mine.values()) >= design.per_participant:
+        return None, mine
+    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
+    returned = {key for key, row in mine.items() if row.state == "returned"}
+    taken = _taken(connection)
+    key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
+    return key, mine
 
 
 def choose_unit(
@@ -186,19 +206,18 @@ def choose_unit(
     # to each participant.
     ranks = {key: (key not in mine, taken.get(key, 0)) for key in wanted}
     best = min(ranks.values(), default=None)
-    return min(
-        (key for key in wanted if ranks[key] == best),
-        key=lambda key: _draw(design.seed, participant, key),
-        default=None,
-    )
+
+    def draw(key: str) -> bytes:
+        drawn = f"{design.seed} {participant} {key}"
+        return hashlib.sha256(drawn.encode(errors="replace")).digest()
+
+    return min((key for key in wanted if ranks[key] == best), key=draw, default=None)
 
 
-def _open_again(connection: Connection, earlier: Row[tuple[object, ...]]) -> None:
-    """Reopen a participant's earlier unit, in the order they already know."""
+def _open_again(connection: Connection, id_: int) -> None:
+    """Reopen a released assignment, in the order its participant already knows."""
     connection.execute(
-        assignments.update()
-        .where(assignments.c.id == earlier.id)
-        .values(state="open", seen_ms=now_ms())
+        assignments.update().where(assignments.c.id == id_).values(state="open", seen_ms=now_ms())
     )
 
 
@@ -217,15 +236,11 @@ def _give(
     held = connection.execute(
         select(assignments.c.order)
         .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(
-            assignments.c.unit == unit.key,
-            assignments.c.state.in_(("open", "done")),
-            participants.c.state.not_in(("removed", "forgotten")),
-        )
+        .where(assignments.c.unit == unit.key, assignments.c.state.in_(("open", "done")), IS_ACTIVE)
     )
     order = balanced_order(
         [document.author for document in unit.documents],
-        [_order(row) for row in held],
+        [order_of(row) for row in held],
         [[of.documents[place].author for place in order] for order, of in own],
         unit=f"{seed} {unit.key}",
         reader=f"{seed} {participant.id} {unit.key}",
@@ -252,19 +267,13 @@ class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
 
 def is_paused(connection: Connection) -> bool:
     """Return whether the organiser has paused assignments."""
-    paused = select(settings.c.value).where(settings.c.key == "paused")
-    return connection.execute(paused).scalar() == "yes"
+    return read_setting(connection, "paused") == "yes"
 
 
 def count_done(connection: Connection, participant: Participant) -> int:
     """Return the number of units a participant has submitted."""
-    return int(
-        connection.execute(
-            select(func.count())
-            .select_from(assignments)
-            .where(assignments.c.participant_id == participant.id, assignments.c.state == "done")
-        ).scalar_one()
-    )
+    own = assignments.c.participant_id == participant.id
+    return count_rows(connection, assignments, own, assignments.c.state == "done")
 
 
 def is_wanted(
@@ -275,24 +284,13 @@ def is_wanted(
     return_idle(connection, design, participant.id)
     if current_assignment(connection, participant, units) is not None:
         return True
-    rows = connection.execute(
-        select(assignments.c.unit, assignments.c.state).where(
-            assignments.c.participant_id == participant.id
-        )
-    ).all()
-    mine = {row.unit for row in rows}
-    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
-    returned = {row.unit for row in rows if row.state == "returned"}
-    taken = _taken(connection)
-    return choose_unit(design, units, taken, seen, participant.id, mine, returned) is not None
+    return _wanted_unit(connection, participant, design, units)[0] is not None
 
 
 def has_returned(connection: Connection, participant: Participant) -> bool:
     """Return whether a unit of the participant was released."""
-    query = select(assignments.c.id).where(
-        assignments.c.participant_id == participant.id, assignments.c.state == "returned"
-    )
-    return connection.execute(query.limit(1)).first() is not None
+    own = assignments.c.participant_id == participant.id
+    return count_rows(connection, assignments, own, assignments.c.state == "returned") > 0
 
 
 def begin_now(connection: Connection, participant: Participant) -> None:
@@ -335,11 +333,7 @@ def take_up_again(
         return None
     if current_assignment(connection, participant, units) is not None:
         return None
-    connection.execute(
-        assignments.update()
-        .where(assignments.c.id == row.id)
-        .values(state="open", seen_ms=now_ms())
-    )
+    _open_again(connection, row.id)
     return current_assignment(connection, participant, units)
 
 
@@ -366,30 +360,7 @@ def _taken(connection: Connection) -> Counter[str]:
     rows = connection.execute(
         select(assignments.c.unit, func.count().label("n"))
         .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(
-            assignments.c.state.in_(("open", "done")),
-            participants.c.state.not_in(("removed", "forgotten")),
-        )
+        .where(assignments.c.state.in_(("open", "done")), IS_ACTIVE)
         .group_by(assignments.c.unit)
     )
     return Counter({row.unit: row.n for row in rows})
-
-
-def _draw(seed: int, participant: int, unit: str) -> bytes:
-    return hashlib.sha256(f"{seed} {participant} {unit}".encode(errors="replace")).digest()
-
-
-def _assignment(row: Row[tuple[object, ...]], units: Mapping[str, Unit]) -> Assignment:
-    return Assignment(
-        id=row.id,
-        participant_id=row.participant_id,
-        unit=units[row.unit],
-        order=_order(row),
-        page=row.page,
-        is_open=row.state == "open",
-        number=row.number,
-    )
-
-
-def _order(row: Row[tuple[object, ...]]) -> Order:
-    return tuple(int(place) for place in row.order.split(","))

@@ -11,22 +11,20 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, delete, func, insert, select, text
+from sqlalchemy import Connection, Row, Table, delete, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from fabula.errors import InputError
 from fabula.store import sync
 from fabula.studies import sqlite_file
-from fabula.studies.database import Store, answers, participants, sessions
+from fabula.studies.database import TABLES, Store, answers, count_rows, participants, sessions
 from fabula.studies.design import StudyDesign
-from fabula.studies.frozen import check_same
-from fabula.studies.people_tables import TABLES
-from fabula.studies.study_engine import open_file
+from fabula.studies.study_engine import check_same, open_file
 from fabula.studies.units import Unit
 
 _TABLES = [table for table in TABLES if table is not sessions]
@@ -53,7 +51,7 @@ def back_up(store: Store, path: Path) -> Backup:
         raise InputError(f"{path}: already exists; name another file")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=path.parent) as folder:
         aside = Path(folder) / "study.db"
-        with _opened(aside) as copy, store.reading() as source:
+        with closing(open_file(aside)) as copy, store.reading() as source:
             with copy.writing() as target:
                 done = _copy(source, target)
             with copy.reading() as target:
@@ -79,30 +77,26 @@ def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path
             shutil.copyfile(log, sqlite_file.log_of(aside))
         lacks_log = sqlite_file.lacks_log(path)
         try:
-            with _opened(aside) as copy, store.writing() as target:
+            with closing(open_file(aside)) as copy, store.writing() as target:
                 with copy.reading() as source:
                     _check_whole(source, str(path))
                 check_same(copy, design, list(units), str(path))
-                if target.execute(select(participants.c.id).limit(1)).first() is not None:
+                if count_rows(target, participants):
                     raise InputError(
                         f"{store.file or 'the database'}: already contains people; move it away, "
                         "or name another with `database`"
                     )
                 with copy.reading() as source:
                     done = _copy(source, target)
-                _go_on_counting(target)
+                if target.dialect.name == "postgresql":
+                    # Its sequences go on past the copied keys; SQLite does this itself.
+                    for table in (table for table in _TABLES if "id" in table.c):
+                        last = f"(SELECT coalesce(max(id), 0) + 1 FROM {table.name})"
+                        name = f"pg_get_serial_sequence('{table.name}', 'id')"
+                        target.execute(text(f"SELECT setval({name}, {last}, false)"))
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise InputError(f"{path}: {str(error).splitlines()[0]}") from error
-    return Backup(done.n_answers, done.n_people, lacks_log)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Store]:
-    store = open_file(path)
-    try:
-        yield store
-    finally:
-        store.close()
+    return replace(done, lacked_log=lacks_log)
 
 
 def _copy(source: Connection, target: Connection) -> Backup:
@@ -115,11 +109,7 @@ def _copy(source: Connection, target: Connection) -> Backup:
     for table in _TABLES:
         if _digest(source, table) != _digest(target, table):
             raise InputError(f"the copied table {table.name} differs from the study's; try again")
-    n_answers, n_people = (
-        int(target.execute(select(func.count()).select_from(table)).scalar_one())
-        for table in (answers, participants)
-    )
-    return Backup(n_answers, n_people)
+    return Backup(count_rows(target, answers), count_rows(target, participants))
 
 
 def _batches(connection: Connection, table: Table) -> Iterator[Sequence[Row[Any]]]:
@@ -142,17 +132,3 @@ def _check_whole(connection: Connection, where: str) -> None:
     found = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
     if found != "ok":
         raise InputError(f"{where}: is damaged ({found}); use an earlier backup")
-
-
-def _go_on_counting(connection: Connection) -> None:
-    """Advance PostgreSQL's sequences past the copied keys; SQLite does this itself."""
-    if connection.dialect.name != "postgresql":
-        return
-    for table in _TABLES:
-        if "id" in table.c:
-            connection.execute(
-                text(
-                    f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), "
-                    f"(SELECT coalesce(max(id), 0) + 1 FROM {table.name}), false)"
-                )
-            )

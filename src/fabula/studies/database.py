@@ -19,6 +19,7 @@ from typing import Any, Literal
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Engine,
     ForeignKey,
@@ -30,6 +31,8 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    func,
+    select,
 )
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -56,6 +59,9 @@ participants = Table(
     Column("quiz_ms", BigInteger),
     Column("n_right", Integer),
 )
+
+IS_ACTIVE = participants.c.state.not_in(("removed", "forgotten"))
+"""Whether a participant counts."""
 
 # A participant sent again by a platform, from another browser or by a second click, has several.
 tokens = Table(
@@ -129,10 +135,108 @@ settings = Table(
     Column("value", Text, nullable=False),
 )
 
+# What follows is about the people of a study, in addition to their answers.
+
+
+def _of_participant() -> Column[int]:
+    return Column("participant_id", ID, ForeignKey("participants.id"), nullable=False)
+
+
+# Consent texts shown, and the response: agreed, declined, withdrawn.
+consents = Table(
+    "consents",
+    metadata,
+    Column("id", ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("what", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+consent_texts = Table(
+    "consent_texts",
+    metadata,
+    Column("version", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+quiz_tries = Table(
+    "quiz_tries",
+    metadata,
+    Column("id", ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("n_right", Integer, nullable=False),
+    # The answers in the order of the questions, as a JSON list.
+    Column("given", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+# Completed pages before the first unit: tutorial, about.
+steps = Table(
+    "steps",
+    metadata,
+    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+about_answers = Table(
+    "about_answers",
+    metadata,
+    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
+    Column("item", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("saved_ms", BigInteger, nullable=False),
+)
+
+# Arrivals from a platform: one row per submission, with the latest status reported there.
+visits = Table(
+    "visits",
+    metadata,
+    Column("id", ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("platform", Text, nullable=False),
+    Column("study", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    # A keyed digest; empty if unknown.
+    Column("address", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("status", Text),
+    Column("status_ms", BigInteger),
+    # State of the participant before the platform reported that they left.
+    Column("state_before", Text),
+    UniqueConstraint("participant_id", "session"),
+    Index("visits_by_address", "address", "at_ms"),
+)
+
+OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
+"""Tables with a participant's data, which is deleted on request."""
+
+TABLES = metadata.sorted_tables
+"""All tables of a study, including those for answers, in order of their references."""
+
 
 def now_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def count_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> int:
+    """Return how many rows of a table meet all conditions."""
+    query = select(func.count()).select_from(table).where(*conditions)
+    return int(connection.execute(query).scalar_one())
+
+
+def read_setting(connection: Connection, key: str) -> str | None:
+    """Return a stored setting; None if it was never set."""
+    value: str | None = connection.scalar(select(settings.c.value).where(settings.c.key == key))
+    return value
+
+
+def write_setting(connection: Connection, key: str, value: str) -> None:
+    """Store a setting in place of its earlier value."""
+    connection.execute(settings.delete().where(settings.c.key == key))
+    connection.execute(settings.insert().values(key=key, value=value))
 
 
 Trouble = Literal["locked", "full", "failed"]
@@ -149,10 +253,6 @@ class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(f"{_WORDS[trouble]}; try again")
         self.trouble = trouble
-
-    @property
-    def reason(self) -> str:
-        return _WORDS[self.trouble]
 
 
 _WAIT_S = 5.0
@@ -176,7 +276,7 @@ class Store:
         self._turn = threading.Lock()
         self._is_stuck = False
         self.shown = ""
-        """What this process shows, once known (`frozen.shown_by`, as JSON)."""
+        """What this process shows, once known (`study_engine.shown_by`, as JSON)."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -261,11 +361,9 @@ class Store:
         """Return why answers cannot be saved, or None. Writes a row; waits up to half a second."""
         try:
             with self.writing(wait_s=0.5) as connection:
-                own = settings.c.key == "health"
-                connection.execute(settings.delete().where(own))
-                connection.execute(settings.insert().values(key="health", value=str(now_ms())))
+                write_setting(connection, "health", str(now_ms()))
         except StoreFailed as error:
-            return error.reason
+            return _WORDS[error.trouble]
         return None if self._has_room() else _WORDS["full"]
 
     def checkpoint(self) -> None:

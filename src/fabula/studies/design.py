@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -182,7 +182,6 @@ def load_study(path: Path) -> StudyDesign:
     if needed > len(file.quiz):
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
     file.check(str(path))
-    people: dict[str, Any] = {name: getattr(file, name) for name in Recruiting.model_fields}
     try:
         labels = load_labels(file.language, path.parent)
     except InputError as error:
@@ -200,32 +199,22 @@ def load_study(path: Path) -> StudyDesign:
         raise InputError(f"{path}: at_once, ties and max_pairs are only for the design pairs")
     if file.ties and file.at_once > 2:
         raise InputError(f"{path}: ties: of four stories the best and the worst are always named")
-    return StudyDesign(
-        path=path,
-        id=file.id,
-        title=file.title,
-        kind=file.design,
-        documents=path.parent / file.documents,
-        rubric=rubric,
-        group_rubric=group_rubric,
-        raters=file.raters,
-        per_participant=file.per_participant,
-        per_story=file.per_story,
-        hours=file.hours,
-        group_field=file.group_field,
-        seed=file.seed,
-        reason_words=0 if file.design == "feedback" else file.reason_words,
-        completion_code=file.completion_code,
-        texts=texts,
-        quiz=file.quiz,
-        quiz_pass=needed,
-        rubric_file=rubric_file,
-        people=Recruiting(**people),
-        at_once=file.at_once,
-        ties=file.ties,
-        max_pairs=file.max_pairs,
-        labels=labels,
-    )
+    names = {field.name for field in fields(StudyDesign)} & _File.model_fields.keys()
+    as_written: dict[str, Any] = {name: getattr(file, name) for name in names}
+    as_read = {
+        "path": path,
+        "kind": file.design,
+        "documents": path.parent / file.documents,
+        "rubric": rubric,
+        "group_rubric": group_rubric,
+        "rubric_file": rubric_file,
+        "reason_words": 0 if file.design == "feedback" else file.reason_words,
+        "texts": texts,
+        "quiz_pass": needed,
+        "people": Recruiting(**{name: getattr(file, name) for name in Recruiting.model_fields}),
+        "labels": labels,
+    }
+    return StudyDesign(**as_written | as_read)
 
 
 def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path: Path) -> None:

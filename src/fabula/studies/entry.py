@@ -9,17 +9,23 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
 from fabula.errors import FabulaError
-from fabula.studies.database import now_ms, participants, settings
+from fabula.studies.database import (
+    count_rows,
+    now_ms,
+    participants,
+    read_setting,
+    visits,
+    write_setting,
+)
 from fabula.studies.labels import ENGLISH
-from fabula.studies.participants import hash_of, join_from_platform
-from fabula.studies.people_tables import visits
+from fabula.studies.participants import hash_of, join_from_platform, lock
 from fabula.studies.recruiting import Entry
 from fabula.web.guard import is_loopback
 
@@ -84,21 +90,16 @@ def check_arrival(
     the platform's public keys, if `entry.signed`.
     """
     not_yours = NotAdmitted("not_yours")
-    if entry.platform and arrival.platform != entry.platform:
-        raise not_yours
-    if entry.studies and arrival.study not in entry.studies:
+    is_elsewhere = entry.platform and arrival.platform != entry.platform
+    if is_elsewhere or (entry.studies and arrival.study not in entry.studies):
         raise not_yours
     if entry.signed:
         try:
             claims = verify_token(token, keys, entry.address)
         except ValueError as error:
             raise NotAdmitted("not_verified") from error
-        wanted = {
-            "PROLIFIC_PID": arrival.worker,
-            "STUDY_ID": arrival.study,
-            "SESSION_ID": arrival.session,
-        }
-        if {name: claims.get(name) for name in wanted} != wanted:
+        _, names, _ = _PLATFORMS[0]
+        if [claims.get(name) for name in names] != [arrival.worker, arrival.study, arrival.session]:
             raise not_yours
     if entry.allow:
         # Read each time, because organisers add people while the study runs.
@@ -151,11 +152,15 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     of the address is stored. Loopback addresses are not counted: they belong to a proxy that does
     not report its clients.
     """
-    came_from = "" if is_loopback(address) else _keyed(connection, address)
-    known = connection.execute(
-        select(participants.c.id).where(participants.c.platform_id == arrival.worker)
-    ).scalar()
-    if known is None and came_from and entry.joins_per_address:
+    came_from = ""
+    if not is_loopback(address):
+        key = read_setting(connection, "address_key")
+        if key is None:
+            key = secrets.token_urlsafe(24)
+            write_setting(connection, "address_key", key)
+        came_from = hash_of(f"{key} {address}")
+    known = select(participants.c.id).where(participants.c.platform_id == arrival.worker)
+    if connection.scalar(known) is None and came_from and entry.joins_per_address:
         n = connection.execute(
             select(func.count(visits.c.participant_id.distinct())).where(
                 visits.c.address == came_from, visits.c.at_ms > now_ms() - _DAY_MS
@@ -164,35 +169,12 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
         if n >= entry.joins_per_address:
             raise NotAdmitted("too_many_from_network")
     token = join_from_platform(connection, arrival.worker)
-    id_ = connection.execute(
-        select(participants.c.id).where(participants.c.platform_id == arrival.worker)
-    ).scalar_one()
-    # Two clicks by one person are serialised, in PostgreSQL too.
-    connection.execute(select(participants.c.id).where(participants.c.id == id_).with_for_update())
+    id_ = connection.execute(known).scalar_one()
+    lock(connection, id_)
     mine = visits.c.participant_id == id_
-    same = connection.execute(
-        select(visits.c.id).where(mine, visits.c.session == arrival.session)
-    ).first()
-    n = connection.execute(select(func.count()).select_from(visits).where(mine)).scalar_one()
-    if same is None and n < MAX_VISITS:
-        connection.execute(
-            insert(visits).values(
-                participant_id=id_,
-                platform=arrival.platform,
-                study=arrival.study,
-                session=arrival.session,
-                address=came_from,
-                at_ms=now_ms(),
-            )
-        )
+    n_same = count_rows(connection, visits, mine, visits.c.session == arrival.session)
+    if not n_same and count_rows(connection, visits, mine) < MAX_VISITS:
+        row = asdict(arrival) | {"participant_id": id_, "address": came_from, "at_ms": now_ms()}
+        del row["worker"]
+        connection.execute(insert(visits).values(row))
     return token
-
-
-def _keyed(connection: Connection, address: str) -> str:
-    key = connection.execute(
-        select(settings.c.value).where(settings.c.key == "address_key")
-    ).scalar()
-    if key is None:
-        key = secrets.token_urlsafe(24)
-        connection.execute(insert(settings).values(key="address_key", value=key))
-    return hash_of(f"{key} {address}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +15,7 @@ from fabula.errors import InputError
 from fabula.packages import pyarrow
 from fabula.store import dump_json, measurement_row, write_whole
 from fabula.studies.participants import Invitation
-from fabula.studies.quality import Standing
-from fabula.studies.times import PageTime
+from fabula.studies.quality import PageTime, Standing
 from fabula.types import Measurement
 
 _COLUMNS = (
@@ -49,16 +48,9 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
     items: dict[str, None] = {}
     for one in found:
         details = one.details
-        row = rows.setdefault(
-            (one.rater, str(details["unit"]), one.document_id),
-            {
-                "rater": one.rater,
-                "unit": details["unit"],
-                "id": one.document_id,
-                "place": details.get("place"),
-                "state": details["state"],
-            },
-        )
+        begin = {"rater": one.rater, "unit": details["unit"], "id": one.document_id}
+        begin |= {"place": details.get("place"), "state": details["state"]}
+        row = rows.setdefault((one.rater, str(details["unit"]), one.document_id), begin)
         items[one.item] = None
         row[one.item] = one.value if format_ == "xlsx" else _text(one.value)
         if one.rationale is not None:
@@ -135,7 +127,8 @@ def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
         # Otherwise the same answers would produce different bytes each time.
         book.set_properties({"created": datetime(2000, 1, 1)})
         sheet = book.add_worksheet("answers")
-        for place, cells in enumerate(_cells(rows, columns)):
+        lines = [columns, *([row.get(name) for name in columns] for row in rows)]
+        for place, cells in enumerate(lines):
             for column, cell in enumerate(cells):
                 if isinstance(cell, str):
                     sheet.write_string(place, column, cell.encode(errors="replace").decode())
@@ -143,12 +136,6 @@ def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
                     sheet.write_number(place, column, cell)
         sheet.freeze_panes(1, 0)
     return sink.getvalue()
-
-
-def _cells(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
-    yield columns
-    for row in rows:
-        yield [row.get(name) for name in columns]
 
 
 def _csv(rows: Sequence[Row], columns: Sequence[str], words: frozenset[str]) -> bytes:

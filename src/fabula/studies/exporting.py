@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, select
 
 from fabula import __version__
-from fabula.studies.assigning import Assignment, Order
-from fabula.studies.database import answers, assignments, participants
+from fabula.studies.assigning import Assignment, Order, order_of
+from fabula.studies.database import IS_ACTIVE, answers, assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
 from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_of
@@ -37,21 +37,13 @@ def export(
     rows = connection.execute(
         select(assignments, participants.c.platform_id)
         .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(
-            assignments.c.state.in_(states), participants.c.state.not_in(("removed", "forgotten"))
-        )
+        .where(assignments.c.state.in_(states), IS_ACTIVE)
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
     given = _answers_of_all(connection)
     for row in rows:
-        held = Assignment(
-            row.id,
-            row.participant_id,
-            units[row.unit],
-            tuple(int(place) for place in row.order.split(",")),
-            row.page,
-            row.state == "open",
-        )
+        unit, order = units[row.unit], order_of(row)
+        held = Assignment(row.id, row.participant_id, unit, order, row.page, row.state == "open")
         said = _of_pairs if design.kind == "pairs" else _of_assignment
         yield from said(design, held, given.get(row.id, {}), row.state)
 
@@ -83,11 +75,9 @@ def _of_assignment(
     design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
 ) -> Iterator[Measurement]:
     given: Answers = {key: value for key, (value, _) in kept.items()}
-    pages = pages_of(design, len(held.unit.documents))
     rater = pseudonym(held.participant_id)
-    facts = held.unit.facts
-    for page in pages:
-        applicable = page.applicable(given, facts)
+    for page in pages_of(design, len(held.unit.documents)):
+        applicable = page.applicable(given, held.unit.facts)
         for question in page.questions:
             value = given.get(question.key)
             if question.part in (CHECK, AGAIN) or (question.is_optional and value is None):
@@ -114,7 +104,7 @@ def _of_assignment(
                 value=read,
                 missing_reason=reason,
                 evidence=(),
-                rationale=given.get((question.part, question.item.id + WHY)),
+                rationale=given.get(question.why),
                 signature=str(_signature(design, rubric)),
                 details=details,
             )
@@ -130,6 +120,7 @@ def _of_pairs(
     """
     documents = held.unit.documents
     for item in design.rubric.items:
+        reasons = [(part, item.id + WHY) for part in ("unit", BEST)]
         whole = Measurement(
             document_id=held.unit.key,
             rubric=design.rubric.key,
@@ -138,14 +129,7 @@ def _of_pairs(
             value=None,
             missing_reason="no_answer",
             evidence=(),
-            rationale=next(
-                (
-                    kept[part, item.id + WHY][0]
-                    for part in ("unit", BEST)
-                    if (part, item.id + WHY) in kept
-                ),
-                None,
-            ),
+            rationale=next((kept[key][0] for key in reasons if key in kept), None),
             signature=str(_signature(design, design.rubric)),
             details={"unit": held.unit.key, "state": state},
         )

@@ -74,6 +74,16 @@ class Question:
             return tuple(str(place) for place in range(1, self.n_ranks + 1))
         return self.item.scale.answers
 
+    def applies(self, answers: Answers, facts: Mapping[str, object]) -> bool:
+        """Return whether its condition holds."""
+        if not self.item.show_if:
+            return True
+        known: dict[str, object] = {**facts}
+        for item in self.rubric.items if self.rubric else ():
+            if answer := answers.get((self.part, item.id)):
+                known[item.id] = item.scale.named(item.scale.read(answer))
+        return Condition.parse(self.item.show_if).holds(known)
+
     def clean(self, answer: str) -> str:
         """Return the answer in stored form; an empty one withdraws it. Raises `FormError`."""
         text, scale = clean_text(answer, self.labels), self.item.scale
@@ -111,7 +121,7 @@ class Page:
 
     def applicable(self, answers: Answers, facts: Mapping[str, object]) -> list[Question]:
         """Return the questions whose conditions hold."""
-        return [question for question in self.questions if _applies(question, answers, facts)]
+        return [question for question in self.questions if question.applies(answers, facts)]
 
     def open(self, answers: Answers, facts: Mapping[str, object]) -> list[tuple[Key, str]]:
         """Return the unanswered questions, each with a sentence that says why."""
@@ -132,11 +142,9 @@ class Page:
         ranks = [q for q in self.questions if q.n_ranks and answers.get(q.key)]
         taken: dict[str, str] = {}
         for question in ranks:
-            place = answers[question.key]
-            if place in taken:
-                story, other = question.part, taken[place]
+            story = question.part
+            if (other := taken.setdefault(answers[question.key], story)) != story:
                 found.append((question.key, self.labels("same_place", story=story, other=other)))
-            taken.setdefault(place, question.part)
         return found
 
 
@@ -152,7 +160,10 @@ def pages_of(
     if design.kind == "feedback":
         pages = list(_feedback_pages(design))
     elif design.kind == "pairs":
-        pages = [_pair_page(design)]
+        title = design.labels("two_stories" if design.at_once == 2 else "four_stories")
+        shows = tuple(str(number) for number in range(1, design.at_once + 1))
+        asked = (question for item in design.rubric.items for question in _asked(item, design))
+        pages = [Page("pair", title, shows, tuple(asked))]
     else:
         pages = list(_story_pages(design, n_documents))
     pages = [_with_attention(design, page, n_documents, number) for page in pages]
@@ -173,14 +184,15 @@ def pages_of(
 
 def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: int | None) -> Page:
     """Return the page with its attention items inserted among the questions."""
-    found = []
-    for id_, one in design.people.attention_items.items():
-        if design.kind == "ttcw":
-            is_here = page.name == f"story-{min(one.at, n_documents)}"
-        else:
-            is_here = page.name in ("feedback", "pair") and number in (None, one.at)
-        if is_here:
-            found.append(Question(CHECK, one.item(id_)))
+    found = [
+        Question(CHECK, one.item(id_))
+        for id_, one in design.people.attention_items.items()
+        if (
+            page.name == f"story-{min(one.at, n_documents)}"
+            if design.kind == "ttcw"
+            else page.name in ("feedback", "pair") and number in (None, one.at)
+        )
+    ]
     middle = len(page.questions) // 2
     return replace(page, questions=(*page.questions[:middle], *found, *page.questions[middle:]))
 
@@ -195,58 +207,32 @@ def _page_again(design: StudyDesign, pages: Sequence[Page]) -> Page:
     }
     together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
     shows = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
-    return Page(
-        name=AGAIN,
-        title=design.labels("once_more"),
-        shows=shows[design.kind],
-        questions=tuple(Question(AGAIN, asked[id_]) for id_ in design.people.repeat),
-    )
+    questions = tuple(Question(AGAIN, asked[id_]) for id_ in design.people.repeat)
+    return Page(AGAIN, design.labels("once_more"), shows[design.kind], questions)
 
 
 def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
-    for number in range(1, n_stories + 1):
-        part = str(number)
-        yield Page(
-            name=f"story-{number}",
-            title=design.labels("story_n", n=number),
-            shows=(part,),
-            questions=tuple(
-                Question(part, item, design.reason_words, rubric=design.rubric)
-                for item in design.rubric.items
-            ),
+    say, rubric, numbers = design.labels, design.rubric, range(1, n_stories + 1)
+    for part in map(str, numbers):
+        asked = (Question(part, item, design.reason_words, rubric=rubric) for item in rubric.items)
+        yield Page(f"story-{part}", say("story_n", n=part), (part,), tuple(asked))
+    if (rubric_of_all := design.group_rubric) is not None:
+        questions = tuple(
+            Question(
+                str(number),
+                item,
+                n_ranks=n_stories * item.scale.is_ranking,
+                is_optional=item.scale.kind == "text",
+                rubric=rubric_of_all,
+            )
+            for item in rubric_of_all.items
+            for number in numbers
+            if not item.scale.is_ranking or n_stories > 1
         )
-    if design.group_rubric is not None:
-        yield Page(
-            name="group",
-            title=design.labels("all_stories"),
-            shows=(),
-            questions=tuple(
-                Question(
-                    str(number),
-                    item,
-                    n_ranks=n_stories * item.scale.is_ranking,
-                    is_optional=item.scale.kind == "text",
-                    rubric=design.group_rubric,
-                )
-                for item in design.group_rubric.items
-                for number in range(1, n_stories + 1)
-                if not item.scale.is_ranking or n_stories > 1
-            ),
-        )
+        yield Page("group", say("all_stories"), (), questions)
 
 
-def _pair_page(design: StudyDesign) -> Page:
-    return Page(
-        name="pair",
-        title=design.labels("two_stories" if design.at_once == 2 else "four_stories"),
-        shows=tuple(str(number) for number in range(1, design.at_once + 1)),
-        questions=tuple(
-            question for item in design.rubric.items for question in _pair_questions(item, design)
-        ),
-    )
-
-
-def _pair_questions(item: Item, design: StudyDesign) -> Iterator[Question]:
+def _asked(item: Item, design: StudyDesign) -> Iterator[Question]:
     """Yield the question which of two stories is preferred, or which of four is best and worst."""
     say, n_words = design.labels, design.reason_words
     asked = pair_item(item, design.at_once, ties=design.ties)
@@ -272,17 +258,6 @@ def _feedback_pages(design: StudyDesign) -> Iterator[Page]:
         yield Page("change", say("other_version"), shows, after, is_final=True)
 
 
-def _applies(question: Question, answers: Answers, facts: Mapping[str, object]) -> bool:
-    if not question.item.show_if:
-        return True
-    known: dict[str, object] = {**facts}
-    for item in question.rubric.items if question.rubric else ():
-        answer = answers.get((question.part, item.id))
-        if answer:
-            known[item.id] = item.scale.named(item.scale.read(answer))
-    return Condition.parse(question.item.show_if).holds(known)
-
-
 def retired(
     pages: Sequence[Page], answers: Answers, facts: Mapping[str, object]
 ) -> tuple[dict[Key, str], list[Key]]:
@@ -290,19 +265,16 @@ def retired(
 
     Removing one answer may end the condition of another, so this repeats until nothing changes.
     """
-    current = dict(answers)
+    current = {key: value for key, value in answers.items() if value}
     gone: list[Key] = []
     while True:
-        applying: set[Key] = set()
-        for page in pages:
-            for question in page.applicable(current, facts):
-                applying |= {question.key, question.why}
-        over = [key for key in current if key not in applying and current[key]]
+        questions = [q for page in pages for q in page.applicable(current, facts)]
+        applying = {key for q in questions for key in (q.key, q.why)}
+        over = [key for key in current if key not in applying]
         if not over:
-            return {key: value for key, value in current.items() if value}, gone
-        for key in over:
-            gone.append(key)
-            del current[key]
+            return current, gone
+        gone += over
+        current = {key: value for key, value in current.items() if key in applying}
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -312,5 +284,4 @@ def _n_words(reason: str) -> int:
 
 def with_answer(answers: Answers, key: Key, value: str) -> dict[Key, str]:
     """Return the answers with one added; an empty value removes it."""
-    changed = {**answers, key: value}
-    return changed if value else {k: v for k, v in changed.items() if k != key}
+    return {k: v for k, v in {**answers, key: value}.items() if v or k != key}

@@ -1,26 +1,43 @@
-"""The organiser's page: progress, people, and actions; behind its own login."""
+"""The organiser's page: progress, people, and actions on them; behind its own login."""
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 
+from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row
-from fabula.studies.database import audit, now_ms, sessions, settings
+from fabula.studies.assigning import is_paused
+from fabula.studies.database import audit, now_ms, sessions, write_setting
+from fabula.studies.export_files import invitations_csv
 from fabula.studies.exporting import export
-from fabula.studies.participants import Invitation, hash_of, log
+from fabula.studies.forms import clean_text
+from fabula.studies.participants import (
+    Invitation,
+    forget,
+    hash_of,
+    invite_each,
+    log,
+    pseudonym,
+    reissue,
+    remove,
+)
 from fabula.studies.quality import agreement_by_item, progress, standings
 from fabula.studies.views import render
 from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 
 router = APIRouter(prefix="/organise")
 _HOURS = 12
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MAX_INVITED = 500
+_MAX_NOTE = 200
 
 
 def _cookie(request: Request) -> str:
@@ -32,12 +49,9 @@ def organiser(request: Request) -> str:
     study = request.app.state.study
     if token := request.cookies.get(_cookie(request)):
         with study.store.reading() as connection:
-            found = connection.execute(
-                select(sessions.c.ends_ms).where(
-                    sessions.c.token_hash == _session_hash(request, token)
-                )
-            ).scalar()
-        if found is not None and found > now_ms():
+            own = sessions.c.token_hash == _session_hash(request, token)
+            ends_ms = connection.scalar(select(sessions.c.ends_ms).where(own))
+        if ends_ms is not None and ends_ms > now_ms():
             return token
     raise HTTPException(303, f"{request.scope.get('root_path', '')}/organise/login")
 
@@ -59,9 +73,8 @@ def ask_password(request: Request) -> HTMLResponse:
 
 
 def _login(request: Request, problem: str) -> HTMLResponse:
-    html = render(
-        "login.html.j2", title="Organiser", problem=problem, base=request.scope.get("root_path", "")
-    )
+    base = request.scope.get("root_path", "")
+    html = render("login.html.j2", title="Organiser", problem=problem, base=base)
     return HTMLResponse(html, 401 if problem else 200)
 
 
@@ -116,9 +129,7 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
         found = list(export(connection, study.design, study.units))
         people = standings(connection, study.design, found)
         agreement = agreement_by_item(found, study.design)
-        paused = connection.execute(
-            select(settings.c.value).where(settings.c.key == "paused")
-        ).scalar()
+        is_resting = is_paused(connection)
         logged = connection.execute(select(audit).order_by(audit.c.id.desc()).limit(20)).all()
     fetched = study.statuses and study.statuses.fetched_ms
     html = render(
@@ -134,7 +145,7 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
         statuses=study.statuses,
         checked=bool(study.design.people.attention or study.design.people.repeat),
         fetched=fetched and _shown_time(fetched),
-        is_paused=paused == "yes",
+        is_paused=is_resting,
         logged=[(_shown_time(row.at_ms), row.who, row.what, row.detail) for row in logged],
         agreement=agreement,
         n_done=sum(min(unit.n_done, unit.n_wanted) for unit in units),
@@ -147,8 +158,7 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
 def pause(request: Request, token: Organiser, form: Asked) -> Response:
     study, value = request.app.state.study, "yes" if form.get("pause") == "yes" else "no"
     with study.store.writing() as connection:
-        connection.execute(delete(settings).where(settings.c.key == "paused"))
-        connection.execute(settings.insert().values(key="paused", value=value))
+        write_setting(connection, "paused", value)
         log(connection, "organiser", "pause" if value == "yes" else "go on")
     return _back(request)
 
@@ -161,11 +171,14 @@ def download(request: Request, token: Organiser) -> Response:
     with study.store.reading() as connection:
         rows = [measurement_row(one) for one in export(connection, study.design, study.units)]
     lines = "".join(dump_json(row) + "\n" for row in rows)
-    return Response(
-        lines.encode(errors="replace"),
-        media_type="application/x-ndjson",
-        headers={"content-disposition": f'attachment; filename="{study.design.id}.jsonl"'},
-    )
+    data = lines.encode(errors="replace")
+    return _file(data, "application/x-ndjson", f"{study.design.id}.jsonl")
+
+
+def _file(data: bytes, kind: str, name: str) -> Response:
+    """Return a file to save under this name."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=kind, headers=headers)
 
 
 @router.post("/logout")
@@ -189,3 +202,102 @@ def _shown_time(at_ms: int) -> str:
 
 def _back(request: Request) -> Response:
     return RedirectResponse(f"{request.scope.get('root_path', '')}/organise", 303)
+
+
+@router.post("/invite")
+def invite_more(request: Request, token: Organiser, form: Asked) -> Response:
+    """Invite N people with one note, or one per line of notes; as a page or a file."""
+    lines = [line.strip()[:_MAX_NOTE] for line in clean_text(form.get("notes", "")).splitlines()]
+    notes = [line for line in lines if line]
+    if not notes:
+        n = int(form["n"]) if _NUMBER.fullmatch(form.get("n", "")) else 0
+        notes = [clean_text(form.get("note", ""))[:_MAX_NOTE]] * min(n, _MAX_INVITED + 1)
+    if not 1 <= len(notes) <= _MAX_INVITED:
+        raise HTTPException(422)
+    with request.app.state.study.store.writing() as connection:
+        invitations = invite_each(connection, notes, "organiser")
+    if form.get("as") != "csv":
+        return overview_page(request, token, invitations)
+    data = invitations_csv(invitations, str(request.base_url).rstrip("/"))
+    return _file(data, "text/csv", f"{request.app.state.study.design.id}-invitations.csv")
+
+
+@router.post("/reissue")
+def give_new_link(request: Request, token: Organiser, form: Asked) -> Response:
+    """Replace a link after confirmation: the old one stops working, even for an active reader."""
+    what = "Their old link stops working at once, also in a browser where they are reading."
+    invitations: list[Invitation] = []
+
+    def renew(connection: Connection, id_: int, who: str) -> None:
+        invitations.append(reissue(connection, id_, who))
+
+    done = _of_each(request, token, form, "reissue", "Make a new link for", what, renew)
+    is_sure = form.get("sure") == "yes"
+    return overview_page(request, token, invitations) if is_sure else done
+
+
+@router.post("/remove")
+def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
+    """Remove participants after confirmation, so that nobody is removed by accident."""
+    what = (
+        "Their answers are excluded from everything from now on, and their places go to others. "
+        "This cannot be undone."
+    )
+    return _of_each(request, token, form, "remove", "Remove", what, remove)
+
+
+@router.post("/forget")
+def delete_all(request: Request, token: Organiser, form: Asked) -> Response:
+    """Delete a participant's data, as they may request by their number."""
+    what = (
+        "Everything that they answered, everything about them and every id is deleted; only their "
+        "number stays. This cannot be undone. Backups and exports keep what they contain."
+    )
+    done = _of_each(request, token, form, "forget", "Delete all answers of", what, forget)
+    if form.get("sure") == "yes":
+        request.app.state.study.store.after_forgetting()
+    return done
+
+
+def _of_each(
+    request: Request,
+    token: str,
+    form: Mapping[str, str],
+    action: str,
+    heading: str,
+    what: str,
+    do: Callable[[Connection, int, str], object],
+) -> Response:
+    """Ask for confirmation, then act on everybody chosen, or on nobody."""
+    ids = _chosen(form)
+    if form.get("sure") != "yes" and not ids:
+        return _back(request)
+    if form.get("sure") != "yes":
+        html = render(
+            "sure.html.j2",
+            title=heading,
+            base=request.scope.get("root_path", ""),
+            csrf=csrf_of(token),
+            action=action,
+            heading=heading,
+            what=what,
+            ids=ids,
+            names=[pseudonym(id_) for id_ in ids],
+        )
+        return HTMLResponse(html)
+    try:
+        with request.app.state.study.store.writing() as connection:
+            for id_ in ids:
+                do(connection, id_, "organiser")
+    except InputError as error:
+        raise HTTPException(404) from error
+    return _back(request)
+
+
+def _chosen(form: Mapping[str, str]) -> list[int]:
+    """Return the participant next to the button, or all who are ticked."""
+    ticked = [name.removeprefix("chosen_") for name in form if name.startswith("chosen_")]
+    given = [form["id"]] if form.get("id") else ticked
+    if not all(map(_NUMBER.fullmatch, given)):
+        raise HTTPException(422)
+    return sorted(map(int, given))

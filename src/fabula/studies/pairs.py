@@ -142,20 +142,11 @@ def _balanced_sets(
             left = [k for k in range(n_stories) if k not in members]
             met = {k: sum(together[min(k, m), max(k, m)] for m in members) for k in left}
             members.append(min(left, key=lambda k: (met[k], used[k], rank[k])))
-        if tuple(sorted(members)) in sets:
+        while tuple(sorted(members)) in sets:
             # All least-seen sets have been drawn: any other is as good.
-            members = _another(sets, n_stories, size, rng)
+            members = rng.choice(n_stories, size, replace=False).tolist()
         add(members)
     return sets
-
-
-def _another(
-    sets: set[tuple[int, ...]], n_stories: int, size: int, rng: np.random.Generator
-) -> list[int]:
-    while True:
-        drawn = sorted(rng.choice(n_stories, size, replace=False).tolist())
-        if tuple(drawn) not in sets:
-            return drawn
 
 
 def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
@@ -9,7 +10,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import Connection
 
 from fabula.studies.answer_log import (
-    Saved,
     current_answers,
     note_view,
     opened_pages,
@@ -20,8 +20,7 @@ from fabula.studies.assigning import Assignment, current_assignment, finish, tak
 from fabula.studies.forms import WHY, Answers, Key, Page
 from fabula.studies.labels import Labels
 from fabula.studies.participants import Participant, find_by_token, hash_of
-from fabula.studies.views import keys_of, page_view, render
-from fabula.studies.whereabouts import first_unopened, where_they_are
+from fabula.studies.views import first_unopened, keys_of, page_view, render, where_they_are
 from fabula.web.guard import csrf_of, form_fields
 
 router = APIRouter()
@@ -99,91 +98,123 @@ async def posted(request: Request) -> dict[str, str]:
 Posted = Annotated[dict[str, str], Depends(posted)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A page of a participant's open unit, with the answers given so far."""
+
+    visitor: Visit
+    held: Assignment
+    pages: tuple[Page, ...]
+    page: Page
+    answers: Answers
+    revision: int
+    opened: set[str]
+    """The pages opened so far."""
+
+    def too_early(self) -> Response | None:
+        """Redirect to the page to answer first, with the reason if it only needs opening.
+
+        If pages build on each other, each waits for those before it. Stories are compared once all
+        of them have been opened.
+        """
+        page, facts = self.page, self.held.unit.facts
+        if self.visitor.study.design.kind != "feedback":
+            first = None if page.shows else first_unopened(self.pages, self.opened, self.answers)
+        else:
+            before = self.pages[: self.pages.index(page)]
+            first = next((p for p in before if p.open(self.answers, facts)), None)
+            if first is None and not page.applicable(self.answers, facts):
+                first = before[-1]
+        if first is None:
+            return None
+        return self.visitor.go(f"/page/{first.name}" + ("" if page.shows else "?after=unopened"))
+
+    def short_reasons(self) -> dict[Key, str]:
+        """Return the reasons that are missing or too short, for questions with answers."""
+        still = self.page.open(self.answers, self.held.unit.facts)
+        return {key: text for key, text in still if key[1].endswith(WHY)}
+
+    def view(self, problems: dict[Key, str]) -> dict[str, Any]:
+        """Return everything that the page shows."""
+        design, held = self.visitor.study.design, self.held
+        return page_view(design, held, self.pages, self.page, self.answers, problems, self.opened)
+
+    def shown(self, problems: dict[Key, str], note: str, **more: bool) -> HTMLResponse:
+        """Show the page.
+
+        more: `was_told`, whether the participant was already warned about short reasons and may
+        continue, and `is_filling`, whether the page was opened from the list of open questions.
+        """
+        study, held, answers = self.visitor.study, self.held, self.answers
+        where = where_they_are(study.design, held, self.pages, self.page, answers, study.n_for_one)
+        return self.visitor.page(
+            "page.html.j2",
+            title=self.page.title,
+            unit=held.number,
+            revision=self.revision,
+            note=note,
+            where=where,
+            **more,
+            **self.view(problems),
+        )
+
+
 @router.get("/page/{name}")
 def read(visitor: Visitor, name: str) -> Response:
     """Show a page of the participant's open unit."""
     with visitor.study.store.writing() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-        pages = visitor.study.pages(held)
-        page = _page(pages, name)
-        opened = opened_pages(connection, held.id)
-        back = _too_early(visitor, held, pages, page, answers, opened)
+        pages, before = visitor.study.pages(held), opened_pages(connection, held.id)
+        here = _Opened(visitor, held, pages, _page(pages, name), answers, revision, before)
+        back = here.too_early()
         if back is not None:
-            return visitor.go(_address(back, page))
-        show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name)
-        held = _held(visitor, connection)
+            return back
+        show_page(connection, held, pages, name)
+        note_view(connection, held.id, name)
+        here = replace(here, held=_held(visitor, connection), opened=before | {name})
     asked = visitor.request.query_params
-    return _shown(
-        visitor,
-        held,
-        pages,
-        page,
-        answers,
-        revision,
-        {},
-        opened | {page.name},
-        note=visitor.note(asked.get("after", "")),
-        is_filling=asked.get("from") == "open",
-    )
+    note = visitor.note(asked.get("after", ""))
+    return here.shown({}, note, was_told=False, is_filling=asked.get("from") == "open")
 
 
 @router.post("/page/{name}")
 def send(visitor: Visitor, name: str, form: Posted) -> Response:
     """Save a whole page, as browsers without JavaScript submit it, and redirect."""
     with visitor.study.store.writing() as connection:
-        held = _held(visitor, connection, form)
-        pages = visitor.study.pages(held)
-        page = _page(pages, name)
-        saved = save_answers(connection, held, pages, keys_of(form), _revision(form))
-        opened = opened_pages(connection, held.id)
-        back = _too_early(visitor, held, pages, page, saved.answers, opened)
+        served = form.get("revision", "")
+        revision = int(served) if served.isdecimal() and len(served) < 19 else 0
+        here, rejected = _saved(visitor, connection, form, name, revision)
+        back = here.too_early()
         if back is not None:
-            return visitor.go(_address(back, page))
-        show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name)
-        go = form.get("go", "")
-        problems = dict(saved.problems)
-        facts = held.unit.facts
-        following = [later.name for later in pages[pages.index(page) + 1 :]]
+            return back
+        held, pages, page = here.held, here.pages, here.page
+        show_page(connection, held, pages, name)
+        note_view(connection, held.id, name)
+        go, problems, facts = form.get("go", ""), dict(rejected), held.unit.facts
+        after = pages[pages.index(page) + 1 :]
+        following = [later.name for later in after]
         if not go or (go in following and form.get("told") != "yes"):
-            problems |= _short_reasons(page, saved.answers, held)
+            problems |= here.short_reasons()
         if go in ("finish", "next") and not problems:
-            problems = dict(page.open(saved.answers, facts))
+            problems = dict(page.open(here.answers, facts))
         if go and not problems:
-            later = [
-                p for p in pages[pages.index(page) + 1 :] if p.applicable(saved.answers, facts)
-            ]
+            later = [p for p in after if p.applicable(here.answers, facts)]
             if go == "next" and later:
                 return visitor.go(f"/page/{later[0].name}")
             if go == "open":
                 return visitor.go("/open")
             if go not in ("finish", "next"):
                 return visitor.go(f"/page/{_page(pages, go).name}")
-            still = [(p, p.open(saved.answers, facts)) for p in pages]
-            if any(found for _, found in still):
-                return _open_list(
-                    visitor, still, last=pages[-1], unit=held.number, revision=saved.revision
-                )
+            if any(p.open(here.answers, facts) for p in pages):
+                return _open_list(visitor, held, here.answers, here.revision)
             finish(connection, held)
             return visitor.go("/?after=hand-in")
-    said = [] if saved.problems or (problems and go in ("finish", "next")) else ["saved"]
+    said = [] if rejected or (problems and go in ("finish", "next")) else ["saved"]
     if problems and go in following:
         said.append("press_again")
-    return _shown(
-        visitor,
-        held,
-        pages,
-        page,
-        saved.answers,
-        saved.revision,
-        problems,
-        opened,
-        note=" ".join(map(visitor.say, said)),
-        was_told=go in following,
-        is_filling=form.get("from") == "open",
-    )
+    note, is_filling = " ".join(map(visitor.say, said)), form.get("from") == "open"
+    return here.shown(problems, note, was_told=go in following, is_filling=is_filling)
 
 
 @router.get("/open")
@@ -192,12 +223,10 @@ def list_open(visitor: Visitor) -> Response:
     with visitor.study.store.reading() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-    pages = visitor.study.pages(held)
     if visitor.study.design.kind == "feedback":
         # The list of pages would reveal what was done to the story.
         return visitor.go("/")
-    still = [(page, page.open(answers, held.unit.facts)) for page in pages]
-    return _open_list(visitor, still, last=pages[-1], unit=held.number, revision=revision)
+    return _open_list(visitor, held, answers, revision)
 
 
 @router.post("/save")
@@ -205,62 +234,50 @@ def save(request: Request, form: Posted) -> Response:
     """Save one answer as it is given; committed before the response is sent."""
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
-        held = _held(visitor, connection, form)
-        pages = visitor.study.pages(held)
-        page = _page(pages, form.get("page", ""))
-        saved = save_answers(connection, held, pages, keys_of(form), None)
-        opened = opened_pages(connection, held.id)
-        back = _too_early(visitor, held, pages, page, saved.answers, opened)
+        here, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
+        back = here.too_early()
         if back is None:
-            show_page(connection, held, pages, page.name)
+            show_page(connection, here.held, here.pages, here.page.name)
     if back is not None:
-        return visitor.go(_address(back, page))
-    return JSONResponse(_told_browser(visitor, held, pages, page, saved, opened, form))
-
-
-def _told_browser(
-    visitor: Visit,
-    held: Assignment,
-    pages: tuple[Page, ...],
-    page: Page,
-    saved: Saved,
-    opened: set[str],
-    form: dict[str, str],
-) -> dict[str, Any]:
-    """Return the data for the script; includes questions only if the applicable ones changed."""
-    view = page_view(
-        visitor.study.design, held, pages, page, saved.answers, dict(saved.problems), opened
-    )
+        return back
+    view = here.view(dict(rejected))
     ended = set(form.get("ended", "").split())
-    short = _short_reasons(page, saved.answers, held).items()
+    short = {":".join(key): text for key, text in here.short_reasons().items()}
     content: dict[str, Any] = {
-        "revision": saved.revision,
-        "problems": {":".join(key): text for key, text in saved.problems},
-        "short": {":".join(key): text for key, text in short if ":".join(key) in ended},
+        "revision": here.revision,
+        "problems": {":".join(key): text for key, text in rejected},
+        "short": {key: text for key, text in short.items() if key in ended},
         "steps": [{"name": s["name"], "done": s["n_done"], "of": s["n"]} for s in view["steps"]],
     }
+    # The script gets the questions only if others apply now.
     if set(form.get("shown", "").split()) != {field.name for field in view["fields"]}:
         content["html"] = render("questions.html.j2", visitor.say, **view)
         content["turn"] = render("turn.html.j2", visitor.say, **view)
-    return content
+    return JSONResponse(content)
+
+
+def _saved(
+    visitor: Visit, connection: Connection, form: dict[str, str], name: str, revision: int | None
+) -> tuple[_Opened, tuple[tuple[Key, str], ...]]:
+    """Save the answers of a form; returns the page as it is then, and what was rejected."""
+    held = _held(visitor, connection, form)
+    pages = visitor.study.pages(held)
+    page = _page(pages, name)
+    saved = save_answers(connection, held, pages, keys_of(form), revision)
+    opened = opened_pages(connection, held.id)
+    here = _Opened(visitor, held, pages, page, saved.answers, saved.revision, opened)
+    return here, saved.problems
 
 
 def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = None) -> Assignment:
     """Return the participant's open unit; without one, redirect to the current step."""
-    held = None
-    if visitor.participant.state == "ready":
-        held = current_assignment(
-            connection, visitor.participant, visitor.study.units, for_update=True
-        )
-    if held is None and form is not None and visitor.participant.state == "ready":
-        # A participant who reads past the study's time limit keeps their answers.
-        held = take_up_again(
-            connection,
-            visitor.participant,
-            visitor.study.design,
-            visitor.study.units,
-            form.get("unit", ""),
-        )
+    held, study, who = None, visitor.study, visitor.participant
+    if who.state == "ready":
+        held = current_assignment(connection, who, study.units, for_update=True)
+        if held is None and form is not None:
+            # A participant who reads past the study's time limit keeps their answers.
+            unit = form.get("unit", "")
+            held = take_up_again(connection, who, study.design, study.units, unit)
     # A stale tab may send answers to a unit submitted in the meantime.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, visitor.base + "/")
@@ -268,97 +285,21 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
 
 
 def _page(pages: tuple[Page, ...], name: str) -> Page:
-    found = next((page for page in pages if page.name == name), None)
-    if found is None:
-        raise HTTPException(404)
-    return found
+    for page in pages:
+        if page.name == name:
+            return page
+    raise HTTPException(404)
 
 
-def _address(page: Page, instead_of: Page) -> str:
-    """Return the URL of a page that has to come first, with the reason if it only needs opening."""
-    return f"/page/{page.name}" + ("" if instead_of.shows else "?after=unopened")
-
-
-def _short_reasons(page: Page, answers: Answers, held: Assignment) -> dict[Key, str]:
-    """Return the reasons on the page that are missing or too short, for questions with answers."""
-    found = page.open(answers, held.unit.facts)
-    return {key: text for key, text in found if key[1].endswith(WHY)}
-
-
-def _too_early(
-    visitor: Visit,
-    held: Assignment,
-    pages: tuple[Page, ...],
-    page: Page,
-    answers: Answers,
-    opened: set[str],
-) -> Page | None:
-    """Return the page to answer first.
-
-    If pages build on each other, each waits for those before it. Stories are compared once all of
-    them have been opened.
-    """
-    if visitor.study.design.kind != "feedback":
-        return None if page.shows else first_unopened(pages, opened, answers)
-    before = pages[: pages.index(page)]
-    first = next((p for p in before if p.open(answers, held.unit.facts)), None)
-    if first is None and not page.applicable(answers, held.unit.facts):
-        return before[-1]
-    return first
-
-
-def _revision(form: dict[str, str]) -> int:
-    text = form.get("revision", "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
-
-
-def _shown(
-    visitor: Visit,
-    held: Assignment,
-    pages: tuple[Page, ...],
-    page: Page,
-    answers: Answers,
-    revision: int,
-    problems: dict[Key, str],
-    opened: set[str],
-    *,
-    note: str = "",
-    was_told: bool = False,
-    is_filling: bool = False,
-) -> HTMLResponse:
-    """was_told: whether the participant was already warned about short reasons and may continue.
-    is_filling: whether the page was opened from the list of open questions.
-    """
-    design = visitor.study.design
-    view = page_view(design, held, pages, page, answers, problems, opened)
-    where = where_they_are(design, held, pages, page, answers, visitor.study.n_for_one)
-    return visitor.page(
-        "page.html.j2",
-        title=page.title,
-        unit=held.number,
-        revision=revision,
-        note=note,
-        where=where,
-        was_told=was_told,
-        is_filling=is_filling,
-        **view,
-    )
-
-
-def _open_list(
-    visitor: Visit,
-    still: list[tuple[Page, list[tuple[Key, str]]]],
-    *,
-    last: Page,
-    unit: int,
-    revision: int,
-) -> HTMLResponse:
+def _open_list(visitor: Visit, held: Assignment, answers: Answers, revision: int) -> HTMLResponse:
     """Show what is still to be answered before the unit can be submitted on its last page."""
+    pages = visitor.study.pages(held)
+    still = [(page, found) for page in pages if (found := page.open(answers, held.unit.facts))]
     return visitor.page(
         "open.html.j2",
         title=visitor.say("nearly_done"),
-        last=last,
-        unit=unit,
+        last=pages[-1],
+        unit=held.number,
         revision=revision,
-        still=[(page, found) for page, found in still if found],
+        still=still,
     )

@@ -6,22 +6,23 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, exists, func, or_, select
+from sqlalchemy import Connection, Row, delete, exists, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import InputError
 from fabula.studies.database import (
+    OF_PEOPLE,
     answers,
     assignments,
     audit,
+    count_rows,
     now_ms,
     page_views,
     participants,
     tokens,
 )
-from fabula.studies.people_tables import OF_PEOPLE
 
 State = Literal[
     "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",
@@ -75,6 +76,32 @@ class Invitation:
         return pseudonym(self.id)
 
 
+def lock(connection: Connection, id_: int) -> Row[Any]:
+    """Lock a participant until the end of the transaction, so that two clicks take turns.
+
+    Raises `InputError` if no participant has this number.
+    """
+    row = connection.execute(
+        select(participants).where(participants.c.id == id_).with_for_update()
+    ).first()
+    if row is None:
+        raise InputError(f"{pseudonym(id_)}: no such participant")
+    return row
+
+
+def set_state(
+    connection: Connection, id_: int, state: State, *, was: State | None = None, **others: object
+) -> bool:
+    """Set a participant's state, and other columns; if `was` is given, only from that state.
+
+    Returns whether this changed anything.
+    """
+    query = participants.update().where(participants.c.id == id_)
+    if was is not None:
+        query = query.where(participants.c.state == was)
+    return bool(connection.execute(query.values(state=state, **others)).rowcount)
+
+
 def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
     """Create a participant for each of these notes."""
     found = []
@@ -97,12 +124,8 @@ def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str
 
 def reissue(connection: Connection, id_: int, who: str) -> Invitation:
     """Create a new link for a participant; earlier ones stop working. Raises `InputError`."""
-    row = connection.execute(
-        select(participants.c.state, participants.c.note)
-        .where(participants.c.id == id_)
-        .with_for_update()
-    ).first()
-    if row is None or row.state == "forgotten":
+    row = lock(connection, id_)
+    if row.state == "forgotten":
         raise InputError(f"{pseudonym(id_)}: no such participant")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
@@ -123,8 +146,7 @@ def number_of(name: str) -> int:
 
 def check_known(connection: Connection, id_: int) -> None:
     """Raise `InputError` if no participant has this number."""
-    known = select(participants.c.id).where(participants.c.id == id_)
-    if connection.execute(known).first() is None:
+    if not count_rows(connection, participants, participants.c.id == id_):
         raise InputError(f"{pseudonym(id_)}: no such participant")
 
 
@@ -157,8 +179,7 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
             _drop_longest_waiting(connection)
     if found is not None:
         mine = tokens.c.participant_id == found
-        n = connection.execute(select(func.count()).select_from(tokens).where(mine)).scalar_one()
-        if n >= MAX_TOKENS:
+        if count_rows(connection, tokens, mine) >= MAX_TOKENS:
             connection.execute(delete(tokens).where(mine))
         connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
     return token
@@ -171,8 +192,7 @@ def _drop_longest_waiting(connection: Connection) -> None:
         participants.c.state.in_(("invited", "declined")),
         ~exists().where(assignments.c.participant_id == participants.c.id),
     )
-    counted = select(func.count()).select_from(participants).where(*waiting)
-    n_over = connection.execute(counted).scalar_one() - MAX_WAITING
+    n_over = count_rows(connection, participants, *waiting) - MAX_WAITING
     if n_over <= 0:
         return
     oldest = select(participants.c.id).where(*waiting).order_by(participants.c.id).limit(n_over)
@@ -184,14 +204,10 @@ def _drop_longest_waiting(connection: Connection) -> None:
 
 def find_by_token(connection: Connection, token: str) -> Participant | None:
     """Return the participant who owns a token."""
+    others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
     row = connection.execute(
         select(participants.c.id, participants.c.state).where(
-            or_(
-                participants.c.token_hash == hash_of(token),
-                participants.c.id.in_(
-                    select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
-                ),
-            )
+            or_(participants.c.token_hash == hash_of(token), participants.c.id.in_(others))
         )
     ).first()
     return None if row is None else Participant(row.id, row.state)
@@ -199,26 +215,14 @@ def find_by_token(connection: Connection, token: str) -> Participant | None:
 
 def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> bool:
     """Record an invited person's consent; return whether this changed anything."""
-    changed = connection.execute(
-        participants.update()
-        .where(participants.c.id == participant.id, participants.c.state == "invited")
-        .values(state="consented" if needs_quiz else "ready", consented_ms=now_ms())
-    )
-    return bool(changed.rowcount)
+    state: State = "consented" if needs_quiz else "ready"
+    return set_state(connection, participant.id, state, was="invited", consented_ms=now_ms())
 
 
 def remove(connection: Connection, id_: int, who: str) -> int:
     """Exclude a participant's answers and release all their units; return how many."""
-    participant = connection.execute(
-        select(participants.c.state).where(participants.c.id == id_).with_for_update()
-    ).first()
-    if participant is None:
-        raise InputError(f"{pseudonym(id_)}: no such participant")
-    connection.execute(
-        participants.update()
-        .where(participants.c.id == id_, participants.c.state != "forgotten")
-        .values(state="removed")
-    )
+    if lock(connection, id_).state != "forgotten":
+        set_state(connection, id_, "removed")
     changed = connection.execute(
         assignments.update()
         .where(assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done")))
@@ -230,43 +234,21 @@ def remove(connection: Connection, id_: int, who: str) -> int:
 
 def forget(connection: Connection, id_: int, who: str) -> int:
     """Delete all of a participant's answers permanently; return how many. Raises `InputError`."""
+    lock(connection, id_)
     mine = select(assignments.c.id).where(assignments.c.participant_id == id_)
-    if (
-        connection.execute(
-            select(participants.c.id).where(participants.c.id == id_).with_for_update()
-        ).first()
-        is None
-    ):
-        raise InputError(f"{pseudonym(id_)}: no such participant")
     # Wait for a save in progress.
-    connection.execute(
-        select(assignments.c.id).where(assignments.c.participant_id == id_).with_for_update()
-    ).all()
-    n = connection.execute(
-        select(func.count()).select_from(answers).where(answers.c.assignment_id.in_(mine))
-    ).scalar_one()
-    connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
-    connection.execute(delete(page_views).where(page_views.c.assignment_id.in_(mine)))
-    connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
-    connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
-    for table in OF_PEOPLE:
+    connection.execute(mine.with_for_update()).all()
+    n = count_rows(connection, answers, answers.c.assignment_id.in_(mine))
+    for table in (answers, page_views):
+        connection.execute(delete(table).where(table.c.assignment_id.in_(mine)))
+    for table in (assignments, tokens, *OF_PEOPLE):
         connection.execute(delete(table).where(table.c.participant_id == id_))
     connection.execute(delete(audit).where(audit.c.who == pseudonym(id_)))
-    connection.execute(
-        participants.update()
-        .where(participants.c.id == id_)
-        .values(
-            state="forgotten",
-            platform_id=None,
-            note="",
-            token_hash=f"forgotten-{id_}",
-            n_right=None,
-            quiz_ms=None,
-            consented_ms=None,
-        )
-    )
+    nothing = dict.fromkeys(("platform_id", "n_right", "quiz_ms", "consented_ms"))
+    token_hash = f"forgotten-{id_}"
+    set_state(connection, id_, "forgotten", note="", token_hash=token_hash, **nothing)
     log(connection, who, "forget", pseudonym(id_))
-    return int(n)
+    return n
 
 
 def log(connection: Connection, who: str, what: str, detail: str = "") -> None:

@@ -8,20 +8,30 @@ submission to the platform or let it time out there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, exists, or_, select, update
 
-from fabula.studies.database import answers, assignments, now_ms, participants
+from fabula.studies.database import (
+    Store,
+    StoreFailed,
+    answers,
+    assignments,
+    now_ms,
+    participants,
+    visits,
+)
 from fabula.studies.design import StudyDesign
-from fabula.studies.participants import log, pseudonym
-from fabula.studies.people_tables import visits
-from fabula.studies.prolific import Submission
+from fabula.studies.participants import log, pseudonym, set_state
+from fabula.studies.prolific import PlatformFailed, Prolific, Submission
 
 _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")
 _GRACE_MS = 10 * 60_000
 """How long a platform may take to list a submission, in milliseconds."""
+_END_S = 5.0
 
 
 def return_idle(connection: Connection, design: StudyDesign, keep: int | None = None) -> int:
@@ -45,12 +55,9 @@ def return_idle(connection: Connection, design: StudyDesign, keep: int | None = 
 
 def give_back(connection: Connection, participant: int) -> int:
     """Release a participant's unsubmitted units; return how many."""
-    changed = connection.execute(
-        update(assignments)
-        .where(assignments.c.participant_id == participant, assignments.c.state == "open")
-        .values(state="returned")
-    )
-    return changed.rowcount
+    own = assignments.c.participant_id == participant
+    query = update(assignments).where(own, assignments.c.state == "open")
+    return connection.execute(query.values(state="returned")).rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def apply_statuses(
     lose their unsubmitted units; submitted ones stay until the organiser removes the participant. A
     participant who becomes active again may continue.
     """
-    by_session: dict[str, Submission] = {one.id: one for one in submissions}
+    by_session = {one.id: one for one in submissions}
     by_worker: dict[str, list[Submission]] = {}
     for one in by_session.values():
         by_worker.setdefault(one.worker, []).append(one)
@@ -93,8 +100,7 @@ def apply_statuses(
         if found is None and not row.session and len(own) == 1:
             # The address did not name the submission, but there is only one.
             (found,) = own
-        is_theirs = found is not None and found.worker == row.platform_id
-        if found is None or not is_theirs:
+        if found is None or found.worker != row.platform_id:
             is_late = row.at_ms < now_ms() - _GRACE_MS
             n_unknown += is_late
             if is_late and row.status != "UNKNOWN":
@@ -131,10 +137,9 @@ def _note(connection: Connection, visit: int, status: str) -> None:
 
 def _follow(connection: Connection, visit: int, participant: int, state: str, status: str) -> int:
     """Apply a new status to a participant's place; return how many units it frees."""
-    own = participants.c.id == participant
     if status in _GONE:
         if state in ("invited", "declined", "consented", "ready", "failed"):
-            connection.execute(update(participants).where(own).values(state="left"))
+            set_state(connection, participant, "left")
             connection.execute(
                 update(visits).where(visits.c.id == visit).values(state_before=state)
             )
@@ -142,6 +147,62 @@ def _follow(connection: Connection, visit: int, participant: int, state: str, st
         return give_back(connection, participant)
     before = select(visits.c.state_before).where(visits.c.id == visit)
     if state == "left" and (again := connection.execute(before).scalar()):
-        connection.execute(update(participants).where(own).values(state=again))
+        set_state(connection, participant, again)
         log(connection, "platform", status.lower(), pseudonym(participant))
     return 0
+
+
+@dataclass(slots=True)
+class Statuses:
+    """The statuses of a study's people at Prolific, and the outcome of the last fetch."""
+
+    prolific: Prolific
+    studies: Sequence[str]
+    """The study's ids at Prolific."""
+    fetched_ms: int | None = None
+    problem: str = ""
+    """Why the last fetch failed; empty if it succeeded."""
+
+    def fetch(self, store: Store, stop: threading.Event | None = None) -> Applied | None:
+        """Fetch and apply all statuses; None if `stop` was set in the meantime.
+
+        All or nothing: a list that breaks off changes nothing. Raises `PlatformFailed`,
+        `StoreFailed`.
+        """
+        try:
+            found = [one for study in self.studies for one in self.prolific.submissions(study)]
+            if stop is not None and stop.is_set():
+                return None
+            with store.writing() as connection:
+                applied = apply_statuses(connection, found, self.studies)
+        except (PlatformFailed, StoreFailed) as error:
+            self.problem = str(error)
+            raise
+        self.fetched_ms, self.problem = now_ms(), ""
+        return applied
+
+
+@contextmanager
+def followed(store: Store, statuses: Statuses | None, every_s: float) -> Iterator[None]:
+    """Fetch statuses every `every_s` seconds on a thread. Failures are recorded and retried."""
+    if statuses is None:
+        yield
+        return
+    stop = threading.Event()
+    # Shutdown does not wait for a busy platform.
+    statuses.prolific = replace(statuses.prolific, wait=stop.wait)
+
+    def run() -> None:
+        while not stop.is_set():
+            # The error is in `problem`.
+            with suppress(PlatformFailed, StoreFailed):
+                statuses.fetch(store, stop)
+            stop.wait(every_s)
+
+    thread = threading.Thread(target=run, name="statuses", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_END_S)

@@ -2,28 +2,165 @@
 
 Rashkin et al. 2025, appendix D.3: after each batch they examined every annotator's agreement with
 the others and the median and variance of the time per story, and manually graded those who stood
-out.
+out. Here participants also answer attention items, which name their right answer, and questions a
+second time, about the same text, on a page of its own: both are reported per person and are
+excluded from the results.
+
+Time on a page runs from when it was opened or saved to the next event, on any page. Leaving cannot
+be distinguished from thinking, so a gap counts for at most ten minutes; it is never dropped, or
+slow readers of long stories would seem fast.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from fabula.measures.ratings import ItemAgreement, item_agreement, score_table, spans_of, value_of
-from fabula.studies.database import assignments, participants
+from fabula.studies.database import (
+    IS_ACTIVE,
+    about_answers,
+    answers,
+    assignments,
+    consents,
+    page_views,
+    participants,
+    quiz_tries,
+    visits,
+)
 from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import time_of
-from fabula.studies.pairs import compared_answers
+from fabula.studies.forms import AGAIN, CHECK, Page
+from fabula.studies.pairs import BEST, compared_answers
 from fabula.studies.participants import pseudonym
-from fabula.studies.people_facts import PersonFacts, facts_of_all
-from fabula.studies.times import Timing, timings
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
+
+MOST_MS = 10 * 60_000
+"""Maximum duration counted for a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Results of the checks over a participant's submitted units."""
+
+    n_attention: int = 0
+    """Number of attention items answered."""
+    n_attention_right: int = 0
+    n_repeated: int = 0
+    """Number of questions answered twice."""
+    n_repeated_same: int = 0
+    """Number of these with the same answer both times."""
+
+
+def checks_of_all(
+    connection: Connection, design: StudyDesign, participant: int | None = None
+) -> dict[int, Checks]:
+    """Return the checks by participant, for those who were asked any; or for one participant."""
+    people = design.people
+    if not (people.attention or people.repeat):
+        return {}
+    right = {id_: one.answer for id_, one in people.attention_items.items()}
+    first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
+    query = (
+        select(
+            assignments.c.participant_id,
+            answers.c.assignment_id,
+            answers.c.part,
+            answers.c.item,
+            answers.c.value,
+        )
+        .join(assignments, assignments.c.id == answers.c.assignment_id)
+        .where(
+            assignments.c.state == "done",
+            answers.c.part.in_((CHECK, AGAIN, first_part)),
+            answers.c.item.in_((*right, *people.repeat)),
+        )
+        .order_by(answers.c.assignment_id, answers.c.id)
+    )
+    if participant is not None:
+        query = query.where(assignments.c.participant_id == participant)
+    given: dict[int, dict[int, dict[tuple[str, str], str]]] = {}
+    for row in connection.execute(query):
+        units = given.setdefault(row.participant_id, {})
+        units.setdefault(row.assignment_id, {})[row.part, row.item] = row.value or ""
+    found = {}
+    for id_, units in given.items():
+        # Repeated questions concern the first unit.
+        first = next(iter(units.values()))
+        asked = [one for unit in units.values() for one in unit.items()]
+        said = [value == right[item] for (part, item), value in asked if part == CHECK and value]
+        same = [
+            value == first.get((first_part, item))
+            for (part, item), value in asked
+            if part == AGAIN and value
+        ]
+        found[id_] = Checks(len(said), said.count(True), len(same), same.count(True))
+    return found
+
+
+def is_inattentive(connection: Connection, design: StudyDesign, participant: int) -> bool:
+    """Return whether a participant exceeded the allowed number of wrong attention answers."""
+    found = checks_of_all(connection, design, participant).get(participant, Checks())
+    return found.n_attention - found.n_attention_right > design.people.attention_wrong
+
+
+@dataclass(slots=True)
+class PersonFacts:
+    """Facts about one participant. None means unknown."""
+
+    platform_study: str | None = None
+    platform_session: str | None = None
+    platform_status: str | None = None
+    """Latest status reported by the platform."""
+    said: str | None = None
+    """Latest response to the consent text: agreed, declined, withdrawn."""
+    consent_version: str | None = None
+    """Version of the consent text they responded to."""
+    n_tries: int = 0
+    """Number of attempts at the quiz."""
+    checks: Checks = field(default_factory=Checks)
+    """Attention items and repeated questions."""
+    about: dict[str, str] = field(default_factory=dict)
+    """Answers about themselves, by question."""
+
+    def row(self) -> dict[str, object]:
+        """Return a cell for each fact, including each question about themselves."""
+        row: dict[str, object] = asdict(self)
+        about = {f"about.{item}": value for item, value in self.about.items()}
+        del row["checks"], row["about"]
+        return row | asdict(self.checks) | about
+
+
+def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, PersonFacts]:
+    """Return the facts by participant, for those with any."""
+    found: dict[int, PersonFacts] = {}
+
+    def of(id_: int) -> PersonFacts:
+        return found.setdefault(id_, PersonFacts())
+
+    # The last row for each participant counts.
+    for row in connection.execute(select(visits).order_by(visits.c.id)):
+        one = of(row.participant_id)
+        one.platform_study, one.platform_session = row.study or None, row.session or None
+        one.platform_status = row.status
+    for row in connection.execute(select(consents).order_by(consents.c.id)):
+        one = of(row.participant_id)
+        one.said, one.consent_version = row.what, row.version
+    counted = select(quiz_tries.c.participant_id, func.count().label("n"))
+    for row in connection.execute(counted.group_by(quiz_tries.c.participant_id)):
+        of(row.participant_id).n_tries = row.n
+    for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
+        of(row.participant_id).about[row.item] = row.value
+    for id_, checks in checks_of_all(connection, design).items():
+        of(id_).checks = checks
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +206,7 @@ def progress(
     rows = connection.execute(
         select(assignments.c.unit, assignments.c.state, func.count())
         .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(participants.c.state.not_in(("removed", "forgotten")))
+        .where(IS_ACTIVE)
         .group_by(assignments.c.unit, assignments.c.state)
     )
     counts = Counter({(unit, state): n for unit, state, n in rows})
@@ -166,4 +303,100 @@ def agreement_by_item(
         n = sum(one.n_others for one in compared)
         same = sum(one.n_same for one in compared) / n if n else None
         found[item.id] = ItemAgreement(len({one.document_id for one in compared}), same, None)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A participant's time on a unit, in seconds."""
+
+    participant: str
+    unit: str
+    seconds: float
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageTime:
+    """A participant's time on a page of a unit, in seconds."""
+
+    rater: str
+    unit: str
+    page: str
+    seconds: float
+    n_opened: int
+    n_saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An action on a page; `page` is empty if not known."""
+
+    at_ms: int
+    page: str
+    is_save: bool = False
+
+
+def spent_ms(events: Iterable[Event]) -> dict[str, int]:
+    """Return the time by page until the next event, each gap capped; the last event has none."""
+    spent: dict[str, int] = {}
+    in_order = sorted(events, key=lambda event: event.at_ms)
+    for one, after in itertools.pairwise(in_order):
+        spent[one.page] = spent.get(one.page, 0) + min(after.at_ms - one.at_ms, MOST_MS)
+    return spent
+
+
+def timings(connection: Connection) -> list[Timing]:
+    """Return the time on each unit, in the order of participants and units."""
+    events = _events(connection, {})
+    return [
+        Timing(
+            pseudonym(row.participant_id),
+            row.unit,
+            sum(int(ms) for ms in spent_ms(events[row.id]).values()) / 1000,
+            row.state == "done",
+        )
+        for row in _assignments(connection)
+    ]
+
+
+def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> list[PageTime]:
+    """Return the time on each page that was opened or answered. pages: those of each unit."""
+    found = []
+    events = _events(connection, pages)
+    for row in _assignments(connection):
+        rater, spent = pseudonym(row.participant_id), spent_ms(events[row.id])
+        for page in pages.get(row.unit, ()):
+            saves = [one.is_save for one in events[row.id] if one.page == page.name]
+            if saves:
+                seconds, n_opened = spent.get(page.name, 0) / 1000, saves.count(False)
+                found.append(
+                    PageTime(rater, row.unit, page.name, seconds, n_opened, saves.count(True))
+                )
+    return found
+
+
+def _assignments(connection: Connection) -> Sequence[Row[Any]]:
+    query = select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
+    return connection.execute(query).all()
+
+
+def _events(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> dict[int, list[Event]]:
+    """Return the events of each assignment: assigned, opened, saved, submitted."""
+    of_key = {
+        unit: {key: page.name for page in own for q in page.questions for key in (q.key, q.why)}
+        for unit, own in pages.items()
+    }
+    found: dict[int, list[Event]] = {}
+    units: dict[int, str] = {}
+    for row in connection.execute(select(assignments)):
+        units[row.id] = row.unit
+        found[row.id] = [Event(row.given_ms, "")]
+        if row.done_ms is not None:
+            found[row.id].append(Event(row.done_ms, ""))
+    for row in connection.execute(select(page_views).order_by(page_views.c.id)):
+        found[row.assignment_id].append(Event(row.at_ms, row.page))
+    for row in connection.execute(select(answers).order_by(answers.c.id)):
+        page = of_key.get(units[row.assignment_id], {}).get((row.part, row.item), "")
+        found[row.assignment_id].append(Event(row.saved_ms, page, is_save=True))
     return found

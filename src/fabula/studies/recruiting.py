@@ -148,7 +148,22 @@ class Recruiting(Strict):
 
     def check(self, where: str) -> None:
         """Raise `InputError` if fields are inconsistent."""
-        self._check_entry(where)
+        entry = self.entry
+        if entry.allow and not (Path(where).parent / entry.allow).is_file():
+            raise InputError(
+                f"{where}: entry: allow: {entry.allow} does not exist; create it with the ids of "
+                "those who may take part, one per line"
+            )
+        if entry.signed and not entry.address.startswith("https://"):
+            raise InputError(
+                f"{where}: entry: signed: addresses are signed for one host; name it as `address`, "
+                "as in https://your.host"
+            )
+        if entry.signed and entry.platform == "mturk":
+            raise InputError(f"{where}: entry: signed: only Prolific signs addresses")
+        # Prolific's token goes to Prolific, or to a server of this machine in its place.
+        if not re.fullmatch(rf"{_PROLIFIC}/?|http://(127\.0\.0\.1|localhost)(:\d+)?/?", entry.api):
+            raise InputError(f"{where}: entry: api: must be {_PROLIFIC}, where its token goes")
         ids = [one.id for one in self.about]
         for one in self.about:
             place = f"{where}: about: {one.id}"
@@ -170,21 +185,3 @@ class Recruiting(Strict):
                     f"{where}: codes: {outcome}: {code!r} is neither a code nor a link that begins "
                     f"with https://"
                 )
-
-    def _check_entry(self, where: str) -> None:
-        entry = self.entry
-        if entry.allow and not (Path(where).parent / entry.allow).is_file():
-            raise InputError(
-                f"{where}: entry: allow: {entry.allow} does not exist; create it with the ids of "
-                "those who may take part, one per line"
-            )
-        if entry.signed and not entry.address.startswith("https://"):
-            raise InputError(
-                f"{where}: entry: signed: addresses are signed for one host; name it as `address`, "
-                "as in https://your.host"
-            )
-        if entry.signed and entry.platform == "mturk":
-            raise InputError(f"{where}: entry: signed: only Prolific signs addresses")
-        # Prolific's token goes to Prolific, or to a server of this machine in its place.
-        if not re.fullmatch(rf"{_PROLIFIC}/?|http://(127\.0\.0\.1|localhost)(:\d+)?/?", entry.api):
-            raise InputError(f"{where}: entry: api: must be {_PROLIFIC}, where its token goes")

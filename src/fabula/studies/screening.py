@@ -9,14 +9,22 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, insert, select
 
-from fabula.studies.database import now_ms, participants
+from fabula.studies.database import (
+    about_answers,
+    consent_texts,
+    consents,
+    count_rows,
+    now_ms,
+    participants,
+    quiz_tries,
+    steps,
+)
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import FormError, Key, Question
 from fabula.studies.labels import Labels
-from fabula.studies.participants import Participant, State, consent, forget, log
-from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries, steps
+from fabula.studies.participants import Participant, State, consent, forget, lock, log, set_state
 from fabula.studies.places import give_back
 from fabula.studies.recruiting import AboutQuestion
 
@@ -36,22 +44,8 @@ def agree(connection: Connection, participant: Participant, design: StudyDesign)
 
 def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
     """Record that a participant declines; they may still change their mind."""
-    changed = connection.execute(
-        participants.update()
-        .where(participants.c.id == participant.id, participants.c.state == "invited")
-        .values(state="declined")
-    )
-    if changed.rowcount:
+    if set_state(connection, participant.id, "declined", was="invited"):
         _record(connection, participant, design, "declined")
-
-
-def reconsider(connection: Connection, participant: Participant) -> None:
-    """Let a participant who declined read the text again."""
-    connection.execute(
-        participants.update()
-        .where(participants.c.id == participant.id, participants.c.state == "declined")
-        .values(state="invited")
-    )
 
 
 def withdraw(
@@ -66,9 +60,7 @@ def withdraw(
     if delete:
         forget(connection, participant.id, "participant")
         return
-    connection.execute(
-        participants.update().where(participants.c.id == participant.id).values(state="withdrawn")
-    )
+    set_state(connection, participant.id, "withdrawn")
     give_back(connection, participant.id)
     _record(connection, participant, design, "withdrawn")
     log(connection, participant.name, "withdraw")
@@ -79,8 +71,7 @@ def _record(
 ) -> None:
     """Record the response with the version of the text; the text itself is stored once."""
     version = consent_version(design)
-    known = select(consent_texts.c.version).where(consent_texts.c.version == version)
-    if connection.execute(known).first() is None:
+    if not count_rows(connection, consent_texts, consent_texts.c.version == version):
         connection.execute(insert(consent_texts).values(version=version, text=design.texts.consent))
     connection.execute(
         insert(consents).values(
@@ -91,36 +82,22 @@ def _record(
 
 def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
     """Return whether a participant has completed a page before the first unit."""
-    query = select(steps.c.step).where(
-        steps.c.participant_id == participant.id, steps.c.step == step
-    )
-    return connection.execute(query).first() is not None
+    own = steps.c.participant_id == participant.id
+    return count_rows(connection, steps, own, steps.c.step == step) > 0
 
 
 def pass_step(connection: Connection, participant: Participant, step: str) -> None:
     """Record that a page is completed. Call within `Store.writing`."""
-    _lock(connection, participant)
+    lock(connection, participant.id)
     if not has_passed(connection, participant, step):
         connection.execute(
             insert(steps).values(participant_id=participant.id, step=step, at_ms=now_ms())
         )
 
 
-def _lock(connection: Connection, participant: Participant) -> None:
-    """Serialise two clicks by one person, in PostgreSQL too."""
-    connection.execute(
-        select(participants.c.id).where(participants.c.id == participant.id).with_for_update()
-    )
-
-
 def count_tries(connection: Connection, participant: Participant) -> int:
     """Return how often a participant has answered the quiz."""
-    query = (
-        select(func.count())
-        .select_from(quiz_tries)
-        .where(quiz_tries.c.participant_id == participant.id)
-    )
-    return int(connection.execute(query).scalar_one())
+    return count_rows(connection, quiz_tries, quiz_tries.c.participant_id == participant.id)
 
 
 def last_score(connection: Connection, participant: Participant) -> int | None:
@@ -141,10 +118,7 @@ def take_quiz(
 
     number: number of the attempt on the submitted page, from 1; duplicates count once.
     """
-    _lock(connection, participant)
-    state: State = connection.execute(
-        select(participants.c.state).where(participants.c.id == participant.id)
-    ).scalar_one()
+    state: State = lock(connection, participant.id).state
     n_before = count_tries(connection, participant)
     if state != "consented" or number not in (None, n_before + 1):
         return state
@@ -162,11 +136,7 @@ def take_quiz(
             given=json.dumps(list(given), ensure_ascii=False),
         )
     )
-    connection.execute(
-        participants.update()
-        .where(participants.c.id == participant.id)
-        .values(state=state, quiz_ms=now, n_right=n_right)
-    )
+    set_state(connection, participant.id, state, quiz_ms=now, n_right=n_right)
     log(connection, participant.name, "quiz", f"{n_right} of {len(design.quiz)}")
     return state
 
@@ -191,14 +161,11 @@ def read_about(
 
 def keep_about(connection: Connection, participant: Participant, given: Mapping[str, str]) -> None:
     """Store the answers; skipped questions have none. Call within `Store.writing`."""
-    _lock(connection, participant)
+    lock(connection, participant.id)
     if has_passed(connection, participant, "about"):
         return
     pass_step(connection, participant, "about")
-    for item, value in given.items():
-        if value:
-            connection.execute(
-                insert(about_answers).values(
-                    participant_id=participant.id, item=item, value=value, saved_ms=now_ms()
-                )
-            )
+    own = {"participant_id": participant.id, "saved_ms": now_ms()}
+    rows = [own | {"item": item, "value": value} for item, value in given.items() if value]
+    if rows:
+        connection.execute(insert(about_answers), rows)

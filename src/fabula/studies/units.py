@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
@@ -25,9 +24,9 @@ class Unit:
     key: str
     """Visible to the researcher only."""
     documents: tuple[Document, ...]
-    facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    facts: Mapping[str, object] = field(default_factory=dict)
     """Facts available to conditions; never sent to a browser."""
-    stories: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))
+    stories: Mapping[str, str | None] = field(default_factory=dict)
     """The stories it reveals: for each, the version that is read, or None for several. A reader who
     has seen the original knows what was changed.
     """
@@ -55,10 +54,7 @@ def read_units(design: StudyDesign) -> list[Unit]:
         groups = _groups(_stories(path), design)
         if design.kind == "pairs":
             groups = _pairs(groups, design)
-        units = [
-            Unit(key, tuple(members), MappingProxyType({}), *_marks(members))
-            for key, members in groups.items()
-        ]
+        units = [Unit(key, tuple(own), {}, *_marks(own)) for key, own in groups.items()]
     if not units:
         raise InputError(f"{path}: contains nothing to read")
     _check_checks(design, units)
@@ -127,10 +123,9 @@ class Seen:
     def allows(self, unit: Unit) -> bool:
         """Return whether the unit, with earlier ones, keeps secret what was done to each story."""
         for mark, version in unit.stories.items():
-            seen = self._versions.get(mark)
-            if seen and (
-                len(seen) >= self._per_story or version is None or any(v != version for v in seen)
-            ):
+            seen = self._versions.get(mark, [])
+            is_other = version is None or any(earlier != version for earlier in seen)
+            if seen and (is_other or len(seen) >= self._per_story):
                 return False
         return True
 
@@ -182,11 +177,11 @@ def _pairs(
                 f"{design.documents}: the group {group!r} contains only {len(members)} stories, "
                 f"and {size} are shown at a time; remove it, or set at_once = 2 in {design.path}"
             )
-    chosen: Sequence[Sequence[Document]]
-    if size == 2:
-        chosen = chosen_pairs(listed, design.max_pairs, design.seed)
-    else:
-        chosen = chosen_sets(listed, size, design.max_pairs, design.seed)
+    chosen: Sequence[Sequence[Document]] = (
+        chosen_pairs(listed, design.max_pairs, design.seed)
+        if size == 2
+        else chosen_sets(listed, size, design.max_pairs, design.seed)
+    )
     return {pair_key(*together): together for together in chosen}
 
 

@@ -17,11 +17,18 @@ from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, Answers, Key, Page, Question
 from fabula.studies.labels import ENGLISH, Labels
-from fabula.studies.whereabouts import all_are_opened
+from fabula.text import TextSettings
 from fabula.text.sentences import paragraphs_of
 from fabula.web import page_environment, visible
 
 _HERE = Path(__file__).parent
+# Silent reading of English fiction is about 240 words a minute (Brysbaert 2019, doi
+# 10.1016/j.jml.2019.104047). The time per question is a guess, used only for this sentence.
+_WORDS_A_MINUTE = 240
+_MINUTES_A_QUESTION = 0.25
+_MINUTES_A_REASON = 0.5
+_STEP_MINUTES = 5
+_WHERE = {"ttcw": "where_group", "pairs": "where_pair", "feedback": "where_piece"}
 STATIC = {
     "fabula.css": (_HERE.parent / "web" / "static" / "fabula.css", "text/css"),
     "study.css": (_HERE / "static" / "study.css", "text/css"),
@@ -52,12 +59,8 @@ def field_name(key: Key) -> str:
 
 def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
     """Return the answers in a submitted form."""
-    found = {}
-    for name, value in form.items():
-        part, colon, item = name.partition(":")
-        if colon:
-            found[part, item] = value
-    return found
+    named = ((name.partition(":"), value) for name, value in form.items())
+    return {(part, item): value for (part, colon, item), value in named if colon}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,21 @@ class Field:
     is_locked: bool
 
 
+def field_of(
+    question: Question, answers: Answers, problems: Mapping[Key, str], *, is_locked: bool = False
+) -> Field:
+    """Return a question as shown, with its answer and what is wrong with it."""
+    return Field(
+        question=question,
+        name=field_name(question.key),
+        why=field_name(question.why) if question.min_words else "",
+        value=answers.get(question.key, ""),
+        reason=answers.get(question.why, ""),
+        problem=problems.get(question.key, "") or problems.get(question.why, ""),
+        is_locked=is_locked,
+    )
+
+
 def page_view(
     design: StudyDesign,
     assignment: Assignment,
@@ -84,19 +102,15 @@ def page_view(
 ) -> dict[str, Any]:
     """Return everything that a page of a unit shows. opened: the pages opened so far."""
     facts = assignment.unit.facts
-    locked = page in locked_pages(pages, assignment)
+    is_locked = page in locked_pages(pages, assignment)
     fields = [
-        Field(
-            question=question,
-            name=field_name(question.key),
-            why=field_name(question.why) if question.min_words else "",
-            value=answers.get(question.key, ""),
-            reason=answers.get(question.why, ""),
-            problem=problems.get(question.key, "") or problems.get(question.why, ""),
-            is_locked=locked,
-        )
+        field_of(question, answers, problems, is_locked=is_locked)
         for question in page.applicable(answers, facts)
     ]
+    # Where pages build on each other, none is listed that is still to come: that there is another
+    # may reveal what was done to the story.
+    here = pages.index(page)
+    listed = pages if design.kind != "feedback" else pages[: here + 1]
     return {
         "page": page,
         "texts": [_text(design, assignment, shown) for shown in page.shows],
@@ -104,13 +118,19 @@ def page_view(
         "is_group": page.name == "group",
         "parts": _parts(assignment, fields) if page.name == "group" else [],
         "steps": [
-            _step(each, page, answers, facts)
-            | {"is_open": bool(each.shows) or all_are_opened(pages, opened, answers)}
-            for each in _listed(design, pages, page)
+            {
+                "name": each.name,
+                "title": each.title,
+                "is_here": each is page,
+                "n": (n := len(each.applicable(answers, facts))),
+                "n_done": max(0, n - len({key for key, _ in each.open(answers, facts)})),
+                "is_open": bool(each.shows) or first_unopened(pages, opened, answers) is None,
+            }
+            for each in listed
         ],
         "is_free": design.kind != "feedback",
-        "previous": _beside(pages, page, -1),
-        "following": _beside(pages, page, 1),
+        "previous": pages[here - 1] if here else None,
+        "following": pages[here + 1] if here + 1 < len(pages) else None,
     }
 
 
@@ -135,39 +155,69 @@ def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, 
 def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, Any]]:
     """Return the questions on all stories, story by story, each with its opening words."""
     found = []
-    for number in range(1, len(assignment.order) + 1):
-        part = str(number)
-        words = " ".join(assignment.unit.documents[assignment.document(part)].text.split())
-        found.append(
-            {
-                "number": number,
-                "begins": visible(words[:140]) + ("…" if len(words) > 140 else ""),
-                "fields": [field for field in fields if field.question.part == part],
-            }
-        )
+    for number, place in enumerate(assignment.order, 1):
+        words = " ".join(assignment.unit.documents[place].text.split())
+        begins = visible(words[:140]) + ("…" if len(words) > 140 else "")
+        own = [field for field in fields if field.question.part == str(number)]
+        found.append({"number": number, "begins": begins, "fields": own})
     return found
 
 
-def _listed(design: StudyDesign, pages: Sequence[Page], here: Page) -> Sequence[Page]:
-    """Return the pages to list; if pages build on each other, none that is still to come.
+def where_they_are(
+    design: StudyDesign,
+    assignment: Assignment,
+    pages: Sequence[Page],
+    page: Page,
+    answers: Answers,
+    n_for_one: int,
+) -> str:
+    """Return a progress line such as `Story 3 of 4, about 20 minutes left`.
 
-    The existence of another page may reveal what was done to the story.
+    In the design feedback, where the number of questions depends on what was done to the story, it
+    only says which of their pieces this is.
     """
-    return pages if design.kind != "feedback" else pages[: pages.index(here) + 1]
+    parts, say = [], design.labels
+    stories = [one for one in pages if one.name.startswith("story-")]
+    if page in stories:
+        parts.append(say("where_story", k=stories.index(page) + 1, n=len(stories)))
+    if assignment.number and n_for_one > 1:
+        label = "where_four" if design.at_once == 4 else _WHERE[design.kind]
+        where = say(label, k=assignment.number)
+        is_within = assignment.number <= n_for_one
+        parts.append(say("at_most", where=where, n=n_for_one) if is_within else where)
+    if design.kind != "feedback":
+        minutes = _minutes(assignment, pages, answers)
+        if steps := round(minutes / _STEP_MINUTES):
+            parts.append(say("minutes_left", n=steps * _STEP_MINUTES))
+        elif minutes:
+            parts.append(say("less_than_minutes_left", n=_STEP_MINUTES))
+        else:
+            parts.append(say("all_answered"))
+    return ", ".join(parts)
 
 
-def _step(page: Page, here: Page, answers: Answers, facts: Mapping[str, object]) -> dict[str, Any]:
-    n = len(page.applicable(answers, facts))
-    n_open = len({key for key, _ in page.open(answers, facts)})
-    return {
-        "name": page.name,
-        "title": page.title,
-        "is_here": page is here,
-        "n": n,
-        "n_done": max(0, n - n_open),
-    }
+def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) -> float:
+    """Estimate the minutes to read the stories without answers and to answer what is open."""
+    minutes = 0.0
+    for page in pages:
+        if not any(answers.get(question.key) for question in page.questions):
+            # Texts of repeated questions have been read before.
+            for part in page.shows if page.name != AGAIN else ():
+                text = assignment.unit.documents[assignment.document(part)].text
+                minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
+        for question in page.questions:
+            if not answers.get(question.key):
+                minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * bool(question.min_words)
+    return minutes
 
 
-def _beside(pages: Sequence[Page], page: Page, step: int) -> Page | None:
-    place = pages.index(page) + step
-    return pages[place] if 0 <= place < len(pages) else None
+def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> Page | None:
+    """Return the first page with a text never opened; comparing all texts has to wait for it.
+
+    A page with an answer counts as opened, even if no view was recorded.
+    """
+    answered = {part for (part, _), value in answers.items() if value}
+    for page in pages:
+        if page.shows and page.name not in opened and not answered & set(page.shows):
+            return page
+    return None

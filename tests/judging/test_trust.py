@@ -10,14 +10,13 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
 from fabula.formats import CHECKSUM
-from fabula.judging.calibrate import calibrate, released_folder
 from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.measurements import own_story
 from fabula.judging.people import panel_on, people_agreement
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
-from fabula.judging.trust import Mode, Trust, TrustBook
+from fabula.judging.trust import Mode, Trust, TrustBook, calibrate, released_folder
 from fabula.measures.rater_agreement import (
     Panel,
     aggregates,

@@ -121,9 +121,8 @@ def calibrate(
 
     Raises `InputError`, before anything is paid for, if no labels match the stories.
     """
-    from fabula.judging.calibrate import calibrate as calibrated
-    from fabula.judging.calibrate import graded_trust, released_folder
-    from fabula.judging.trust import TrustBook
+    from fabula.judging.trust import TrustBook, graded_trust, released_folder
+    from fabula.judging.trust import calibrate as calibrated
     from fabula.measures.graded import graded_agreement
     from fabula.measures.rater_agreement import panel_of_labels
 

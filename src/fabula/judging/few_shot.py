@@ -46,14 +46,11 @@ class ExampleTemplate(Template):
 
     @property
     def digest(self) -> str:
-        said = [self.answers.get((s.id, item), "") for s in self.stories for item in self._items]
+        items = sorted({item for _, item in self.answers})
+        said = [self.answers.get((story.id, item), "") for story in self.stories for item in items]
         parts = [_FRAME, _EXAMPLE, _STORY, _ANSWERS, *(story.text for story in self.stories), *said]
         own = Template(self.style).digest
         return hashlib.sha256("\0".join([*parts, own]).encode()).hexdigest()[:8]
-
-    @property
-    def _items(self) -> list[str]:
-        return sorted({item for _, item in self.answers})
 
     def examples(self, document: Document) -> list[Document]:
         """The stories shown before this one."""
@@ -106,10 +103,8 @@ def example_template(
     """
     answers = _answers(labels, rubric)
     labelled = {document for document, _ in answers}
-    stories = sorted(
-        (one for one in documents if one.id in labelled and one.text.strip()),
-        key=lambda one: one.id,
-    )
+    stories = [one for one in documents if one.id in labelled and one.text.strip()]
+    stories.sort(key=lambda one: one.id)
     random.Random(f"examples {seed}").shuffle(stories)
     template = ExampleTemplate(
         style, name=f"examples-{n}", n=n, stories=tuple(stories), answers=answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,9 @@ class RunFolder:
         self._plan = plan
         self._again = again
         self._has_begun = False
-        self._begin: Callable[[], None] = lambda: None
+        self._rows: KeptRows | None = None
+        self._earlier: Path | None = None
+        """The answers of an earlier run, which this one sets aside."""
 
     @contextmanager
     def open(self, *, restart: bool = False) -> Iterator[AnswerBook]:
@@ -53,11 +55,10 @@ class RunFolder:
                 _check_answer(row, f"{file.path}, line {number}")
             if file.kept and not restart:
                 self._check_same()
-            is_aside = bool(file.kept) and restart
-            rows = KeptRows(ANSWERS, file, restart=restart)
-            self._begin = lambda: self._prepare(rows, file.path if is_aside else None)
+            self._earlier = file.path if file.kept and restart else None
+            self._rows = KeptRows(ANSWERS, file, restart=restart)
             try:
-                yield AnswerBook(rows, self._is_asked_again)
+                yield AnswerBook(self._rows, self._is_asked_again)
             finally:
                 if not (self._has_begun or had_answers):
                     # A model that is not available leaves nothing behind.
@@ -78,24 +79,19 @@ class RunFolder:
 
     def begin(self) -> None:
         """Start writing: the folder now belongs to this run."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._begin()
-
-    def _prepare(self, rows: KeptRows, earlier: Path | None) -> None:
-        """Set aside the answers of an `earlier` run, if there is one, and begin."""
-        if earlier is not None:
+        if self._has_begun or self._rows is None:
+            return
+        self._has_begun = True
+        if self._earlier is not None:
             number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
             aside = self.path / f"answers.before-restart-{number}.jsonl"
-            write_whole(aside, earlier.read_bytes())
-        rows.begin()
+            write_whole(aside, self._earlier.read_bytes())
+        self._rows.begin()
         # Until this run is finished there are no measurements; those of the last run are removed.
         (self.path / "measurements.jsonl").unlink(missing_ok=True)
         write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())
-        write_whole(self.path / "run.json", (dump_json(self._settings()) + "\n").encode())
-
-    def _settings(self) -> dict[str, Any]:
-        return {**RUN.mark, "kind": "judge", "signature": str(self._plan.signature("*"))}
+        settings = {**RUN.mark, "kind": "judge", "signature": str(self._plan.signature("*"))}
+        write_whole(self.path / "run.json", (dump_json(settings) + "\n").encode())
 
     def _check_same(self) -> None:
         """Samples and wordings may be added, and answers parsed again; all else must be unchanged.
@@ -134,14 +130,13 @@ def _check_answer(row: dict[str, Any], where: str) -> None:
     """Raise `InputError` if a row is not an answer, or was damaged by hand."""
     texts = ("id", "item", "model", "prompt_digest")
     numbers = ("sample", "seed")
-    good = all(isinstance(row.get(name), str) for name in texts) and all(
-        isinstance(row.get(name), int) for name in numbers
-    )
-    if good and not row.get("failed"):
-        try:
+    try:
+        good = all(isinstance(row.get(name), str) for name in texts)
+        good &= all(isinstance(row.get(name), int) for name in numbers)
+        if good and not row.get("failed"):
             recorded(row)
-        except (TypeError, ValueError, AttributeError):
-            good = False
+    except (TypeError, ValueError, AttributeError):
+        good = False
     if not good:
         raise InputError(f"{where}: not an answer from a judge; choose another `out`")
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,14 +185,7 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
         if one.details.get("author"):
             own[document] = bool(one.details.get("own_story"))
     return JudgeAnswers(
-        rater,
-        signature,
-        answers,
-        missing,
-        again=again,
-        wordings=wordings,
-        own=own,
-        n_graded=n_graded,
+        rater, signature, answers, missing, "judge", again, wordings, own, n_graded=n_graded
     )
 
 
@@ -207,14 +200,9 @@ def judge_panels(judges: Sequence[JudgeAnswers]) -> list[JudgeAnswers]:
     }
     decided = {subject: float(p > 0.5) for subject, p in share_yes.items() if p != 0.5}
     n_split = len(share_yes) - len(decided)
-    panel = JudgeAnswers(
-        rater="majority of the judges",
-        signature=f"panel|rule:majority-of-the-judges|judges:{len(judges)}",
-        answers=decided,
-        missing={"the judges are split": n_split} if n_split else {},
-        kind="panel",
-    )
-    return [panel]
+    signature = f"panel|rule:majority-of-the-judges|judges:{len(judges)}"
+    missing = {"the judges are split": n_split} if n_split else {}
+    return [JudgeAnswers("majority of the judges", signature, decided, missing, "panel")]
 
 
 def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
@@ -222,19 +210,15 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     truth = yardstick.truth()
     why: dict[str, str] = {}
     subjects = [subject for subject in judge.answers if subject in truth]
-    said = np.array([judge.answers[subject] for subject in subjects])
-    is_so = np.array([truth[subject] for subject in subjects])
-    kappa = _kappa(
-        said,
-        is_so,
-        subjects,
-        yardstick.seed,
-        f"{judge.signature}|experts:{yardstick.source}",
-        "Cohen kappa with the experts' majority",
-    )
+    signature = f"{judge.signature}|experts:{yardstick.source}"
+    method = "Cohen kappa with the experts' majority"
+    kappa = _kappa(subjects, judge.answers, truth, yardstick.seed, signature, method)
     if kappa.value is None:
         why["kappa"] = _why_no_kappa(judge, yardstick, len(subjects))
-    counts = Confusion.of(said, is_so)
+    counts = Confusion.of(
+        np.array([judge.answers[subject] for subject in subjects]),
+        np.array([truth[subject] for subject in subjects]),
+    )
     for name, rate in (("sensitivity", counts.recall), ("specificity", counts.specificity)):
         if rate is None:
             passed = "passed" if name == "sensitivity" else "failed"
@@ -243,21 +227,16 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     if baseline is None:
         why["baseline"] = why.get("kappa") or "no verdict by one person with two others who agree"
     retested = [subject for subject in judge.again if subject in judge.answers]
-    retest = _kappa(
-        np.array([judge.answers[subject] for subject in retested]),
-        np.array([judge.again[subject] for subject in retested]),
-        retested,
-        yardstick.seed,
-        judge.signature,
-        "Cohen kappa of first and second answers",
-    )
+    method = "Cohen kappa of first and second answers"
+    both = judge.answers, judge.again
+    retest = _kappa(retested, *both, yardstick.seed, judge.signature, method)
     if retest.value is None:
         why["retest"] = "all answers are the same" if retested else "no document was judged twice"
     wordings = _among_wordings(judge, yardstick.seed)
     if wordings.value is None:
         one_way = "each question was asked in one wording"
         why["wordings"] = "all answers are the same" if judge.wordings else one_way
-    length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, yardstick, why)
+    length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, why)
     return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own, why)
 
 
@@ -281,11 +260,16 @@ def _why_no_kappa(judge: JudgeAnswers, yardstick: Yardstick, n_common: int) -> s
 
 
 def _kappa(
-    a: Floats, b: Floats, subjects: Sequence[Subject], seed: int, signature: str, method: str
+    subjects: Sequence[Subject],
+    a: Mapping[Subject, float],
+    b: Mapping[Subject, float],
+    seed: int,
+    signature: str,
+    method: str,
 ) -> Estimate:
     return cohen_estimate(
-        a,
-        b,
+        np.array([a[subject] for subject in subjects]),
+        np.array([b[subject] for subject in subjects]),
         [document for document, _ in subjects],
         [item for _, item in subjects],
         seed=seed,
@@ -309,65 +293,62 @@ def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
     )
 
 
-def _strata(subjects: Sequence[Subject], truth: Mapping[Subject, float]) -> list[object]:
-    """The item, and the experts' answer on it if there is one."""
-    return [(item, truth.get((document, item))) for document, item in subjects]
+def _association(
+    judge: JudgeAnswers,
+    truth: Mapping[Subject, float],
+    of_document: Mapping[str, float],
+    what: str,
+    **options: Any,
+) -> Estimate:
+    """How Yes goes with a property of documents, within items and experts' verdicts."""
+    subjects = [s for s in _measured(judge, truth) if s[0] in of_document]
+    given = "within item and experts' verdict" if truth else "within item"
+    return association_within(
+        np.array([of_document[document] for document, _ in subjects], np.float64),
+        np.array([judge.answers[subject] for subject in subjects], np.float64),
+        [(item, truth.get((document, item))) for document, item in subjects],
+        [document for document, _ in subjects],
+        signature=judge.signature,
+        method=f"{what}, {given}, jackknife over documents",
+        **options,
+    )
 
 
 def _measured(judge: JudgeAnswers, truth: Mapping[Subject, float]) -> list[Subject]:
     return [subject for subject in judge.answers if not truth or subject in truth]
 
 
-def _given(truth: Mapping[Subject, float]) -> str:
-    return "within item and experts' verdict" if truth else "within item"
-
-
 def _length(
     judge: JudgeAnswers, truth: Mapping[Subject, float], yardstick: Yardstick, why: dict[str, str]
 ) -> Estimate:
     """The partial rank correlation of Yes with the number of words."""
-    rankdata = scipy("stats").rankdata
-    subjects = [s for s in _measured(judge, truth) if s[0] in yardstick.n_words]
-    documents = list(dict.fromkeys(document for document, _ in subjects))
-    ranks = dict(zip(documents, rankdata([yardstick.n_words[d] for d in documents]), strict=True))
-    found = association_within(
-        np.array([ranks[document] for document, _ in subjects], np.float64),
-        np.array([judge.answers[subject] for subject in subjects], np.float64),
-        _strata(subjects, truth),
-        [document for document, _ in subjects],
-        kind="correlation",
-        signature=judge.signature,
-        method=f"rank correlation of Yes with words, {_given(truth)}, jackknife over documents",
-    )
+    measured = dict.fromkeys(document for document, _ in _measured(judge, truth))
+    documents = [document for document in measured if document in yardstick.n_words]
+    ranked = scipy("stats").rankdata([yardstick.n_words[d] for d in documents])
+    ranks = dict(zip(documents, ranked, strict=True))
+    what = "rank correlation of Yes with words"
+    found = _association(judge, truth, ranks, what, kind="correlation")
     if found.value is None:
-        known = "answers or lengths never differ" if subjects else "the texts were not given"
+        known = "answers or lengths never differ" if documents else "the texts were not given"
         why["length"] = known if judge.answers else _no_answers(judge)
     return found
 
 
 def _own_family(
-    judge: JudgeAnswers, truth: Mapping[Subject, float], yardstick: Yardstick, why: dict[str, str]
+    judge: JudgeAnswers, truth: Mapping[Subject, float], why: dict[str, str]
 ) -> Estimate:
     """How much more often it says Yes to documents by models of its own family."""
-    subjects = [s for s in _measured(judge, truth) if s[0] in judge.own]
-    sides = Counter(judge.own[document] for document in {document for document, _ in subjects})
-    found = association_within(
-        np.array([judge.own[document] for document, _ in subjects], np.float64),
-        np.array([judge.answers[subject] for subject in subjects], np.float64),
-        _strata(subjects, truth),
-        [document for document, _ in subjects],
-        kind="slope",
-        signature=judge.signature,
-        method=f"difference in the share of Yes, own family and others, {_given(truth)}, "
-        "jackknife over documents",
-        n_units=min(sides[True], sides[False]),
-    )
+    documents = {document for document, _ in _measured(judge, truth) if document in judge.own}
+    sides = Counter(judge.own[document] for document in documents)
+    what = "difference in the share of Yes, own family and others"
+    n_units = min(sides[True], sides[False])
+    found = _association(judge, truth, judge.own, what, kind="slope", n_units=n_units)
     if found.value is None:
         unknown = "the authors of the documents are unknown"
         one_side = "all documents are by its own family" if sides[True] else "none is by its family"
         if judge.kind == "panel":
             one_side = unknown = "a panel has no family"
-        why["own_family"] = one_side if subjects else unknown
+        why["own_family"] = one_side if documents else unknown
     return found
 
 
@@ -375,14 +356,8 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     """Compare two judges on what both answered."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
-    agreement = _kappa(
-        np.array([first.answers[s] for s in common]),
-        np.array([second.answers[s] for s in common]),
-        common,
-        yardstick.seed,
-        signature,
-        "Cohen kappa of two judges",
-    )
+    both = first.answers, second.answers
+    agreement = _kappa(common, *both, yardstick.seed, signature, "Cohen kappa of two judges")
     truth = yardstick.truth()
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -28,12 +28,11 @@ CLARIFYING_STEP = 1_000_000
 """From this number on, a sample is what an unclear answer meant."""
 
 
-def _is_failed(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("failed"))
-
-
 ANSWERS = RowKind(
-    "the answer", ("model", "id", "item", "sample"), ("prompt_digest", "seed"), _is_failed
+    "the answer",
+    ("model", "id", "item", "sample"),
+    ("prompt_digest", "seed"),
+    lambda row: bool(row.get("failed")),
 )
 
 
@@ -77,30 +76,25 @@ class JudgePlan:
         answers = [one.answer for one in judged if one.answer is not None]
         # Several names if the model was changed or updated during the run.
         served = "+".join(sorted({one.served for one in answers if one.served}))
-        runtime = "+".join(sorted({one.runtime for one in answers if one.runtime}))
-        run = {"run": runtime} if runtime else {}
-        held = {} if self.structured is None else {"structured": "on" if self.structured else "off"}
-        chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
-        pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
-        return Signature.of(
-            "judge",
-            rubric=self.rubric.key,
-            **chosen,
-            **pairs,
-            model=identity(model, served),
-            **run,
-            style=self.template.style,
-            prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
-            temperature=f"{self.temperature:g}",
-            samples=str(self.n_samples),
-            **({"paraphrases": self._paraphrases()} if self.n_paraphrases else {}),
-            **held,
-            **({"effort": self.effort} if self.effort else {}),
-            tokens=str(self.max_tokens),
-            seed=str(self.seed),
-            reader=READER,
-            v=__version__,
-        )
+        parts = {
+            "rubric": self.rubric.key,
+            "items": "+".join(sorted(self.only)),
+            "pairwise": "both-orders" if self.kind == "pairs" else "",
+            "model": identity(model, served),
+            "run": "+".join(sorted({one.runtime for one in answers if one.runtime})),
+            "style": self.template.style,
+            "prompt": f"{_plain_name(self.template.name)}@{self.template.digest}",
+            "temperature": f"{self.temperature:g}",
+            "samples": str(self.n_samples),
+            "paraphrases": self._paraphrases() if self.n_paraphrases else "",
+            "structured": {None: "", True: "on", False: "off"}[self.structured],
+            "effort": self.effort or "",
+            "tokens": str(self.max_tokens),
+            "seed": str(self.seed),
+            "reader": READER,
+            "v": __version__,
+        }
+        return Signature.of("judge", **{name: part for name, part in parts.items() if part})
 
     def _paraphrases(self) -> str:
         """Their number, and after `@` their digest."""

@@ -44,15 +44,8 @@ def to_measurements(
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):
-        yield _measurement(
-            list(answers),
-            document_id,
-            plan.rubric.item(item),
-            authors[document_id],
-            model,
-            plan,
-            signature,
-        )
+        author, of_item = authors[document_id], plan.rubric.item(item)
+        yield _measurement(list(answers), document_id, of_item, author, model, plan, signature)
 
 
 def _measurement(
@@ -94,8 +87,7 @@ def _measurement(
         notes = (one.answer.note if one.answer else one.failure for one in answers)
         note = next(filter(None, notes), "")
         details |= {"note": note} if note else {}
-    own = own_story(model, author)
-    if own:
+    if own := own_story(model, author):
         details["own_story"] = own
     if author is not None:
         details["author"] = author
@@ -103,17 +95,9 @@ def _measurement(
         details["unfenced"] = True
     if document_id.endswith(RETEST):
         details["control"] = "retest"
+    why = next((one.verdict.rationale for one in answers if one.verdict.rationale), None)
     return Measurement(
-        document_id=document_id,
-        rubric=plan.rubric.key,
-        item=item.id,
-        rater=model,
-        value=value,
-        missing_reason=reason,
-        evidence=(),
-        rationale=next((one.verdict.rationale for one in answers if one.verdict.rationale), None),
-        signature=signature,
-        details=details,
+        document_id, plan.rubric.key, item.id, model, value, reason, (), why, signature, details
     )
 
 

@@ -141,8 +141,7 @@ def _comparisons(rows: Sequence[_Row], cluster: Sequence[int] | None = None) -> 
 async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: JudgePlan) -> _Both:
     """Each item's answers, with the stories in order and reversed."""
     first, second = pair
-    words = TextSettings()
-    if not (words.has_words(first.text) and words.has_words(second.text)):
+    if not all(TextSettings().has_words(one.text) for one in pair):
         nothing = Judged(Asked("", "", 0, "", 0), Verdict(None, "no_words", None), None)
         return [(nothing, nothing)] * len(plan.items)
     by_order: list[list[Judged]] = []
@@ -169,7 +168,6 @@ def _measurement(
     signature: str,
 ) -> Measurement:
     """Combine both orders."""
-    first, second = pair[0].id, pair[1].id
     said = straight.verdict.value, turned.verdict.value
     value: str | None = None
     reason: str | None = None
@@ -178,18 +176,11 @@ def _measurement(
     elif said[0] == said[1]:
         reason = "order"
     else:
-        value = first if said[0] == "A" else second
+        value = pair[0 if said[0] == "A" else 1].id
+    details = {"orders": list(said), "turned_rationale": turned.verdict.rationale}
+    why = straight.verdict.rationale
     return Measurement(
-        document_id=_key(*pair),
-        rubric=rubric,
-        item=item.id,
-        rater=model,
-        value=value,
-        missing_reason=reason,
-        evidence=(),
-        rationale=straight.verdict.rationale,
-        signature=signature,
-        details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
+        _key(*pair), rubric, item.id, model, value, reason, (), why, signature, details
     )
 
 
@@ -197,19 +188,15 @@ def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:
     """Summarise each item, then all together."""
     by_item = _by_item(measurements)
     by_item["all"] = by_item.pop("all")
-    return [_pair_summary(item, of_item) for item, of_item in by_item.items()]
-
-
-def _pair_summary(item: str, measurements: Sequence[Measurement]) -> PairSummary:
-    places = [place for one in measurements for place in one.details["orders"] if place]
-    return PairSummary(
-        item=item,
-        n_pairs=len(measurements),
-        n_decided=sum(one.value is not None for one in measurements),
-        n_turned=sum(one.missing_reason == "order" for one in measurements),
-        first_share=places.count("A") / len(places) if places else None,
-        n_wins=dict(Counter(str(one.value) for one in measurements if one.value is not None)),
-    )
+    found = []
+    for item, of_item in by_item.items():
+        places = [place for one in of_item for place in one.details["orders"] if place]
+        preferred = [str(one.value) for one in of_item if one.value is not None]
+        n_turned = sum(one.missing_reason == "order" for one in of_item)
+        share = places.count("A") / len(places) if places else None
+        wins = dict(Counter(preferred))
+        found.append(PairSummary(item, len(of_item), len(preferred), n_turned, share, wins))
+    return found
 
 
 def rank_stories(
@@ -241,9 +228,9 @@ def rank_stories(
             units += [one.details[cluster]] * len(own) if cluster else []
         known = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
         clusters = [known[unit] for unit in units] if cluster else None
-        answers = _comparisons(rows, clusters)
-        signed = _signature(of_item, f"|clusters:{cluster}{extra}" if cluster else extra)
-        ranking = rank(answers, len(ids), seed=seed, signature=signed)
+        signature = f"{of_item[0].signature}|ranking:{METHOD}"
+        signature += f"|clusters:{cluster}{extra}" if cluster else extra
+        ranking = rank(_comparisons(rows, clusters), len(ids), seed=seed, signature=signature)
         found.append(PairRanking(item, "story", tuple(ids), shared, ranking))
     return found
 
@@ -281,7 +268,7 @@ def rank_groups(
                 own = _rows(a, b, one.details["orders"])
                 rows += own
                 cluster += [clusters[shared[one.document_id]]] * len(own)
-        signature = _signature(of_item, f"|groups:{of}|clusters:{by}{extra}")
+        signature = f"{of_item[0].signature}|ranking:{METHOD}|groups:{of}|clusters:{by}{extra}"
         ranking = rank(_comparisons(rows, cluster), len(names), seed=seed, signature=signature)
         found.append(PairRanking(item, of, tuple(names), {}, ranking))
     return found
@@ -290,15 +277,12 @@ def rank_groups(
 def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
     """A ranking as a JSON row, the strongest first."""
     ranking, names = found.ranking, found.names
+    own = ("n", "n_units", "units", "p_chance", "is_told_from_chance")
     return {
         "ranking": found.of,
         "item": found.item,
         "rater": rater,
-        "n": ranking.n,
-        "n_units": ranking.n_units,
-        "units": ranking.units,
-        "p_chance": ranking.p_chance,
-        "is_told_from_chance": ranking.is_told_from_chance,
+        **{name: getattr(ranking, name) for name in own},
         "place": _ends(ranking.place) | {"missing_reason": ranking.place_reason},
         "strengths": [
             {"name": names[one.thing], "part": one.part, **_ends(one.estimate)}
@@ -335,14 +319,9 @@ def _key(first: Document, second: Document) -> str:
     return f"{first.id}{_BETWEEN}{second.id}"
 
 
-def _signature(measurements: Sequence[Measurement], extra: str) -> str:
-    return f"{measurements[0].signature}|ranking:{METHOD}{extra}"
-
-
 def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     """All measurements, then those of each item."""
-    by_item: dict[str, list[Measurement]] = {"all": []}
-    for one in measurements:
-        by_item["all"].append(one)
+    by_item: dict[str, list[Measurement]] = {"all": list(measurements)}
+    for one in by_item["all"]:
         by_item.setdefault(one.item, []).append(one)
     return by_item

@@ -6,7 +6,7 @@ over texts of one kind. So the yardstick is measured on the same documents as th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -53,23 +53,19 @@ def people_agreement(
 ) -> dict[str, PeopleAgreement]:
     """By item, and `all`, over the documents; with a judge's verdicts on them if given."""
     here = panel_on(panel, documents)
-    items = list(dict.fromkeys(item for _, item in here.subjects))
-    found = {
-        item: _agreement(
-            item, here, [k for k, (_, name) in enumerate(here.subjects) if name == item], judge
-        )
-        for item in items
-    }
+    places: dict[str, list[int]] = {}
+    for k, (_, item) in enumerate(here.subjects):
+        places.setdefault(item, []).append(k)
+    found = {item: _agreement(item, here, own, judge) for item, own in places.items()}
     kappas = [one.fleiss for one in found.values() if one.fleiss is not None]
-    everything = _agreement("all", here, range(len(here.subjects)), judge)
+    everything = _agreement("all", here, list(range(len(here.subjects))), judge)
     mean = float(np.mean(kappas)) if kappas else None
     return found | {"all": replace(everything, fleiss_mean=mean)}
 
 
 def _agreement(
-    item: str, panel: Panel, places: Iterable[int], judge: Ratings | None
+    item: str, panel: Panel, rows: Sequence[int], judge: Ratings | None
 ) -> PeopleAgreement:
-    rows = list(places)
     ratings, items = panel.ratings[rows], [panel.subjects[k][1] for k in rows]
     one, rest, subjects = _one_with_rest(ratings)
     documents = [panel.subjects[k][0] for k in rows]

@@ -124,26 +124,21 @@ async def _judge(
         n_before = book.n_new
         estimate = estimate_calls(session, documents, model, book, price)
         agree(name, estimate)
-        begin(name, _n_calls(session, documents))
+        limit = session.max_unreadable
         if session.pairs is not None:
+            begin(name, 2 * len(plan.items) * len(session.pairs))
             found = await judge_pairs(
-                session.pairs, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
+                session.pairs, model, plan, book, meter=meter, max_unreadable=limit
             )
         else:
+            begin(name, len(plan.items) * plan.n_answers * len(documents))
             judged = await judge_stories(
-                documents, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
+                documents, model, plan, book, meter=meter, max_unreadable=limit
             )
             found = list(to_measurements(judged, documents, model.name, plan))
         budget = model.budget
         n_new = book.n_new - n_before
         return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
-
-
-def _n_calls(session: Session, documents: Sequence[Document]) -> int:
-    n_items = len(session.plan.items)
-    if session.pairs is not None:
-        return 2 * n_items * len(session.pairs)
-    return n_items * session.plan.n_answers * len(documents)
 
 
 def estimate_calls(

@@ -119,10 +119,9 @@ def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
         return None, without or None
     missing = f"; missing: {without}" if without else ""
     trust = NEVER_CHECKED if item.trust is None else f"kappa {item.trust.shown}"
+    shown = f"{item.shown}, n {item.n}"
     if item.item.scale.is_test:
         shown = f"{sum(value == 1.0 for value in item.values)} of {item.n} Yes"
-    else:
-        shown = f"{item.shown}, n {item.n}"
     return f"{shown}{missing} ({trust})", None
 
 
@@ -154,11 +153,14 @@ def _summary(
     scores = _scores(first, rubric)
     pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
     flips = [before != after for before, after in pairs if None not in (before, after)]
-    own = Counter(
-        next(str(one.details["own_story"]) for one in of_story)
-        for of_story in _by_story(first).values()
-        if any("own_story" in one.details for one in of_story)
-    )
+    # A story's measurements have the same author.
+    own = {one.document_id: str(own) for one in first if (own := one.details.get("own_story"))}
+    lengths = [
+        (score, count_words(document.text))
+        for document in documents
+        if (score := scores.get(document.id)) is not None
+    ]
+    table = np.array(lengths, np.float64)
     return JudgeSummary(
         rater=measurements[0].rater,
         signature=signature,
@@ -170,8 +172,8 @@ def _summary(
         scores=scores,
         n_flips=sum(flips),
         n_retested=len(flips),
-        length_rho=_length_correlation(scores, documents),
-        own_stories=dict(sorted(own.items())),
+        length_rho=spearman(table[:, 0], table[:, 1]) if len(lengths) > 2 else None,
+        own_stories=dict(sorted(Counter(own.values()).items())),
         overall_trust=trust.get("all"),
         is_unfenced=any("unfenced" in one.details for one in first),
         wordings=_wordings(first, rubric),
@@ -236,25 +238,4 @@ def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, fl
     }
     asked = {one.item for one in measurements}
     counted = aggregates(ratings, rubric, asked)
-    return {story: counted.get(story) for story in _by_story(measurements)}
-
-
-def _by_story(measurements: Sequence[Measurement]) -> dict[str, list[Measurement]]:
-    stories: dict[str, list[Measurement]] = {}
-    for one in measurements:
-        stories.setdefault(one.document_id, []).append(one)
-    return stories
-
-
-def _length_correlation(
-    scores: Mapping[str, float | None], documents: Sequence[Document]
-) -> float | None:
-    pairs = [
-        (score, count_words(document.text))
-        for document in documents
-        if (score := scores.get(document.id)) is not None
-    ]
-    if len(pairs) < 3:
-        return None
-    data = np.array(pairs, np.float64)
-    return spearman(data[:, 0], data[:, 1])
+    return {one.document_id: counted.get(one.document_id) for one in measurements}

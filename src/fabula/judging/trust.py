@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date as day
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,20 @@ from typing import Any
 from platformdirs import user_data_path
 
 from fabula.errors import DAMAGE, InputError
-from fabula.judging.people import PeopleAgreement
-from fabula.measures.graded import JudgeOnItem
-from fabula.measures.rater_agreement import JudgeAgreement
+from fabula.judging.judging_plan import JudgePlan, is_identified
+from fabula.judging.people import PeopleAgreement, people_agreement
+from fabula.measures.graded import GradedAgreement
+from fabula.measures.rater_agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
+from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.stats.reliability import Confusion
 from fabula.store import read_rows, write_rows
-from fabula.types import Estimate, Rubric, Signature
+from fabula.types import Document, Estimate, Measurement, Rubric, Signature, by_rater
 
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
+_FIGURES = (
+    "kappa", "low", "high", "n", "samples", "temperature", "people", "people_fleiss",
+    "people_fleiss_mean", "less", "less_low", "less_high",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +50,9 @@ class Mode:
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Mode:
         """The mode, from the parts of a judge's signature."""
-        samples, temperature = parts.get("samples"), parts.get("temperature")
-        return cls(
-            None if samples is None else int(samples),
-            None if temperature is None else float(temperature),
-            parts.get("structured", ""),
-            parts.get("effort", ""),
-            parts.get("paraphrases", ""),
-        )
+        kinds: dict[str, Any] = {"samples": int, "temperature": float}
+        names = [one.name for one in fields(cls) if one.name in parts]
+        return cls(**{name: kinds.get(name, str)(parts[name]) for name in names})
 
     def __str__(self) -> str:
         if self.samples is None or self.temperature is None:
@@ -122,9 +123,9 @@ class Trust:
     @property
     def shown(self) -> str:
         """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
-        other = (
-            f"; measured in another mode ({self.how or self.mode})" if self.is_other_mode else ""
-        )
+        other = ""
+        if self.is_other_mode:
+            other = f"; measured in another mode ({self.how or self.mode})"
         people = "" if self.people is None else f"; people {self.people:.2f}"
         rest = f", n {self.n}{people}{other}"
         if self.kappa is None:
@@ -212,85 +213,54 @@ def trust_of(
     date: str = "",
 ) -> list[Trust]:
     """The trust that results from an agreement (by item), measured on a date, and people's."""
-    parts = dict(Signature.parse(agreement.signature).parts)
-    mode = Mode.of(parts)
     trusts = [
-        Trust(
-            model=parts["model"],
-            rubric=rubric.key,
-            style=parts["style"],
-            prompt=parts["prompt"],
-            item=row.name,
-            kappa=_rounded(row.kappa.value),
-            low=_rounded(row.kappa.low),
-            high=_rounded(row.kappa.high),
+        _trust(
+            agreement.signature,
+            rubric,
+            row.name,
+            row.kappa,
             n=row.confusion.n,
             n_missing=row.n_missing,
-            balanced_accuracy=_rounded(row.confusion.balanced_accuracy),
-            data=parts["experts"],
-            how=str(mode),
+            balanced_accuracy=row.confusion.balanced_accuracy,
             always=_always(row.confusion),
             date=date,
-            **asdict(mode),
+            **_beside((people or {}).get(row.name)),
         )
         for row in (*agreement.rows, agreement.overall)
     ]
     if all(trust.always.startswith("always") for trust in trusts[:-1]):
         trusts[-1] = replace(trusts[-1], always="says the same of every story")
-    return [_beside(trust, (people or {}).get(trust.item)) for trust in trusts]
+    return trusts
 
 
-def trust_in_item(
-    signature: str,
-    rubric: Rubric,
-    item: str,
-    found: JudgeOnItem,
-    *,
-    n_missing: int,
-    source: str,
-    date: str,
-) -> Trust:
-    """The trust in an item that is not yes-no: kappa with one person, and between people."""
+def _trust(signature: str, rubric: Rubric, item: str, kappa: Estimate, **figures: Any) -> Trust:
+    """The trust in the judge with a signature; `figures` are further fields, here rounded."""
     parts = dict(Signature.parse(signature).parts)
     mode = Mode.of(parts)
-    return Trust(
-        model=parts["model"],
-        rubric=rubric.key,
-        style=parts["style"],
-        prompt=parts["prompt"],
-        item=item,
-        kappa=_rounded(found.kappa.value),
-        low=_rounded(found.kappa.low),
-        high=_rounded(found.kappa.high),
-        n=found.n,
-        n_missing=n_missing,
-        balanced_accuracy=None,
-        data=source,
-        how=str(mode),
-        n_documents=found.n,
-        people=_rounded(found.people.value),
-        less=_rounded(found.difference.value),
-        less_low=_rounded(found.difference.low),
-        less_high=_rounded(found.difference.high),
-        date=date,
-        **asdict(mode),
-    )
+    figures |= {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}
+    rounded = {
+        name: round(figure, 4) if isinstance(figure, float) else figure
+        for name, figure in figures.items()
+    }
+    named = {name: parts[name] for name in ("model", "style", "prompt")}
+    known = {"rubric": rubric.key, "item": item, "how": str(mode), "data": parts.get("experts")}
+    return Trust(**named | known | asdict(mode) | rounded)
 
 
-def _beside(trust: Trust, people: PeopleAgreement | None) -> Trust:
+def _beside(people: PeopleAgreement | None) -> dict[str, float | None]:
+    """What is known of people, as fields of a judge's trust."""
     if people is None:
-        return trust
+        return {}
     less = people.judge_less or Estimate(None, None, None, 0, "", "")
-    return replace(
-        trust,
-        n_documents=people.n_documents,
-        people=_rounded(people.one_with_rest),
-        people_fleiss=_rounded(people.fleiss),
-        people_fleiss_mean=_rounded(people.fleiss_mean),
-        less=_rounded(less.value),
-        less_low=_rounded(less.low),
-        less_high=_rounded(less.high),
-    )
+    return {
+        "n_documents": people.n_documents,
+        "people": people.one_with_rest,
+        "people_fleiss": people.fleiss,
+        "people_fleiss_mean": people.fleiss_mean,
+        "less": less.value,
+        "less_low": less.low,
+        "less_high": less.high,
+    }
 
 
 class TrustBook:
@@ -299,7 +269,7 @@ class TrustBook:
     def __init__(self, path: Path | None = None) -> None:
         home = os.environ.get("FABULA_HOME")
         self.path = path or (Path(home) if home else user_data_path("fabula")) / "trust.jsonl"
-        self._known: dict[tuple[str, ...], Trust] = {}
+        self._known: dict[tuple[str | Mode, ...], Trust] = {}
         for source in (_SHIPPED, self.path):
             if source.exists():
                 self._known |= {_key(trust): trust for trust in _read(source)}
@@ -313,9 +283,8 @@ class TrustBook:
         """
         found: dict[str, Trust] = {}
         for trust in self._known.values():
-            if (trust.rubric, trust.style, trust.prompt) != (rubric, style, prompt):
-                continue
-            if not _is_model(trust.model, model):
+            asked = trust.rubric, trust.style, trust.prompt
+            if asked != (rubric, style, prompt) or not _is_model(trust.model, model):
                 continue
             other = mode is not None and trust.mode != mode
             if trust.item not in found or not other:
@@ -344,21 +313,19 @@ class TrustBook:
         new = {_key(trust): trust for trust in trusts}
         own |= new
         self._known |= new
-        write_rows(self.path, map(_row, own.values()), are_results=True)
+        rows = map(asdict, own.values())
+        stored = ({k: v for k, v in row.items() if k != "is_other_mode"} for row in rows)
+        write_rows(self.path, stored, are_results=True)
 
 
-def _key(trust: Trust) -> tuple[str, ...]:
+def _key(trust: Trust) -> tuple[str | Mode, ...]:
     return (
         trust.model.rpartition("@")[2],
         trust.rubric,
         trust.style,
         trust.prompt,
         trust.item,
-        str(trust.samples),
-        str(trust.temperature),
-        trust.structured,
-        trust.effort,
-        trust.paraphrases,
+        trust.mode,
     )
 
 
@@ -372,41 +339,20 @@ def _is_model(kept: str, wanted: str) -> bool:
     return not is_address and (kept.rpartition("@")[2] == decisive or bool(label and kept == label))
 
 
-def _row(trust: Trust) -> dict[str, Any]:
-    row = asdict(trust)
-    del row["is_other_mode"]
-    return row
-
-
-def _read(path: Path) -> Sequence[Trust]:
+def _read(path: Path) -> list[Trust]:
+    trusts = []
     try:
-        return [_checked(Trust(**row)) for row in read_rows(path)]
+        for row in read_rows(path):
+            trust = Trust(**row)
+            for name in _FIGURES:
+                if not isinstance(figure := getattr(trust, name), int | float | None):
+                    raise ValueError(f"{figure!r} is not a number")  # noqa: TRY004 (as DAMAGE)
+            if trust.date:
+                day.fromisoformat(trust.date)
+            trusts.append(trust)
     except DAMAGE as error:
         raise InputError(f"{path}: not a file of trust ({error}); remove it") from error
-
-
-def _checked(trust: Trust) -> Trust:
-    """Raise `ValueError` if a figure is invalid."""
-    figures = (
-        trust.kappa,
-        trust.low,
-        trust.high,
-        trust.n,
-        trust.samples,
-        trust.temperature,
-        trust.people,
-        trust.people_fleiss,
-        trust.people_fleiss_mean,
-        trust.less,
-        trust.less_low,
-        trust.less_high,
-    )
-    for figure in figures:
-        if figure is not None and not isinstance(figure, int | float):
-            raise ValueError(f"{figure!r} is not a number")
-    if trust.date:
-        day.fromisoformat(trust.date)
-    return trust
+    return trusts
 
 
 def _always(counts: Confusion) -> str:
@@ -419,5 +365,76 @@ def _always(counts: Confusion) -> str:
     return ""
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+def released_folder(folder: Path) -> tuple[list[Document], Path]:
+    """The stories of the authors' release that include their text, and the file of verdicts."""
+    for name in (STORIES_FILE, EXPERTS_FILE):
+        if not (folder / name).exists():
+            raise InputError(
+                f"{folder}: lacks {name}; download the folder Art_or_Artifice from "
+                "github.com/salesforce/creativity_eval"
+            )
+    return read_released_stories(folder / STORIES_FILE), folder / EXPERTS_FILE
+
+
+def calibrate(
+    measurements: Sequence[Measurement],
+    panel: Panel,
+    plan: JudgePlan,
+    book: TrustBook,
+    date: str = "",
+) -> list[tuple[JudgeAgreement, list[Trust]]]:
+    """Each judge's agreement with the experts, stored in the book with the date, as 2026-05-31.
+
+    The agreement is not stored for a URL whose server does not say which model it serves: another
+    model could be there tomorrow.
+    """
+    results = []
+    for mine in by_rater(measurements).values():
+        agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
+        judged = {one.document_id for one in mine}
+        people = people_agreement(panel, judged, ratings_of(mine))
+        trusts = trust_of(agreement, plan.rubric, people, date)
+        if plan.only:
+            # What holds over some items does not hold over all of them.
+            trusts = [trust for trust in trusts if trust.item != "all"]
+        if is_identified(trusts[0].model):
+            book.add(trusts)
+        results.append((agreement, trusts))
+    return results
+
+
+def graded_trust(
+    measurements: Sequence[Measurement],
+    graded: GradedAgreement,
+    plan: JudgePlan,
+    book: TrustBook,
+    source: str,
+    date: str = "",
+) -> list[Trust]:
+    """The trust in items that are not yes-no, each by its kappa with one person, stored too.
+
+    It is shown beside the kappa between people.
+    """
+    given = by_rater(measurements)
+    found = [
+        _trust(
+            given[rater][0].signature,
+            plan.rubric,
+            item,
+            one.kappa,
+            n=one.n,
+            n_missing=sum(m.item == item and m.value is None for m in given[rater]),
+            balanced_accuracy=None,
+            data=source,
+            n_documents=one.n,
+            people=one.people.value,
+            less=one.difference.value,
+            less_low=one.difference.low,
+            less_high=one.difference.high,
+            date=date,
+        )
+        for rater, by_item in graded.judges.items()
+        for item, one in by_item.items()
+    ]
+    book.add([trust for trust in found if is_identified(trust.model)])
+    return found

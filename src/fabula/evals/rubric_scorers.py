@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import (
     Metric,
@@ -27,10 +29,10 @@ from inspect_ai.scorer import (
     stderr,
 )
 from inspect_ai.solver import TaskState
+from rich.markup import escape
 
 from fabula.api.face import settings_from
-from fabula.errors import InputError
-from fabula.evals.failing import in_a_sentence
+from fabula.errors import FabulaError, InputError
 from fabula.jobs.judging import LabelledSettings, plan_of
 from fabula.jobs.models import ModelSettings
 from fabula.judging.judge_prompts import Template, choice_of
@@ -46,6 +48,18 @@ from fabula.reasons import NEVER_CHECKED, explain
 from fabula.scales import Scale
 from fabula.settings import fields_of
 from fabula.types import Document, Estimate, Item, Measurement, Rubric, Signature
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Raise `FabulaError`s as the only kind of error that Inspect prints as a bare message."""
+    try:
+        yield
+    except FabulaError as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+_Metrics = dict[str, float | int | str | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +78,9 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
 
     Model selection and generation options are Inspect's. Raises `InputError`.
     """
-    fixed = {
-        one.path[-1]: one.default
-        for one in fields_of(ModelSettings)
-        if one.path[-1] != "structured"
-    }
-    given: dict[str, Any] = dict(settings)
+    fixed = {one.path[-1]: one.default for one in fields_of(ModelSettings)}
+    del fixed["structured"]
+    given = dict(settings)
     if isinstance(given.get("items"), list):
         # Inspect's command line turns a value with commas into a list.
         given["items"] = ",".join(given["items"])
@@ -141,7 +152,7 @@ def by_item() -> Metric:
         by_id: dict[str, list[SampleScore]] = {}
         for one in scores:
             by_id.setdefault(_meta(one)["item"], []).append(one)
-        found: dict[str, float | int | str | bool | None] = {}
+        found: _Metrics = {}
         for item, of_item in by_id.items():
             found |= _scale(of_item[0]).metrics(item, [_value(one) for one in of_item])
         tests = [float(one.score.as_float()) for one in scores if _scale(one).is_test]
@@ -168,11 +179,11 @@ def agreement() -> Metric:
     kappa of one of these people with the others; empty if the stories have no verdicts."""
 
     def compute(scores: list[SampleScore]) -> Value:
-        labels = [label for one in _first_epochs(scores) for label in _labels(one)]
+        labels = _labels(scores)
         if not labels:
             return {}
         rubric, said = _rubric_of(scores), _said(scores)
-        found: dict[str, float | int | str | bool | None] = {}
+        found: _Metrics = {}
         panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
         judged = ratings_of(said)
         if judged.keys() & panel.majority().keys():
@@ -195,7 +206,7 @@ def trust() -> Metric:
     was never evaluated."""
 
     def compute(scores: list[SampleScore]) -> Value:
-        found: dict[str, float | int | str | bool | None] = {}
+        found: _Metrics = {}
         if not scores:
             return found
         tests = {_meta(one)["item"] for one in scores if _scale(one).is_test}
@@ -204,8 +215,7 @@ def trust() -> Metric:
                 continue
             name = "trust in another mode" if one.is_other_mode else "trust"
             name = name if item == "all" else f"{name}: {item}"
-            ends = Estimate(one.kappa, one.low, one.high, one.n, "", "")
-            found |= _ends(name, ends)
+            found |= _ends(name, Estimate(one.kappa, one.low, one.high, one.n, "", ""))
         return found
 
     return compute
@@ -229,16 +239,17 @@ def _known(name: str, value: float | None) -> dict[str, float]:
     return {} if value is None else {name: value}
 
 
-def _first_epochs(scores: Sequence[SampleScore]) -> list[SampleScore]:
-    """A score of each story and item."""
-    return list({(_meta(one)["story"], _meta(one)["item"]): one for one in scores}.values())
-
-
-def _labels(one: SampleScore) -> list[Measurement]:
-    """People's answers about the story on the item, from its sample's metadata."""
-    about = _meta(one)
+def _labels(scores: Sequence[SampleScore]) -> list[Measurement]:
+    """People's answers about each story and item, from the samples' metadata."""
+    of_subjects = {(about["story"], about["item"]): about for about in map(_meta, scores)}
     return [
-        _label(about, rater, _as_measured(value), f"labels:{about['experts']}")
+        _label(
+            about,
+            rater,
+            value if isinstance(value, str) else float(value),
+            f"labels:{about['experts']}",
+        )
+        for about in of_subjects.values()
         for rater, value in about.get("labels", {}).items()
     ]
 
@@ -270,12 +281,12 @@ def _label(
 
 def _rubric_of(scores: Sequence[SampleScore]) -> Rubric:
     """The items that were answered; a log includes their scales and dimensions."""
-    items = {
-        _meta(one)["item"]: Item(
-            _meta(one)["item"], k, "", "", dimension=_meta(one)["dimension"], scale=_scale(one)
+    items = {}
+    for k, one in enumerate(scores):
+        about = _meta(one)
+        items[about["item"]] = Item(
+            about["item"], k, "", "", dimension=about["dimension"], scale=_scale(one)
         )
-        for k, one in enumerate(scores)
-    }
     return Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
 
 
@@ -297,10 +308,6 @@ def _value(one: SampleScore) -> float | str:
     return value if isinstance(value, str) else float(one.score.as_float())
 
 
-def _as_measured(value: Any) -> float | str:
-    return value if isinstance(value, str) else float(value)
-
-
 @scorer(metrics=[by_item(), tests_stderr(), agreement(), trust()])
 def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
     """Score an item by its scale: 1 for Yes and 0 for No, a number, an option, a text.
@@ -319,20 +326,12 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
         known = _trust_in(metadata, state.metadata).get(found.item)
         metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
         if found.value is None:
-            reason = found.missing_reason or ""
+            reason, said = found.missing_reason or "", state.output.completion or None
             return Score.unscored(
-                reason=reason,
-                answer=state.output.completion or None,
-                explanation=explain(reason),
-                metadata=metadata,
+                reason=reason, answer=said, explanation=explain(reason), metadata=metadata
             )
-        scale = plan.rubric.item(found.item).scale
-        return Score(
-            value=found.value,
-            answer=scale.word(found.value),
-            explanation=found.rationale,
-            metadata=metadata,
-        )
+        word, why = plan.rubric.item(found.item).scale.word(found.value), found.rationale
+        return Score(value=found.value, answer=word, explanation=why, metadata=metadata)
 
     return score
 

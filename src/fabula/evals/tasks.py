@@ -32,9 +32,9 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from fabula.errors import InputError
-from fabula.evals.failing import in_a_sentence
 from fabula.evals.rubric_scorers import (
     answers,
+    in_a_sentence,
     judged_of,
     plan_for,
     sample_of,
@@ -151,13 +151,10 @@ def _samples(
         if one.value is not None:
             labels.setdefault((one.document_id, one.item), {})[one.rater] = one.value
     source = people[0].signature.partition(":")[2] if people else ""
-    template = plan.template
-    # The prompts contain the examples; other readers of the log need their digest.
-    examples = (
-        {"examples": {"name": template.name, "digest": template.digest}}
-        if isinstance(template, ExampleTemplate)
-        else {}
-    )
+    template, examples = plan.template, {}
+    if isinstance(template, ExampleTemplate):
+        # The prompts contain the examples; other readers of the log need their digest.
+        examples = {"examples": {"name": template.name, "digest": template.digest}}
     for document in documents:
         for item in plan.items:
             subject = document.id, item.id
@@ -215,12 +212,8 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
     outputs = await all_of([output(number) for number in range(plan.n_answers)])
     # Command-line options override those of the task: record the options of the actual call.
     used = next(one.config for one in reversed(transcript().events) if isinstance(one, ModelEvent))
-    mode = {
-        "temperature": used.temperature,
-        "max_tokens": used.max_tokens,
-        "effort": used.reasoning_effort,
-    }
-    return _Reply(messages[0], _together(outputs), mode)
+    mode = {"temperature": used.temperature, "max_tokens": used.max_tokens}
+    return _Reply(messages[0], _together(outputs), mode | {"effort": used.reasoning_effort})
 
 
 def _together(outputs: Sequence[ModelOutput]) -> ModelOutput:

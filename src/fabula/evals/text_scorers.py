@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 
 from fabula.api.face import settings_from
 from fabula.errors import CallFailed, InputError
-from fabula.evals.failing import in_a_sentence
+from fabula.evals.rubric_scorers import in_a_sentence
 from fabula.instruments import find_instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain
@@ -51,7 +51,15 @@ def figures() -> Metric:
         for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
             given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
             known = [(id_, value) for id_, value in given if _is_number(value)]
-            found |= _mean(name, known)
+            if known:
+                values = np.array([value for _, value in known], np.float64)
+                groups = [id_ for id_, _ in known]
+                interval = pooled_estimate(
+                    values, np.ones(len(values)), groups, method="mean", signature=""
+                )
+                found[name] = math.fsum(values) / len(values)
+                if interval.low is not None and interval.high is not None:
+                    found |= {f"{name} low": interval.low, f"{name} high": interval.high}
             if n_missing := len(given) - len(known):
                 found[f"{name} missing"] = n_missing
         return found
@@ -61,22 +69,6 @@ def figures() -> Metric:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not math.isnan(value)
-
-
-def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
-    """The mean with the ends of its interval, as far as known."""
-    if not known:
-        return {}
-    values = np.array([value for _, value in known], np.float64)
-    interval = pooled_estimate(
-        values, np.ones(len(values)), [id_ for id_, _ in known], method="mean", signature=""
-    )
-    ends = (
-        {}
-        if interval.low is None or interval.high is None
-        else {f"{name} low": interval.low, f"{name} high": interval.high}
-    )
-    return {name: math.fsum(values) / len(values)} | ends
 
 
 @scorer(metrics=[figures()])

@@ -85,8 +85,7 @@ class Condition:
         These are answers that an item does not have, and words compared with numbers. Names without
         a scale are facts, whose values are unknown.
         """
-        tree = ast.parse(self.text.strip(), mode="eval")
-        return list(dict.fromkeys(_faults(tree.body, scales)))
+        return list(dict.fromkeys(_faults(_tree(self.text), scales)))
 
     def holds(self, answers: Mapping[str, object]) -> bool:
         """Whether it is true. An item without an answer is None, and compares with nothing."""

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def load_rubric(name: str | Path) -> Rubric:
     """
     path = Path(name)
     if isinstance(name, str) and name in builtin_rubrics():
-        path = builtin_rubrics()[str(name)]
+        path = builtin_rubrics()[name]
     elif path.suffix != ".toml" and not _is_there(path):
         known = ", ".join(builtin_rubrics())
         raise InputError(f"{str(name)[:200]}: no such rubric; use one of {known}, or a .toml file")
@@ -60,6 +60,41 @@ def _is_there(path: Path) -> bool:
 
 def parse_rubric(data: bytes, where: str) -> Rubric:
     """Load a rubric from the bytes of its file. Raises `InputError` like `load_rubric`."""
+    rubric, faults = _read(data, where)
+    if faults:
+        raise InputError(faults[0])
+    rubric = replace(
+        rubric,
+        items=tuple(replace(item, background=item.background.strip()) for item in rubric.items),
+    )
+    return replace(rubric, digest=_digest(rubric))
+
+
+def rubric_faults(data: bytes, where: str) -> list[str]:
+    """All errors in a rubric's file, one sentence each; empty if it is valid."""
+    try:
+        return _read(data, where)[1]
+    except WrongFields as error:
+        return error.faults
+    except InputError as error:
+        return [str(error)]
+
+
+class WrongFields(InputError):  # noqa: N818 (names what is wrong)
+    """Fields that are missing, misspelt or of the wrong type; one sentence each."""
+
+    def __init__(self, where: str, faults: list[str]) -> None:
+        n_more = len(faults) - 1
+        also = f" (and {n_more} more: `fabula rubric show --check` shows all)" if n_more else ""
+        super().__init__(f"{where}: {faults[0]}{also}")
+        self.faults = [f"{where}: {fault}" for fault in faults]
+
+
+def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
+    """The rubric as it is written, and the errors in its conditions.
+
+    Raises `InputError` for all other errors.
+    """
     if len(data) > _MAX_BYTES:
         raise InputError(f"{where}: larger than 1 MB; is this a rubric?")
     try:
@@ -69,20 +104,9 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not TOML: {error}") from error
     table.pop("digest", None)
-    try:
-        rubric = _rubric_of(table)
-    except _FieldError as error:
-        first, *more = error.faults
-        also = f" (and {len(more)} more: `fabula rubric show --check` shows all)" if more else ""
-        raise InputError(f"{where}: {first}{also}") from error
+    rubric = _rubric_of(table, where)
     _check(rubric, where)
-    if faults := _condition_faults(rubric, where, data):
-        raise InputError(faults[0])
-    rubric = replace(
-        rubric,
-        items=tuple(replace(item, background=item.background.strip()) for item in rubric.items),
-    )
-    return replace(rubric, digest=_digest(rubric))
+    return rubric, _condition_faults(rubric, where, data)
 
 
 def rubric_toml(rubric: Rubric) -> str:
@@ -98,6 +122,8 @@ def rubric_toml(rubric: Rubric) -> str:
 
 _EMPTY_ITEM = Item("", -1, "", "")
 _EMPTY = Rubric("", "", "", ())
+_Faults = list[tuple[str, list[Any], str]]
+"""Errors in fields: each with pydantic's type of error, the path of its field, and a message."""
 
 
 def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -111,27 +137,12 @@ def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[s
     return kept
 
 
-class _FieldError(ValueError):
-    """Fields that are missing, misspelt or of the wrong type; one sentence each."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__(faults)
-        self.faults = faults
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    kind: str
-    place: list[Any]
-    message: str
-
-
-def _rubric_of(table: Mapping[str, Any]) -> Rubric:
+def _rubric_of(table: Mapping[str, Any], where: str) -> Rubric:
     """The rubric in a file's table, each scale parsed by the class of its kind.
 
-    Raises `_FieldError`.
+    Raises `WrongFields`.
     """
-    found: list[_Fault] = []
+    found: _Faults = []
     items = table.get("items")
     if isinstance(items, list):
         read = [_with_scale(item, ["items", k], found) for k, item in enumerate(items)]
@@ -139,13 +150,13 @@ def _rubric_of(table: Mapping[str, Any]) -> Rubric:
     rubric = _validated(Rubric, table, [], found)
     if found:
         # Misspelt fields first: they explain missing ones.
-        found.sort(key=lambda fault: fault.kind != "unexpected_keyword_argument")
-        raise _FieldError([_sentence(fault, items) for fault in found])
+        found.sort(key=lambda fault: fault[0] != "unexpected_keyword_argument")
+        raise WrongFields(where, [_sentence(*fault, items) for fault in found])
     assert isinstance(rubric, Rubric)
     return rubric
 
 
-def _with_scale(item: Any, place: list[Any], found: list[_Fault]) -> Any:
+def _with_scale(item: Any, place: list[Any], found: _Faults) -> Any:
     """An item's table with its scale parsed; errors are added to `found`."""
     if not (isinstance(item, dict) and isinstance(item.get("scale"), dict)):
         return item
@@ -154,7 +165,7 @@ def _with_scale(item: Any, place: list[Any], found: list[_Fault]) -> Any:
     place = [*place, "scale"]
     if kind is None:
         said = f"unknown kind {item['scale']['kind']!r}; the kinds are {', '.join(KINDS)}"
-        found.append(_Fault("unknown_kind", [*place, "kind"], said))
+        found.append(("unknown_kind", [*place, "kind"], said))
         return others
     scale = _validated(kind, item["scale"], place, found)
     return others if scale is None else {**others, "scale": scale}
@@ -165,12 +176,12 @@ def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:
     return KINDS.get(kind) if isinstance(kind, str) else None
 
 
-def _validated(kind: type, table: Any, place: list[Any], found: list[_Fault]) -> object:
+def _validated(kind: type, table: Any, place: list[Any], found: _Faults) -> object:
     """A table as an object of its class; None, with errors in `found`, if it has any."""
     try:
         return _adapter(kind).validate_python(table)
     except ValidationError as error:
-        found += [_Fault(e["type"], [*place, *e["loc"]], e["msg"]) for e in error.errors()]
+        found += [(e["type"], [*place, *e["loc"]], e["msg"]) for e in error.errors()]
         return None
 
 
@@ -180,33 +191,6 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
     for strict in (Scale, Item, Aggregate, Rubric, kind):
         with_config(ConfigDict(extra="forbid"))(strict)
     return TypeAdapter(kind)
-
-
-def rubric_faults(data: bytes, where: str) -> list[str]:
-    """All errors in a rubric's file, one sentence each; empty if it is valid."""
-    try:
-        table = tomllib.loads(data.decode("utf-8-sig"))
-        table.pop("digest", None)
-        _rubric_of(table)
-    except _FieldError as error:
-        return [f"{where}: {fault}" for fault in error.faults]
-    except (ValueError, RecursionError):
-        pass
-    try:
-        parse_rubric(data, where)
-    except InputError as error:
-        return _all_condition_faults(data, where) or [str(error)]
-    return []
-
-
-def _all_condition_faults(data: bytes, where: str) -> list[str]:
-    """All errors in conditions, if nothing else is wrong."""
-    try:
-        rubric = _rubric_of(tomllib.loads(data.decode("utf-8-sig")))
-        _check(rubric, where)
-    except (ValueError, RecursionError, InputError):
-        return []
-    return _condition_faults(rubric, where, data)
 
 
 _SAID = {
@@ -221,9 +205,9 @@ _SAID = {
 }
 
 
-def _sentence(fault: _Fault, items: Any) -> str:
+def _sentence(kind: str, place: list[Any], message: str, items: Any) -> str:
     """An error as a sentence that names the item by its id."""
-    name, place, message = "", fault.place, fault.message
+    name = ""
     owner: type = Rubric
     if len(place) > 1 and place[0] == "items" and isinstance(place[1], int):
         item = items[place[1]]
@@ -234,12 +218,12 @@ def _sentence(fault: _Fault, items: Any) -> str:
     elif len(place) > 1 and place[0] == "aggregate":
         owner = Aggregate
     field = ".".join(str(part) for part in place) or "the file"
-    if fault.kind == "unexpected_keyword_argument":
+    if kind == "unexpected_keyword_argument":
         known = [entry.name for entry in fields(owner)]
         near = difflib.get_close_matches(str(place[-1]), known, 1)
         hint = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(known)}"
         return f"{name}{field}: unknown field; {hint}"
-    return f"{name}{field}: {_SAID.get(fault.kind) or message[0].lower() + message[1:]}"
+    return f"{name}{field}: {_SAID.get(kind) or message[0].lower() + message[1:]}"
 
 
 def _check(rubric: Rubric, where: str) -> None:

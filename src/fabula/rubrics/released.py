@@ -83,9 +83,10 @@ def read_released_tests(path: Path) -> dict[int, Item]:
                 f"{where}: full_prompt must contain background, instruction and question, in this "
                 "order"
             )
-        items[_integer(row["ttcw_idx"], where)] = Item(
-            id=f"test_{row['ttcw_idx']}",
-            index=_integer(row["ttcw_idx"], where),
+        index = _integer(row["ttcw_idx"], where)
+        items[index] = Item(
+            id=f"test_{index}",
+            index=index,
             title=str(row["category"]),
             question=str(row["question"]),
             dimension=str(row["torrance_dimension"]),
@@ -97,20 +98,14 @@ def read_released_tests(path: Path) -> dict[int, Item]:
 
 def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:
     """The experts' verdicts from `ttcw_annotations.json`, in the file's order."""
-    fields = {"story_id", "expert_idx", "ttcw_idx", "binary_verdict"}
     verdicts = []
-    for row, where in _rows(path, fields):
+    for row, where in _rows(path, {"story_id", "expert_idx", "ttcw_idx", "binary_verdict"}):
         if row["binary_verdict"] not in ("Yes", "No"):
             raise InputError(f"{where}: binary_verdict is neither Yes nor No")
-        verdicts.append(
-            ExpertVerdict(
-                story_id=str(row["story_id"]),
-                expert=str(row["expert_idx"]),
-                index=_integer(row["ttcw_idx"], where),
-                passed=row["binary_verdict"] == "Yes",
-                rationale=str(row.get("explanation") or ""),
-            )
-        )
+        story, expert = str(row["story_id"]), str(row["expert_idx"])
+        index, passed = _integer(row["ttcw_idx"], where), row["binary_verdict"] == "Yes"
+        rationale = str(row.get("explanation") or "")
+        verdicts.append(ExpertVerdict(story, expert, index, passed, rationale))
     return verdicts
 
 

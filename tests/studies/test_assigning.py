@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from fabula.errors import InputError
-from fabula.studies.assigning import finish, next_assignment
+from fabula.studies.assigning import finish, next_assignment, workload_of
 from fabula.studies.database import Store, assignments
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.participants import (
@@ -26,7 +26,6 @@ from fabula.studies.participants import (
 )
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
-from fabula.studies.workload import workload_of
 
 
 def make_design(folder: Path, n_groups: int = 3, n_stories: int = 2) -> StudyDesign:

@@ -157,7 +157,21 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
     turn = Lock()
 
     def scored(state: TaskState) -> Score:
-        document, reason, note = _document_of(state), _why_no_text(state), ""
+        # Its prompt is the sample's, shared by its epochs.
+        document = Document(
+            f"{state.sample_id}#{state.epoch}",
+            state.output.completion,
+            author=str(state.model),
+            prompt_id=str(state.sample_id),
+            meta=state.metadata,
+        )
+        choices, reason, note = state.output.choices, "", ""
+        if not choices:
+            reason = "no_text"
+        elif choices[0].stop_reason == "content_filter":
+            reason = "blocked"
+        elif is_refusal(state.output.completion):
+            reason = "refusal"
         found: list[Measurement] = []
         with turn, in_a_sentence():
             try:
@@ -177,35 +191,12 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
     return score
 
 
-def _document_of(state: TaskState) -> Document:
-    """The output for a sample. Its prompt is the sample's, shared by its epochs."""
-    return Document(
-        f"{state.sample_id}#{state.epoch}",
-        state.output.completion,
-        author=str(state.model),
-        prompt_id=str(state.sample_id),
-        meta=state.metadata,
-    )
-
-
-def _why_no_text(state: TaskState) -> str:
-    """Why the output cannot be measured as a text; empty if it can."""
-    choices = state.output.choices
-    if not choices:
-        return "no_text"
-    if choices[0].stop_reason == "content_filter":
-        return "blocked"
-    return "refusal" if is_refusal(state.output.completion) else ""
-
-
 def _score(found: Sequence[Measurement], text: str, reason: str, note: str) -> Score:
     """Measurements as one score. `reason`: why there is nothing to measure, with details."""
-    missing = {
-        one.item: reason or one.missing_reason for one in found if reason or one.value is None
-    }
+    are_missing = [one for one in found if reason or one.value is None]
+    missing = {one.item: reason or one.missing_reason for one in are_missing}
     metadata: dict[str, Any] = {"signature": found[0].signature} if found else {}
-    if missing:
-        metadata["missing"] = missing
+    metadata |= {"missing": missing} if missing else {}
     reasons = list(dict.fromkeys(missing.values()))
     spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
     shown = [f'"{text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]

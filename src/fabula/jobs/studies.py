@@ -14,11 +14,11 @@ from fabula.jobs.result_files import check_kept
 from fabula.settings import Between, Settings, SettingsError, changed, setting
 
 if TYPE_CHECKING:
+    from fabula.studies.assigning import Workload
     from fabula.studies.backups import Backup
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
-    from fabula.studies.workload import Workload
     from fabula.types import Measurement
 
 _PASSWORD = "FABULA_STUDY_PASSWORD"
@@ -256,9 +256,9 @@ def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
     Raises `InputError`.
     """
     from fabula.errors import InputError
+    from fabula.studies.assigning import workload_of
     from fabula.studies.design import load_study, new_study
     from fabula.studies.units import NoGroup, group_field_of, read_units
-    from fabula.studies.workload import workload_of
 
     field = settings.group_field
     if field is None and settings.design != "feedback":

@@ -153,12 +153,8 @@ class Caller:
     async def _ask(self, prompt: Prompt, asked: Asked, choice: Choice | None) -> Answer:
         """Raises `CallFailed` if this call failed, `ModelError` if the run must stop."""
         plan = self._plan
-        sampling = Sampling(
-            temperature=plan.temperature,
-            max_tokens=plan.max_tokens,
-            seed=asked.seed,
-            effort=plan.effort,
-        )
+        limit, effort = plan.max_tokens, plan.effort
+        sampling = Sampling(plan.temperature, max_tokens=limit, seed=asked.seed, effort=effort)
         try:
             answer = await self._model.ask(prompt, sampling, choice)
         except CallFailed as error:
@@ -275,7 +271,6 @@ def call_seed(seed: int, item: Item, sample: int, *, is_retest: bool = False) ->
 def with_retest(documents: Sequence[Document], n_retest: int, seed: int) -> list[Document]:
     """The documents, and `n_retest` of them again under a second id."""
     documents = list(check_documents(documents))
-    again = sorted(
-        random.Random(f"retest {seed}").sample(range(len(documents)), min(n_retest, len(documents)))
-    )
-    return [*documents, *(replace(documents[k], id=documents[k].id + RETEST) for k in again)]
+    rng, n_stories = random.Random(f"retest {seed}"), len(documents)
+    again = [documents[k] for k in sorted(rng.sample(range(n_stories), min(n_retest, n_stories)))]
+    return [*documents, *(replace(one, id=one.id + RETEST) for one in again)]

@@ -122,8 +122,7 @@ async def _judge(
     options = replace(session.options, shared_budget=shared_budget)
     async with open_model(spec, options) as model:
         n_before = book.n_new
-        estimate = estimate_calls(session, documents, model, book, price)
-        agree(name, estimate)
+        agree(name, estimate_calls(session, documents, model, book, price))
         limit = session.max_unreadable
         if session.pairs is not None:
             begin(name, 2 * len(plan.items) * len(session.pairs))

@@ -119,11 +119,16 @@ def _now_and_then(
 
 
 def show_page(
-    connection: Connection, assignment: Assignment, pages: Sequence[Page], name: str
+    connection: Connection,
+    assignment: Assignment,
+    pages: Sequence[Page],
+    name: str,
+    *,
+    is_new_view: bool = True,
 ) -> None:
     """Record the page to resume at; where pages build on each other, the furthest one.
 
-    What a final page reveals cannot be unseen.
+    What a final page reveals cannot be unseen. is_new_view: whether the page was opened just now.
     """
     names = [page.name for page in pages]
     is_free = not any(page.is_final for page in pages)
@@ -134,13 +139,9 @@ def show_page(
         .where(assignments.c.id == assignment.id)
         .values(page=name if is_new else assignment.page, seen_ms=now_ms())
     )
-
-
-def note_view(connection: Connection, assignment_id: int, page: str) -> None:
-    """Record when a page was opened."""
-    connection.execute(
-        page_views.insert().values(assignment_id=assignment_id, page=page, at_ms=now_ms())
-    )
+    if is_new_view:
+        view = {"assignment_id": assignment.id, "page": name, "at_ms": now_ms()}
+        connection.execute(page_views.insert().values(view))
 
 
 def opened_pages(connection: Connection, assignment_id: int) -> set[str]:

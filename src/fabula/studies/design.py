@@ -186,10 +186,8 @@ def load_study(path: Path) -> StudyDesign:
         labels = load_labels(file.language, path.parent)
     except InputError as error:
         raise InputError(f"{path}: language: {error}") from error
-    own = {name: labels(name) for name in ("contact", "thanks")}
-    texts = file.texts.model_copy(
-        update={name: said for name, said in own.items() if name not in file.texts.model_fields_set}
-    )
+    left = {"contact", "thanks"} - file.texts.model_fields_set
+    texts = file.texts.model_copy(update={name: labels(name) for name in sorted(left)})
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
     rubric = load_rubric(rubric_file or file.rubric)
     group_rubric = labels.rubric(load_rubric("preference")) if file.design == "ttcw" else None
@@ -252,12 +250,9 @@ def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
             )
     if file.design == "ttcw":
         return
-    late = [
-        f"attention {k}: at"
-        for k, one in enumerate(file.attention, 1)
-        if one.at > file.per_participant
-    ]
-    late += ["repeat_at"] if file.repeat and file.repeat_at > file.per_participant else []
+    places = {f"attention {k}: at": one.at for k, one in enumerate(file.attention, 1)}
+    places |= {"repeat_at": file.repeat_at} if file.repeat else {}
+    late = [name for name, at in places.items() if at > file.per_participant]
     if late:
         raise InputError(
             f"{path}: {late[0]}: nobody is given that many units; raise per_participant "

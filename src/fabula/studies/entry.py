@@ -71,8 +71,7 @@ def arrival_of(query: Mapping[str, str]) -> Arrival | None:
     for platform, names, pattern in _PLATFORMS:
         worker, study, session = (query.get(name, "") for name in names)
         if worker:
-            is_known = pattern.fullmatch(worker) and _OTHER_ID.fullmatch(study)
-            is_known = is_known and _OTHER_ID.fullmatch(session)
+            is_known = pattern.fullmatch(worker) and all(map(_OTHER_ID.fullmatch, (study, session)))
             return Arrival(platform, worker, study, session) if is_known else None
     return None
 

@@ -9,13 +9,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
-from fabula.studies.answer_log import (
-    current_answers,
-    note_view,
-    opened_pages,
-    save_answers,
-    show_page,
-)
+from fabula.studies.answer_log import current_answers, opened_pages, save_answers, show_page
 from fabula.studies.assigning import Assignment, current_assignment, finish, take_up_again
 from fabula.studies.forms import WHY, Answers, Key, Page
 from fabula.studies.labels import Labels
@@ -171,7 +165,6 @@ def read(visitor: Visitor, name: str) -> Response:
         if back is not None:
             return back
         show_page(connection, held, pages, name)
-        note_view(connection, held.id, name)
         here = replace(here, held=_held(visitor, connection), opened=before | {name})
     asked = visitor.request.query_params
     note = visitor.note(asked.get("after", ""))
@@ -190,7 +183,6 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
             return back
         held, pages, page = here.held, here.pages, here.page
         show_page(connection, held, pages, name)
-        note_view(connection, held.id, name)
         go, problems, facts = form.get("go", ""), dict(rejected), held.unit.facts
         after = pages[pages.index(page) + 1 :]
         following = [later.name for later in after]
@@ -237,7 +229,7 @@ def save(request: Request, form: Posted) -> Response:
         here, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
         back = here.too_early()
         if back is None:
-            show_page(connection, here.held, here.pages, here.page.name)
+            show_page(connection, here.held, here.pages, here.page.name, is_new_view=False)
     if back is not None:
         return back
     view = here.view(dict(rejected))

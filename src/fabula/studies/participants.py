@@ -161,17 +161,10 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
     known = select(participants.c.id).where(participants.c.platform_id == platform_id)
     found = connection.execute(known).scalar()
     if found is None:
+        new = {"platform_id": platform_id, "state": "invited", "note": "", "made_ms": now_ms()}
         try:
             with connection.begin_nested():
-                connection.execute(
-                    participants.insert().values(
-                        token_hash=hash_of(token),
-                        platform_id=platform_id,
-                        state="invited",
-                        note="",
-                        made_ms=now_ms(),
-                    )
-                )
+                connection.execute(participants.insert().values(token_hash=hash_of(token), **new))
         except IntegrityError:
             # A simultaneous click came first.
             found = connection.execute(known).scalar_one()

@@ -220,9 +220,10 @@ def standings(
 ) -> list[Standing]:
     """Return all participants by time of invitation; `measurements` is the output of `export`."""
     agreement = agreement_with_others(measurements, design)
-    times: dict[str, list[Timing]] = {}
+    times: dict[str, list[float]] = {}
     for timing in timings(connection):
-        times.setdefault(timing.participant, []).append(timing)
+        if timing.is_done:
+            times.setdefault(timing.participant, []).append(timing.seconds)
     rows = connection.execute(
         select(assignments.c.participant_id, assignments.c.state, func.count()).group_by(
             assignments.c.participant_id, assignments.c.state
@@ -233,7 +234,7 @@ def standings(
     found = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
-        spent = [timing.seconds for timing in times.get(name, []) if timing.is_done]
+        spent = times.get(name, [])
         mine, n = agreement.get(name, (None, 0))
         found.append(
             Standing(

@@ -136,9 +136,8 @@ def choice_of(scale: Scale, style: Style) -> Choice | None:
     """The answers a model can be constrained to, if the scale has a few fixed ones."""
     if not scale.answers:
         return None
-    if style == "verdict-first":
-        return Choice(scale.answers, is_first=True, reason_chars=160)
-    return Choice(scale.answers, is_first=False, reason_chars=1200)
+    is_first = style == "verdict-first"
+    return Choice(scale.answers, is_first=is_first, reason_chars=160 if is_first else 1200)
 
 
 def read_template(path: Path, style: Style) -> Template:

@@ -344,11 +344,10 @@ def _own_family(
     n_units = min(sides[True], sides[False])
     found = _association(judge, truth, judge.own, what, kind="slope", n_units=n_units)
     if found.value is None:
-        unknown = "the authors of the documents are unknown"
         one_side = "all documents are by its own family" if sides[True] else "none is by its family"
+        why["own_family"] = one_side if documents else "the authors of the documents are unknown"
         if judge.kind == "panel":
-            one_side = unknown = "a panel has no family"
-        why["own_family"] = one_side if documents else unknown
+            why["own_family"] = "a panel has no family"
     return found
 
 

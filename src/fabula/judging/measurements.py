@@ -85,8 +85,8 @@ def _measurement(
         details["n_clarified"] = n_clarified
     if reason in ("too_long", "blocked", "failed"):
         notes = (one.answer.note if one.answer else one.failure for one in answers)
-        note = next(filter(None, notes), "")
-        details |= {"note": note} if note else {}
+        if note := next(filter(None, notes), ""):
+            details["note"] = note
     if own := own_story(model, author):
         details["own_story"] = own
     if author is not None:

@@ -121,10 +121,9 @@ def _batches(connection: Connection, table: Table) -> Iterator[Sequence[Row[Any]
 def _digest(connection: Connection, table: Table) -> int:
     """Return a digest that is independent of row order, since databases sort text differently."""
     digest = 0
-    for rows in _batches(connection, table):
-        for row in rows:
-            # Rows are unique, since each has its key.
-            digest ^= int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8")).digest())
+    for row in (row for rows in _batches(connection, table) for row in rows):
+        # Rows are unique, since each has its key.
+        digest ^= int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8")).digest())
     return digest
 
 

@@ -17,7 +17,7 @@ from fabula import __version__
 from fabula.studies.assigning import Assignment, Order, order_of
 from fabula.studies.database import IS_ACTIVE, answers, assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
+from fabula.studies.forms import AGAIN, CHECK, WHY, Answers, Key, pages_of
 from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
@@ -85,7 +85,7 @@ def _of_assignment(
             reason = None
             if value is None:
                 reason = "no_answer" if question in applicable else "not_asked"
-            rubric = _rubric(design, question.item.id)
+            rubric = question.rubric
             part = question.part if question.part.isdecimal() else "1"
             document = held.unit.documents[held.document(part)]
             details: dict[str, object] = {"unit": held.unit.key, "place": int(part), "state": state}
@@ -171,15 +171,6 @@ def _compared(
         ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
     ]
     return best is not None and worst is not None, pairs
-
-
-def _rubric(design: StudyDesign, item: str) -> Rubric | None:
-    if item == OWN.id:
-        return None
-    group = design.group_rubric
-    if group is not None and any(one.id == item for one in group.items):
-        return group
-    return design.rubric
 
 
 def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:

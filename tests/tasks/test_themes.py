@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.serving import serving
 
+from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
@@ -101,6 +103,17 @@ def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
         )
     assert [theme.label for theme in themes] == ["Endings that come too early."]
     assert ENDINGS[0] in server.prompts()[0] or MORALS[0] in server.prompts()[0]
+
+
+def test_a_setting_quoted_in_a_reason_is_no_option(encoder: Encoder, tmp_path: Path):
+    row = {
+        "id": "s", "rubric": "ttcw", "item": "narrative_ending", "rater": "a", "value": 1.0,
+        "missing_reason": None, "evidence": [], "rationale": "The `model` of a good ending.",
+        "signature": "x", "details": {},
+    }  # fmt: skip
+    (tmp_path / "said.jsonl").write_text(dump_json(row) + "\n")
+    done = CliRunner().invoke(cli, ["judge", "themes", str(tmp_path / "said.jsonl")])
+    assert "The `model` of a good ending." in done.output
 
 
 def test_the_experts_reasons_are_read_from_the_release(shared_data: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -42,6 +42,7 @@ class GroupedReasons(Result):
     themes: Sequence[Theme]
     rubric: Rubric
     out: Path | None = None
+    names_settings: ClassVar[bool] = False
 
     def rows(self) -> list[Row]:
         return [asdict(theme) for theme in self.themes]

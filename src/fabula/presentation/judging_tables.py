@@ -435,8 +435,8 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
             lines.append("")
     if lines:
         lines.append(
-            "A rationale with several sentences can count under several themes; `name_with_model` "
-            "has a model name them."
+            "A rationale with several sentences can count under several themes; "
+            "`fabula judge themes --name-with-model` has a model name them."
         )
     # Wrapped as the terminal shows them, without its commands.
     return render(*lines).split("\n")[:-1]

@@ -145,8 +145,9 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_document():
     [
         ([], "no texts"),
         ("nosuch.txt", "nosuch.txt: no such file"),
-        (3, "documents"),
-        (None, "documents"),
+        (["nosuch.txt"], "nosuch.txt: no such file"),
+        (3, "texts must be a frame"),
+        (None, "texts must be a frame"),
         (pd.DataFrame({"story": ["x"]}), "row 1: no field 'text'; the fields are 'story'"),
         ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "a"),
     ],
@@ -161,7 +162,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return fb.reference_build(BOOKS, tmp_path_factory.mktemp("api") / "books.ref", jobs=1)
 
 
-def test_originality_equals_the_commands_and_joins_the_callers_frame(books: Any, tmp_path: Path):
+def test_originality_equals_the_commands_and_its_frame_keeps_the_texts_fields(books: Any, tmp_path: Path):
     frame = pd.DataFrame(DRAFTS)
     scores = fb.originality(frame, books, levels="3-5", jobs=1)
     frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)
@@ -173,10 +174,10 @@ def test_originality_equals_the_commands_and_joins_the_callers_frame(books: Any,
     assert done.returncode == 1, "the third has no words, and so no score"
     scores.save(tmp_path / "mine.jsonl")
     assert (tmp_path / "mine.jsonl").read_bytes() == (tmp_path / "scores.jsonl").read_bytes()
-    joined = frame.merge(scores.frame(), on="id")
-    assert list(joined["label"]) == ["x", "y", "y"]
-    assert joined["creativity_index"].notna().tolist() == [True, True, False]
-    assert joined["missing_reason"][2] == "no_words"
+    shown = scores.frame()
+    assert list(shown["label"]) == ["x", "y", "y"]
+    assert shown["creativity_index"].notna().tolist() == [True, True, False]
+    assert shown["missing_reason"][2] == "no_words"
     assert "Creativity Index" in scores._repr_html_()
 
 
@@ -368,6 +369,9 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path):
     ]
     scores = fb.originality(texts, books, levels="3-5", jobs=1)
     found = fb.compare(scores, by="label", baseline="old")
+    for kind in ("pandas", "polars", "arrow"):
+        again = fb.compare(scores.frame(kind), by="label", baseline="old")
+        assert again.to_json() == found.to_json(), kind
     means = dict(zip(found.frame()["name"], found.frame()["creativity_index"], strict=True))
     assert means["new"] > means["old"]
     assert "<td>new</td>" in found._repr_html_()
@@ -382,6 +386,12 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path):
     assert set(fb.detect_apply(detector, scores, fpr=0.1).frame()["id"]) == {
         row["id"] for row in texts
     }
+
+
+def test_the_frame_of_a_profile_is_compared_as_the_profile_is():
+    profiles = fb.profile(pd.DataFrame(DRAFTS), jobs=1)
+    found = fb.compare(profiles, by="label").to_json()
+    assert fb.compare(profiles.frame(), by="label").to_json() == found
 
 
 def test_a_report_of_a_frame_is_saved_as_a_page(books: Any, tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -78,8 +79,13 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         ]
     elif isinstance(texts, Document):
         found = [texts]
+    elif isinstance(texts, Iterable) and not isinstance(texts, bytes):
+        found = list(check_documents(map(_numbered, texts, count(1))))
     else:
-        found = list(check_documents(_numbered(texts)))
+        raise InputError(
+            "texts must be a frame, a list of documents, strings or dicts, a mapping from id to "
+            f"text, or the path of files, not {type(texts).__name__}"
+        )
     if not found:
         raise InputError("no texts")
     note_texts(found)
@@ -116,14 +122,19 @@ def _is_file(text: Any) -> bool:
         return False
 
 
-def _numbered(texts: Any) -> Any:
-    """Strings of a list as documents; other elements are unchanged."""
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
-        return texts
-    return (
-        Document(str(number), one) if isinstance(one, str) else one
-        for number, one in enumerate(texts, 1)
-    )
+def _numbered(text: Any, number: int) -> Any:
+    """A string of a list as a document; anything else is unchanged.
+
+    Raises `InputError` for the name of a file that is not there, which would be a text of one word.
+    """
+    from fabula.text.readers import READERS
+
+    if not isinstance(text, str):
+        return text
+    ending = text.rpartition(".")[2].lower()
+    if ending != text.lower() and not any(map(str.isspace, text)) and ending in READERS:
+        raise InputError(f"{text}: no such file")
+    return Document(str(number), text)
 
 
 def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:

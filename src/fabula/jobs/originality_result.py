@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fabula.jobs.result import Result, Row, flat
+from fabula.jobs.result import Result, Row, flat, without_parts
 
 if TYPE_CHECKING:
     from fabula.measures.groups import Distribution
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fabula.reference.info import Age
     from fabula.types import Document
 
+_TECHNICAL = ("text_digest", "word_counts")
+"""Fields of a row that no frame has."""
 _UNFAMILIAR = 0.2
 """Share of words unknown to the reference above which a remark is made."""
 
@@ -93,9 +95,12 @@ class OriginalityResult(Result):
         return self.kept or []
 
     def frame_rows(self) -> list[Row]:
-        """A row per text: `id`, its scores and `uniqueness_L` for each L."""
-        names = ("id", "creativity_index", "n_words", "missing_reason", "uniqueness")
-        return [flat({name: row[name] for name in names}) for row in self.rows()]
+        """A row per text: `id`, its scores, `uniqueness_L` for each L, and its own fields."""
+        first = ("id", "creativity_index", "n_words", "missing_reason", "uniqueness")
+        return [
+            flat({name: row[name] for name in first}) | without_parts(row, (*first, *_TECHNICAL))
+            for row in self.rows()
+        ]
 
     def tables(self) -> list[Block]:
         from fabula.presentation.originality_tables import originality_table, passages_table

@@ -13,7 +13,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.reading import grammar_setting
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, without_parts
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Settings, part, setting
 
@@ -51,8 +51,11 @@ class Profiles(Result):
         return [one.to_row() for one in self.profiles]
 
     def frame_rows(self) -> list[Row]:
-        """A row per text: `id`, and a column for each metric."""
-        return [{"id": one.document.id, **one.values} for one in self.profiles]
+        """A row per text: `id`, a column for each metric, and the text's own fields."""
+        return [
+            {"id": one.document.id, **one.values, **without_parts(one.to_row(), ("id",))}
+            for one in self.profiles
+        ]
 
     def measurements(self) -> list[Measurement]:
         return [one for profile in self.profiles for one in profile.measurements()]

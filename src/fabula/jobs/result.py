@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -151,6 +151,15 @@ class Result:
 def has(kind: type[Result], method: str) -> bool:
     """Whether a class of results has something of its own to say."""
     return getattr(kind, method) is not getattr(Result, method)
+
+
+def without_parts(row: Row, others: Collection[str] = ()) -> Row:
+    """The fields of a row that are no lists and no tables, but for some."""
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in others and not isinstance(value, dict | list | tuple)
+    }
 
 
 def flat(row: Row, before: str = "") -> Row:

@@ -80,8 +80,13 @@ class MeasuredTexts:
         if "item" in row and "rater" in row:
             return self._verdict(row)
         values = row.get("values")
-        found = values if isinstance(values, dict) else {k: row[k] for k in _COLUMNS if k in row}
-        return [(key, _finite(value)) for key, value in found.items() if key not in _NOT_STYLE]
+        if not isinstance(values, dict):
+            # A frame has the metrics of a profile as columns.
+            from fabula.measures.linguistic.profile import PROFILE_METRICS
+
+            names = (*_COLUMNS, *(metric.id for metric in PROFILE_METRICS))
+            values = {name: row[name] for name in names if name in row}
+        return [(key, _finite(value)) for key, value in values.items() if key not in _NOT_STYLE]
 
     def _verdict(self, row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
         """A judge's answer; of people, or an instrument, the mean so far."""

@@ -504,7 +504,7 @@ def compare(
     Raises `SettingsError` without `by`, `InputError`, and `MixError`.
 
     Parameters:
-        results: Any
+        results: a path, a result, a frame, rows, or several of them
         by: Field to group the texts by, such as author or model; for scores of originality also
             `file`, the score file.
         unnamed: Name of the group of texts that lack this field, such as human.
@@ -640,7 +640,7 @@ def detect_calibrate(
     Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
 
     Parameters:
-        scores: Any
+        scores: a path, a result, a frame, rows, or several of them
         label: Which texts are human: those whose field has the value, as in label=human.
         cluster: Count texts that share this field (a prompt, an author) as one; near-duplicates
             always count as one. [default: prompt_id, pair_id or author, whichever exists]
@@ -668,8 +668,8 @@ def detect_apply(
     Raises `InputError`, and `MixError` for scores that were measured in another way.
 
     Parameters:
-        detector: Any
-        scores: Any
+        detector: a path or a result
+        scores: a path, a result, a frame, rows, or several of them
         fpr: Share of human texts that may be called machine-written.
         out: Write the verdicts here (.jsonl).
     """
@@ -887,7 +887,7 @@ def judge_correct(
     Raises `InputError`, `SettingsError`.
 
     Parameters:
-        run: Any
+        run: a folder or a result of `judge`
         labels: People's labels for some of the documents, drawn at random: a table of document,
             item, rater, value, a study's export, or TTCW's.
         by: Correct each group separately, and compare groups, by this field of the texts.
@@ -928,7 +928,7 @@ def judge_agreement(
     Raises `InputError`, `SettingsError`, and `MixError` for runs of different items.
 
     Parameters:
-        runs: Any | None
+        runs: a folder or a result of `judge`
         price: Dollars per million tokens, to estimate the cost; for several models
             MODEL=IN/OUT;MODEL=IN/OUT.
         labels: People's labels to measure the judges against: a table of document, item, rater,
@@ -1291,7 +1291,7 @@ def plan(
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
 
     Parameters:
-        labels: Any
+        labels: a path, a frame or rows
         rubric: Rubric that the pilot answered: a built-in one, or a .toml file.
         stories: Numbers of stories to try, of each group if there are two.
         raters: Numbers of raters per story to try. [default: one up to those of the pilot]
@@ -1903,7 +1903,7 @@ def feedback_find(
     Raises `InputError`, `ModelError`, `BusyError`.
 
     Parameters:
-        answers: Any
+        answers: a path, a result, a frame, rows, or several of them
         by: Tables to print: dimensions, or crosses of them such as model*prompt.
         match: exact: quoted words occur in the changed place; near: also four consecutive words of
             it, its sentence by number, or both names of a renamed character.
@@ -1962,7 +1962,7 @@ def feedback_score(
     Raises `InputError` if a row lacks a field.
 
     Parameters:
-        answers: Any
+        answers: a path, a result, a frame, rows, or several of them
         by: Tables to print: dimensions, or crosses of them such as model*prompt; the JSON contains
             all.
         out: Write the measures for every subset and cross here (.json).
@@ -2021,7 +2021,7 @@ def feedback_rate(
     Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
 
     Parameters:
-        feedback: Any
+        feedback: a path, a result, a frame, rows, or several of them
         rubric: Rubric with the questions, feedback or feedback_category; a .toml file with the same
             items may word them differently.
         style: Ask for reasons before the verdict, or after it (faster and cheaper).

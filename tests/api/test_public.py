@@ -162,7 +162,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return fb.reference_build(BOOKS, tmp_path_factory.mktemp("api") / "books.ref", jobs=1)
 
 
-def test_originality_equals_the_commands_and_its_frame_keeps_the_texts_fields(books: Any, tmp_path: Path):
+def test_originality_equals_the_commands_and_its_frame_keeps_fields(books: Any, tmp_path: Path):
     frame = pd.DataFrame(DRAFTS)
     scores = fb.originality(frame, books, levels="3-5", jobs=1)
     frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)

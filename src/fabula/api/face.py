@@ -98,8 +98,7 @@ class _Face:
         """The help of the job in Python's words, with a line for each argument."""
         lines = [inspect.getdoc(self.shape.function) or "", "", "Parameters:"]
         lines += [
-            f"    {one.name}: {_TEXTS if one.is_texts else input_type(one)}"
-            for one in self.shape.inputs
+            f"    {one.name}: {_TEXTS if one.is_texts else _told(one)}" for one in self.shape.inputs
         ]
         for name, (_, one) in self.fields.items():
             told = one.field.help
@@ -322,6 +321,16 @@ def input_type(one: Input) -> str:
     if one.is_many and shown not in ("Any", "Texts"):
         shown = f"{shown} | Sequence[{shown}]"
     return shown if one.is_required else f"{shown} | None"
+
+
+def _told(one: Input) -> str:
+    """What an input may be: for a class of ours, as its method `of` says."""
+    make = getattr(one.kind, "of", None)
+    return (
+        input_type(one)
+        if make is None
+        else (make.__doc__ or "").partition(". Raises")[0][5:].rstrip(".")
+    )
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -127,8 +127,10 @@ class Result:
         return render(*self.tables())
 
     def __repr__(self) -> str:
-        n = f" of {len(self):,} rows" if has(type(self), "rows") else ""
-        return f"<{type(self).__name__}{n}: print it, or see .frame(), .to_json(), .save(path)>"
+        n, frame = "", ""
+        if has(type(self), "rows"):
+            n, frame = f" of {len(self):,} rows", ".frame(), "
+        return f"<{type(self).__name__}{n}: print it, or see {frame}.to_json(), .save(path)>"
 
     def _repr_html_(self) -> str:
         from fabula.presentation.sheet import html_of

@@ -8,9 +8,9 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 FLOORS = {
-    "errors": 0, "reasons": 0, "scales": 0,
+    "errors": 0, "reasons": 0, "plugins": 0,
     # On the stairs: packages that the core does without; where fetched models lie.
-    "packages": 0.5, "model_files": 0.5,
+    "packages": 0.5, "model_files": 0.5, "scales": 0.5,
     "types": 1, "control_characters": 1, "kernels": 1, "settings": 1, "child": 1,
     # On the stairs: what versions of files are, for the store and all above it.
     "formats": 1.5,

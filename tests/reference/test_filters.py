@@ -10,7 +10,7 @@ import pytest
 
 from fabula.errors import CorpusError
 from fabula.kernels.match import longest_matches
-from fabula.reference import Reference, matching
+from fabula.reference import Reference, parts
 from fabula.reference.layout import GRAMS, KEYS, Manifest
 from fabula.store import checksum
 from fabula.types import Document
@@ -37,7 +37,7 @@ def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         n_begun.append(int((ends - np.arange(len(ends)) > known.clip(1)).sum()))
         return longest_matches(*given, **named)
 
-    monkeypatch.setattr(matching, "longest_matches", counted)
+    monkeypatch.setattr(parts, "longest_matches", counted)
     reference.longest_matches_many(queries())
     # Later shards are asked only where they may hold more than those before.
     assert sum(n_begun[1:]) < 0.5 * n_begun[0] * len(n_begun[1:])

@@ -89,7 +89,7 @@ def _about_corpus(corpus: Collection) -> list[Block]:
         "it cannot tell": corpus.tells_not,
         "checked": "; ".join(corpus.checked) or "nothing: these are your own words",
     }
-    command = f"fabula reference build {corpus.name} --sample 100M --out {corpus.name}.ref"
+    command = f"`fabula reference build {corpus.name} --sample 100M --out {corpus.name}.ref`"
     return _about(corpus, lines, command)
 
 
@@ -107,13 +107,13 @@ def _about_index(index: Index) -> list[Block]:
         "compares": how,
         "look-ups": index.pace.expectation(),
     }
-    return _about(index, lines, f"fabula originality TEXTS --reference infinigram:{index.name}")
+    return _about(index, lines, f"`fabula originality TEXTS --reference infinigram:{index.name}`")
 
 
 def _about(entry: Collection | Index, lines: dict[str, str], command: str) -> list[Block]:
     columns = [Column("", name="fact"), Column("", name="value")]
     sheet = Sheet("about", columns, list(lines.items()))
-    return [f"{entry.name}: {entry.title}", "", sheet, "", f"`{command}`"]
+    return [f"{entry.name}: {entry.title}", "", sheet, "", command]
 
 
 def _words(corpus: Collection) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Protocol, TypeVar
 
 from fabula.plugins import installed, load
@@ -81,9 +82,8 @@ def register(instrument: I) -> I:
 @cache
 def _installed() -> tuple[Instrument, ...]:
     """Fabula's own and those of other packages, created once."""
-    from fabula.measures.book import BookInstrument
-
-    return (BookInstrument(), *(load(one)() for one in installed("instruments")))
+    own = import_module("fabula.measures.book").BookInstrument()
+    return (own, *(load(one)() for one in installed("instruments")))
 
 
 def instruments() -> tuple[Instrument, ...]:

@@ -68,7 +68,6 @@ def serving_corpora() -> Iterator[Holdings]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             hub = _HUB.fullmatch(unquote(urlsplit(self.path).path))
-            assert hub is not None
             wanted = json.loads(body)["paths"]
             self.answer(200, [one for one in self.tree(hub[2]) if one["path"] in wanted])
 

@@ -1,6 +1,5 @@
 """A browser, a study that is served to it, and what a participant does with both."""
 
-import json
 import re
 import shutil
 import threading
@@ -19,6 +18,7 @@ from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.types import Measurement
+from tests.commands import write_rows
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 _SHELLS = (
@@ -112,8 +112,7 @@ def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterato
     """A study served on loopback from a thread of this process."""
     import uvicorn
 
-    data = folder / "ZQXFILE.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = write_rows(folder / "ZQXFILE.jsonl", rows)
     new_study(folder / f"ZQX{kind}.toml", kind, data)
     design = replace(load_study(folder / f"ZQX{kind}.toml"), raters=50, **changes)
     units = read_units(design)

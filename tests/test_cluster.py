@@ -1,6 +1,5 @@
 """Work on a real Ray cluster of three nodes gives the bytes of one process, one lost or not."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,8 @@ from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measur
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.reference import Reference
 from fabula.types import Document
-from tests.test_shares import WORDS, drafts, library, tree, write_rows
+from tests.commands import rows_of
+from tests.test_shares import WORDS, drafts, library, tree, write_documents
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'fabula[cluster]'")
 
@@ -58,7 +58,7 @@ def run(*arguments: object) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path: Path):
-    texts = write_rows(tmp_path / "t.jsonl", library(300))
+    texts = write_documents(tmp_path / "t.jsonl", library(300))
     plan = ("reference", "build", texts, "--set", "running.shard-tokens=4000", "--out")
     run(*plan, tmp_path / "here", "--jobs", "1")
     run(*plan, tmp_path / "there", "--engine", "ray", "--set", f"running.address={nodes.address}")
@@ -86,14 +86,14 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path
 def test_scores_of_three_nodes_are_the_scores_of_one_process(
     nodes: Any, built: Path, tmp_path: Path
 ):
-    texts = write_rows(tmp_path / "t.jsonl", drafts()[:24])
+    texts = write_documents(tmp_path / "t.jsonl", drafts()[:24])
     options = ["--exclude", "auto", "--exclude-same", "author", "--spread", "3"]
     asked = ["originality", texts, "--reference", built, *options]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     run(*asked, "--jobs", "1", "--out", here)
     run(*asked, "--engine", "ray", "--set", f"running.address={nodes.address}", "--out", there)
     assert here.read_bytes() == there.read_bytes()
-    rows = [json.loads(line) for line in here.read_text().splitlines()]
+    rows = rows_of(here)
     assert len(rows) == 24
     assert any(row["covered"] for row in rows)
     assert any(row["excluded"] for row in rows)
@@ -103,7 +103,7 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
 def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path):
     said = "The lamp went round. She counted nine, and then she put out her hand. Nobody woke."
     rows = [Document(f"{k}", " ".join([said] * (1 + k % 3))) for k in range(12)]
-    texts = write_rows(tmp_path / "t.jsonl", rows)
+    texts = write_documents(tmp_path / "t.jsonl", rows)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     run("profile", texts, "--out", here, "--jobs", "1")
     run(
@@ -146,7 +146,7 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
                 nodes.remove_node(extra.pop(), allow_graceful=False)
     assert found == expected
     assert {span["kind"] for row in expected for span in row["covered"]} == {"verbatim", "near"}
-    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    written = rows_of(tmp_path / "scores.jsonl")
     assert [row["id"] for row in written] == [text.id for text in texts]
 
 

@@ -5,17 +5,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import fabula as fb
 from fabula import instruments, plugins
-from fabula.cli.main import cli
 from fabula.errors import ModelError
 from fabula.instruments import Figure, register
 from fabula.types import Document, Measurement, Signature, Span
+from tests.commands import invoke, rows_of, write_rows
 
 WITHOUT = ["--without", "profile", "--without", "verdicts",
            "--without", "feedback"]  # fmt: skip
@@ -66,18 +64,12 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         {"id": "eager", "text": "She went out slowly, and gladly came home.", "author": "Ann"},
         {"id": "empty", "text": "...", "author": "Ann"},
     ]
-    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(Path("t.jsonl"), rows)
     return ["t.jsonl"]
 
 
-def run(*words: str, code: int = 0) -> Any:
-    done = CliRunner().invoke(cli, list(words))
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
-
-
 def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(adverbs: Adverbs, texts: list[str]):
-    shown = run("report", *texts, *WITHOUT, "--latex", "t.tex", "--csv", "t.csv").stdout
+    shown = invoke("report", *texts, *WITHOUT, "--latex", "t.tex", "--csv", "t.csv").stdout
     page = Path("report.html").read_text(encoding="utf-8")
     assert "Adverbs &lt;i&gt;" in page
     assert "words such as slowly" in page
@@ -89,26 +81,26 @@ def test_it_is_on_the_page_in_json_latex_csv_and_the_methods(adverbs: Adverbs, t
     assert "25.0%" in shown
     assert r"eager & 25.0\%" in Path("t.tex").read_text()
     assert "eager,0.25" in Path("t.csv").read_text()
-    found = json.loads(run("report", *texts, *WITHOUT, "--json").stdout)
+    found = json.loads(invoke("report", *texts, *WITHOUT, "--json").stdout)
     values = [text["instruments"]["adverbs"][0]["value"] for text in found["texts"]]
     assert values == [0, 0.25, None]
     assert found["signatures"]["adverbs"] == "adverbs|ending:ly"
 
 
 def test_texts_are_placed_among_groups_that_were_measured_by_it(adverbs: Adverbs, texts: list[str]):
-    run("reference", "group", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
+    invoke("reference", "group", *texts, "--name", "mine", "--kind", "people", "--out", "g.jsonl",
         "--without", "profile")  # fmt: skip
     group = json.loads(Path("g.jsonl").read_text())
     assert group["signature"] == "adverbs|ending:ly"
     assert (group["items"]["share"]["n"], group["items"]["share"]["n_missing"]) == (2, 1)
-    found = json.loads(run("report", *texts, *WITHOUT, "--groups", "g.jsonl", "--json").stdout)
+    found = json.loads(invoke("report", *texts, *WITHOUT, "--groups", "g.jsonl", "--json").stdout)
     below = [text["share_of_group_below"] for text in found["texts"]]
     assert below[0]["adverbs.share"]["mine"] < below[1]["adverbs.share"]["mine"]
     assert "adverbs.share" not in below[2]
 
 
 def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
-    rows = [json.loads(line) for line in Path(texts[0]).read_text().splitlines()]
+    rows = rows_of(Path(texts[0]))
     rows.append({"id": "other", "text": "Sadly he went slowly.", "author": "Bob"})
     report = fb.report(rows, without=("profile", "verdicts", "feedback"), jobs=1)
     compared = fb.compare(report, by="author").to_json()
@@ -129,13 +121,11 @@ def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path):
 
 
 def test_it_can_be_left_out_and_says_when_it_cannot_run(adverbs: Adverbs, texts: list[str]):
-    shown = run("report", *texts, *WITHOUT, "--without", "adverbs").stdout
+    shown = invoke("report", *texts, *WITHOUT, "--without", "adverbs").stdout
     assert "not included: adverbs, it was left out on request" in shown
     adverbs.is_installed = False
-    assert "the list of adverbs is not installed" in run("report", *texts, *WITHOUT).stdout
-    refused = CliRunner().invoke(cli, ["report", *texts, "--without", "adjectives"])
-    assert refused.exit_code != 0
-    assert "adverbs" in str(refused.exception) + refused.output
+    assert "the list of adverbs is not installed" in invoke("report", *texts, *WITHOUT).stdout
+    assert "adverbs" in invoke("report", *texts, "--without", "adjectives", code=2).output
 
 
 def test_an_id_belongs_to_one_instrument(adverbs: Adverbs):

@@ -13,6 +13,7 @@ import pytest
 
 from fabula.errors import InputError
 from fabula.packages import check_scipy, pyarrow, scipy
+from tests.commands import write_rows
 
 ABSENT = """
 import sys
@@ -89,7 +90,7 @@ def said(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         {"id": path.stem, "text": path.read_text(), "label": f"l{number % 2}"}
         for number, path in enumerate(sorted((examples / "library").glob("*.md")))
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "rows.jsonl", rows)
     pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(ABSENT)

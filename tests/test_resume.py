@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError
 from fabula.resume import KeptRows, RowKind, kept_rows
+from tests.commands import rows_of, write_rows
 
 TEXTS = RowKind("the text", ("id", "model"), ("missing_reason", "text"))
 SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=True)
@@ -59,9 +60,9 @@ def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
 def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: Path):
     path = tmp_path / "o.jsonl"
     rows = [text(0), text(1, missing_reason="refused", text=None), text(2)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     assert job(path, 3) == 1
-    found = [json.loads(line) for line in path.read_text().splitlines()]
+    found = rows_of(path)
     assert [row["text"] for row in found] == ["text 0", "text 1", "text 2"]
 
 
@@ -136,8 +137,7 @@ def score(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path):
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(score(name)) + "\n" for name in "ab"))
+    path = write_rows(tmp_path / "s.jsonl", (score(name) for name in "ab"))
     with kept_rows(path, SCORES) as kept, pytest.raises(InputError, match=r"line 1: .*'a'"):
         kept.find(score("b"))
     with kept_rows(path, SCORES) as kept:

@@ -22,6 +22,7 @@ from fabula.studies.design import load_study, new_study
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
+from tests.commands import invoke, write_rows
 from tests.serving import Reply, prompt_of, serving
 from tests.studies_data import feedback_rows
 
@@ -149,7 +150,7 @@ def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more
     (tmp_path / "paced.toml").write_text(rubric)
     stories = tmp_path / "stories.jsonl"
     rows = [{"id": name, "text": f"This is story {name}."} for name in ("one", "two", "three")]
-    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(stories, rows)
     asked: dict[str, int] = {}
 
     def reply(body: dict[str, Any], _: int) -> Reply:
@@ -160,14 +161,9 @@ def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more
         return answer(prompt, asked[prompt])
 
     with serving(reply) as server:
-        done = CliRunner().invoke(
-            cli,
-            ["judge", str(stories), "--rubric", str(tmp_path / "paced.toml"), "--model",
-             f"{server.url}/v1#m", "--style", "verdict-first", "--yes", "--set",
-             "models.parallel=1",
-             "--out", str(tmp_path / "run"), *more],
-        )  # fmt: skip
-    assert done.exit_code == 0, done.output
+        done = invoke("judge", stories, "--rubric", tmp_path / "paced.toml", "--model",
+                      f"{server.url}/v1#m", "--style", "verdict-first", "--yes", "--set",
+                      "models.parallel=1", "--out", tmp_path / "run", *more)  # fmt: skip
     return done.output
 
 
@@ -228,11 +224,9 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
         for k, pace in enumerate(both)
         for item, value in [("pace", pace), *[("ends", 1.0)] * has_test]
     ]  # fmt: skip
-    experts = tmp_path / "experts.jsonl"
-    experts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    experts = write_rows(tmp_path / "experts.jsonl", rows)
     command = ["judge", "agreement", str(tmp_path / "run"), "--labels", str(experts)]
-    done = CliRunner().invoke(cli, [*command, "--json"])
-    assert done.exit_code == 0, done.output
+    done = invoke(*command, "--json")
     found = json.loads(done.stdout)["agreement"]
     assert ("judges" in found) == has_test
     among = found["graded"]["people"]["pace"]
@@ -242,7 +236,7 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     assert judge["pace"]["n"] == 3
     expected = np.corrcoef([0.2, 0.4, 0.9], theirs)[0, 1]
     assert judge["pace"]["correlation"]["value"] == pytest.approx(expected)
-    shown = CliRunner().invoke(cli, command).output
+    shown = invoke(*command).output
     row = f"pace 3 {among['kappa']['value']:.2f} - (n 3) {among['alpha']['value']:.2f}"
     assert row in " ".join(shown.split())
     assert ("with the experts' majority" in shown) == has_test
@@ -272,8 +266,7 @@ def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path):
 
 def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_path: Path):
     (tmp_path / "paced.toml").write_text(SLIDER)
-    data = tmp_path / "documents.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in feedback_rows()))
+    data = write_rows(tmp_path / "documents.jsonl", feedback_rows())
     file = tmp_path / "study.toml"
     new_study(file, "feedback", data)
     text = file.read_text().replace('rubric = "feedback"', 'rubric = "paced.toml"')
@@ -335,8 +328,9 @@ def test_inspect_reports_its_figures(tmp_path: Path):
     from fabula.evals.tasks import rubric
 
     (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
-    stories = tmp_path / "stories.jsonl"
-    stories.write_text("".join(json.dumps({"id": k, "text": f"Tale {k}."}) + "\n" for k in "ab"))
+    stories = write_rows(
+        tmp_path / "stories.jsonl", ({"id": k, "text": f"Tale {k}."} for k in "ab")
+    )
     task = rubric(str(stories), str(tmp_path / "paced.toml"), "verdict-first")
     # Of the log's metadata alone, as when a log is scored again.
     logged = [json.loads(json.dumps(sample.metadata)) for sample in task.dataset]

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.resume import RowKind, Share, kept_rows
 from fabula.types import Document
+from tests.commands import invoke, write_rows
 from tests.serving import prompt_of, serving
 
 WORDS = ("lamp", "sea", "harbour", "keeper", "night", "boat", "letter", "gull", "stone", "rope")
@@ -37,10 +36,9 @@ def drafts() -> list[Document]:
     return found
 
 
-def write_rows(path: Path, documents: Iterable[Document]) -> Path:
+def write_documents(path: Path, documents: Iterable[Document]) -> Path:
     rows = ({"id": d.id, "text": d.text, "author": d.author} for d in documents)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_rows(path, rows)
 
 
 def tree(path: Path) -> dict[str, bytes]:
@@ -49,14 +47,14 @@ def tree(path: Path) -> dict[str, bytes]:
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(cli, [*map(str, arguments), "--jobs", "1"])
+    result = invoke(*arguments, "--jobs", "1", code=None)
     assert result.exit_code == code, result.output
     return f"{result.output}{result.exception or ''}"
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_rows(tmp_path_factory.mktemp("texts") / "library.jsonl", library(300))
+    return write_documents(tmp_path_factory.mktemp("texts") / "library.jsonl", library(300))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +98,7 @@ def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
 
 
 def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Path):
-    mine = write_rows(tmp_path / "t.jsonl", drafts())
+    mine = write_documents(tmp_path / "t.jsonl", drafts())
     asked = ["originality", mine, "--reference", built, "--exclude", "auto", "--out"]
     run(*asked, tmp_path / "whole.jsonl")
     out = tmp_path / "scores.jsonl"
@@ -125,7 +123,7 @@ def test_scores_of_shares_join_to_the_rows_of_one_run(built: Path, tmp_path: Pat
 
 
 def test_texts_of_models_are_asked_for_once_and_join(tmp_path: Path):
-    mine = write_rows(tmp_path / "t.jsonl", drafts()[:7])
+    mine = write_documents(tmp_path / "t.jsonl", drafts()[:7])
 
     def answer(body: dict[str, Any], _: int) -> str:
         return f"A keeper of {len(prompt_of(body))} lamps."
@@ -142,8 +140,7 @@ def test_texts_of_models_are_asked_for_once_and_join(tmp_path: Path):
 
 
 def ask(*arguments: object) -> None:
-    result = CliRunner().invoke(cli, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    invoke(*arguments)
 
 
 KIND = RowKind("the row", ("id",), ())

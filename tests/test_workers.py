@@ -91,7 +91,6 @@ def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: s
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": path},
     ) as busy:
-        assert busy.stdout is not None
         assert busy.stdout.readline() == b"busy\n"
         os.killpg(busy.pid, number)
         try:

@@ -15,13 +15,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, refused, write_rows
 from tests.forking import fabula_command
 
 import fabula as fb
 from fabula.api.face import function_of, name_of
 from fabula.api.stub import stub
-from fabula.cli.main import cli
 from fabula.jobs.given import documents_of
 from fabula.jobs.registry import Job, jobs
 from fabula.judging.trust import Trust, TrustBook
@@ -465,10 +464,8 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
         }
         for k in range(32)
     ]
-    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(
-        cli, ["phrases", str(tmp_path / "all.jsonl"), "--by", "label", "--json"]
-    )
+    write_rows(tmp_path / "all.jsonl", rows)
+    done = invoke("phrases", tmp_path / "all.jsonl", "--by", "label", "--json")
     frame = pd.DataFrame(rows)
     found = fb.phrases(frame, by="label")
     assert found.to_json() == json.loads(done.stdout)
@@ -513,8 +510,9 @@ def test_what_python_writes_has_a_record_of_its_call(books: Any, tmp_path: Path)
     other.save(tmp_path / "other.jsonl")
     inputs = read_record(tmp_path / "other.jsonl")["inputs"]
     assert inputs["texts in memory 1"] != record["inputs"]["texts in memory 1"]
-    done = CliRunner().invoke(cli, ["rerun", str(tmp_path / "scores.jsonl")])
-    assert "by `fabula.originality()`; repeat that call" in str(done.exception)
+    assert "by `fabula.originality()`; repeat that call" in refused(
+        "rerun", tmp_path / "scores.jsonl"
+    )
 
 
 def test_a_model_asked_from_another_thread_is_named_in_the_record(tmp_path: Path):

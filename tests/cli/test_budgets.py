@@ -1,6 +1,5 @@
 """Every command that asks a model says what it costs, asks first, and holds --max-cost."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
 import fabula
@@ -28,18 +27,13 @@ LOCAL_ONLY = {
 }
 
 
-def rows(path: Path, found: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in found))
-    return path
-
-
 def stories(folder: Path, n: int = 6) -> Path:
-    return rows(folder / "in.jsonl", [{"id": f"s{k}", "text": f"Tale {k}. {TALE * 6}"}
-                                      for k in range(n)])  # fmt: skip
+    rows = [{"id": f"s{k}", "text": f"Tale {k}. {TALE * 6}"} for k in range(n)]
+    return write_rows(folder / "in.jsonl", rows)
 
 
 def feedback(folder: Path) -> Path:
-    return rows(folder / "feedback.jsonl", [{
+    return write_rows(folder / "feedback.jsonl", [{
         "id": f"s{k}_swap_spot_0", "story_id": f"s{k}", "method": "swap", "prompt": "spot",
         "shots": 0, "model": "writer", "feedback": "Say more of it.", "missing_reason": None,
         "is_cut": False, "story": TALE, "original": TALE, "change": {"what": "two sentences"},
@@ -48,12 +42,13 @@ def feedback(folder: Path) -> Path:
 
 
 def corrupted(folder: Path) -> Path:
-    return rows(folder / "corrupted.jsonl", [{"id": f"s{k}_swap", "story_id": f"s{k}",
-                "method": "swap", "text": TALE, "original": TALE} for k in range(4)])  # fmt: skip
+    row = {"method": "swap", "text": TALE, "original": TALE}
+    rows = [row | {"id": f"s{k}_swap", "story_id": f"s{k}"} for k in range(4)]
+    return write_rows(folder / "corrupted.jsonl", rows)
 
 
 def rationales(folder: Path) -> Path:
-    return rows(folder / "said.jsonl", [{
+    return write_rows(folder / "said.jsonl", [{
         "id": f"s{k}", "rubric": "ttcw", "item": "narrative_ending", "rater": "a",
         "value": 1.0, "missing_reason": None, "evidence": [],
         "rationale": f"The ending number {k} is earned by all that came before it.",
@@ -65,11 +60,11 @@ def doubtful(folder: Path) -> list[str]:
     """A text that shares some words with a document of a reference, too few for the rule."""
     words = [f"u{k}" for k in range(200)]
     held = [*(f"v{k}" for k in range(50)), *words[20:32], *(f"w{k}" for k in range(50))]
-    rows(folder / "held.jsonl", [{"id": "d", "text": " ".join(held)}])
+    write_rows(folder / "held.jsonl", [{"id": "d", "text": " ".join(held)}])
     (folder / "t.txt").write_text(" ".join(words))
     build = ["reference", "build", folder / "held.jsonl", "--out", folder / "ref"]
     if not (folder / "ref").exists():
-        assert run(*build).exit_code == 0
+        invoke(*build)
     return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
 
 
@@ -79,14 +74,14 @@ def measures(folder: Path) -> Path:
 
 
 def plots(folder: Path) -> Path:
-    return rows(folder / "plots.jsonl", [{"id": f"s{k}", "plot": "She goes to sea.", "n_words": 60,
-                                          "verified": True} for k in range(6)])  # fmt: skip
+    row = {"plot": "She goes to sea.", "n_words": 60, "verified": True}
+    return write_rows(folder / "plots.jsonl", [row | {"id": f"s{k}"} for k in range(6)])
 
 
 def passages(folder: Path) -> Path:
-    return rows(folder / "passages.jsonl", [{"id": f"s{k}", "context": [f"Tale {k}.", "She went."],
-                                             "gold": "It rained.", "source": "b"}
-                                            for k in range(6)])  # fmt: skip
+    row = {"gold": "It rained.", "source": "b"}
+    rows = [row | {"id": f"s{k}", "context": [f"Tale {k}.", "She went."]} for k in range(6)]
+    return write_rows(folder / "passages.jsonl", rows)
 
 
 CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
@@ -112,10 +107,6 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
 NEEDS_DATA = {("judge calibrate", "--model")}
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
-
-
 def model_options() -> Iterator[tuple[str, str]]:
     """Every option of every command that names a model."""
 
@@ -139,8 +130,8 @@ def model_options() -> Iterator[tuple[str, str]]:
 def test_every_option_that_names_a_model_is_known_here_and_has_a_limit():
     assert set(model_options()) == set(CASES) | LOCAL_ONLY
     for path, _ in CASES:
-        said = run(*path.split(), "--help").output
-        said += run(*path.split(), "--help", "models").output
+        said = invoke(*path.split(), "--help").output
+        said += invoke(*path.split(), "--help", "models").output
         assert all(option in said for option in ("--max-cost", "--set models.price", "--yes")), path
 
 
@@ -160,11 +151,13 @@ def test_nothing_is_asked_over_the_limit_or_without_consent(
     given = [*path.split(), *CASES[command](tmp_path)]
     with serving(lambda *_: "Yes. She went to sea.") as served:
         given += [option, f"{served.url}/v1#m"]
-        tiny = run(*given, "--set", "models.price=1/1000000", "--max-cost", "0.00001", "--yes")
+        tiny = invoke(
+            *given, "--set", "models.price=1/1000000", "--max-cost", "0.00001", "--yes", code=None
+        )
         assert served.requests == [], tiny.output
-        shy = run(*given, "--set", "models.price=1/10")
+        shy = invoke(*given, "--set", "models.price=1/10", code=None)
         assert served.requests == [], shy.output
-        blind = run(*given, "--max-cost", "1")
+        blind = invoke(*given, "--max-cost", "1", code=None)
         assert served.requests == [], blind.output
         if path == "report":
             return  # what the other instruments found is shown all the same
@@ -173,7 +166,7 @@ def test_nothing_is_asked_over_the_limit_or_without_consent(
         assert "--yes" in shy.output
         assert "calls, about" in shy.output
         assert "price" in str(blind.exception)
-        done = run(*given, "--set", "models.price=1/10", "--max-cost", "1", "--yes")
+        done = invoke(*given, "--set", "models.price=1/10", "--max-cost", "1", "--yes", code=None)
         assert served.requests, done.output
 
 
@@ -196,9 +189,8 @@ def test_a_limit_holds_where_the_server_reports_nothing(
     path, option = command
     given = [*path.split(), *CASES[command](tmp_path), option]
     with serving(lambda body, _: silent("Verdict: Yes", **lacking)) as served:
-        done = run(*given, f"{served.url}/v1#m", "--set", "models.price=1000/1000", "--max-cost",
-            limit,
-                   "--yes")  # fmt: skip
+        done = invoke(*given, f"{served.url}/v1#m", "--set", "models.price=1000/1000", "--max-cost",
+                      limit, "--yes", code=None)  # fmt: skip
         asked = served.prompts()
     assert asked
     # No tokenizer of today makes fewer tokens of English than one of six letters each.
@@ -213,10 +205,10 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
     given = ["judge", "stories", stories(tmp_path, 1), "--items", "narrative_ending"]
     with serving(lambda *_: silent("Verdict: Yes")) as served:
         given += ["--model", f"{served.url}/v1#m", "--out"]
-        unknown = run(*given, tmp_path / "a")
-        priced = run(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
-        again = run(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
-        free = run(*given, tmp_path / "c", "--set", "models.price=0/0", "--yes")
+        unknown = invoke(*given, tmp_path / "a", code=None)
+        priced = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes", code=None)
+        again = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes", code=None)
+        free = invoke(*given, tmp_path / "c", "--set", "models.price=0/0", "--yes", code=None)
     for done in (unknown, priced, again, free):
         assert done.exit_code == 0, done.output
     assert ", free" not in unknown.output + priced.output + again.output
@@ -242,9 +234,9 @@ def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
         return "\n".join(points)
 
     with serving(editor) as served:
-        done = run("report", tmp_path / "d.txt", "--only", "feedback", "--model",
-                   f"{served.url}/v1#m",
-                   "--samples", 3, "--points", 2, "--set", "models.price=1/1", "--yes")  # fmt: skip
+        done = invoke("report", tmp_path / "d.txt", "--only", "feedback", "--model",
+                      f"{served.url}/v1#m", "--samples", 3, "--points", 2, "--set",
+                      "models.price=1/1", "--yes", code=None)  # fmt: skip
     announced = re.search(r"at most ([\d,]+) calls", done.output)
     assert announced is not None, done.output
     assert 3 < len(served.requests) <= int(announced[1])

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.commands import write_rows
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 
@@ -149,8 +150,7 @@ def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path:
 def test_compare_prints_tables_json_and_a_plot(corpus: Path, examples: Path, tmp_path: Path):
     scores, plot = tmp_path / "s.jsonl", tmp_path / "c.svg"
     rows = [{"text": f.read_text(), "kind": f.name[0]} for f in (examples / "library").iterdir()]
-    texts = tmp_path / "t.jsonl"
-    texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts = write_rows(tmp_path / "t.jsonl", rows)
     fabula("originality", texts, "--reference", corpus, "--out", scores)
     assert "Holm" in fabula("compare", scores, "--by", "kind", "--plot", plot).stdout
     found = json.loads(fabula("compare", scores, "--by", "kind", "--json").stdout)

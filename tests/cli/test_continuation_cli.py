@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import fabula
+from tests.commands import rows_of
 from tests.exit_codes import REFUSED
 from tests.serving import prompt_of, serving
 
@@ -23,10 +24,6 @@ def pipeline() -> None:
         pytest.skip(str(error))
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     folder = tmp_path_factory.mktemp("continuation")
@@ -40,8 +37,8 @@ def made(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
 
 
 def test_from_books_to_a_table(made: Path):
-    written = rows(made / "systems.jsonl")
-    n_passages = len(rows(made / "passages.jsonl"))
+    written = rows_of(made / "systems.jsonl")
+    n_passages = len(rows_of(made / "passages.jsonl"))
     assert {row["system"] for row in written} == {"random", "unigram", "case-based"}
     assert len(written) == 3 * n_passages
     done = fabula(
@@ -84,8 +81,8 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
         fabula("continuation", "generate", "--model", f"{served.url}/v1#served", "--contexts",
                made / "passages.jsonl", "--set", "models.parallel=1", "--out",
                tmp_path / "m.jsonl")  # fmt: skip
-    written = rows(tmp_path / "m.jsonl")
-    assert len(written) == len(served.requests) == len(rows(made / "passages.jsonl"))
+    written = rows_of(tmp_path / "m.jsonl")
+    assert len(written) == len(served.requests) == len(rows_of(made / "passages.jsonl"))
     assert [row["text"] for row in written[:3]] == [
         "She opened the door.", None, '"Who is it?" she asked.',
     ]  # fmt: skip
@@ -117,7 +114,7 @@ def test_profile_of_the_examples(examples: Path, tmp_path: Path):
                   "--out", tmp_path / "p.jsonl")  # fmt: skip
     assert "Dialogue" in done.stdout
     # Without the two words of the second one's heading.
-    assert [row["values"]["n_words"] for row in rows(tmp_path / "p.jsonl")] == [529, 281]
+    assert [row["values"]["n_words"] for row in rows_of(tmp_path / "p.jsonl")] == [529, 281]
     assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
     printed = fabula("profile", examples / "the-count.txt", "--json").stdout
     assert json.loads(printed) == list(read_rows(tmp_path / "p.jsonl"))[:1]
@@ -199,8 +196,8 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     fabula(
         "continuation", "generate", "--kind", "as-long", "--contexts", passages, "--out", control
     )
-    drawn = {row["id"]: row for row in rows(control)}
-    golds = {row["id"]: row for row in rows(passages)}
+    drawn = {row["id"]: row for row in rows_of(control)}
+    golds = {row["id"]: row for row in rows_of(passages)}
     assert drawn.keys() == golds.keys()
     for id_, row in drawn.items():
         assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
@@ -242,10 +239,10 @@ def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Pa
                      "--set", "tests.permutations=99",
                  "--examples", "1")  # fmt: skip
     (example,) = json.loads(fabula(*arguments, "--json").stdout)["examples"]
-    passages = {row["id"]: row for row in rows(made / "passages.jsonl")}
+    passages = {row["id"]: row for row in rows_of(made / "passages.jsonl")}
     texts = {
         row["system"]: row["text"]
-        for row in rows(made / "systems.jsonl")
+        for row in rows_of(made / "systems.jsonl")
         if row["id"] == example["id"]
     }
     assert example["context"] == passages[example["id"]]["context"]

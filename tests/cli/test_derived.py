@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from tests.commands import invoke
 
 from fabula.cli.derived import Command, Option
 from fabula.cli.main import cli
@@ -105,8 +106,7 @@ def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path):
 
 
 def test_a_required_option_that_is_missing_is_refused():
-    done = CliRunner().invoke(cli, ["study", "export", "study.toml"])
-    assert done.exit_code == 2
+    done = invoke("study", "export", "study.toml", code=2)
     assert "--out" in done.stderr
 
 

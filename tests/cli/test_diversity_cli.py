@@ -6,10 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, refused, write_rows
 
 import fabula as fb
-from fabula.cli.main import cli
 
 WORDS = [f"w{k}" for k in range(50)]
 
@@ -30,14 +29,11 @@ def stories(tmp_path: Path) -> Path:
                 "text": opening + " ".join(rng.choices(WORDS, k=40)),
             }
         )
-    file = tmp_path / "stories.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return file
+    return write_rows(tmp_path / "stories.jsonl", rows)
 
 
 def run(*args: object) -> str:
-    done = CliRunner().invoke(cli, ["diversity", *map(str, args), "--set", "tests.permutations=99"])
-    assert done.exit_code == 0, (done.stderr, done.exception)
+    done = invoke("diversity", *args, "--set", "tests.permutations=99")
     return done.stdout
 
 
@@ -99,7 +95,7 @@ def test_python_gives_what_the_command_prints(stories: Path):
     ],
 )
 def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str):
-    done = CliRunner().invoke(cli, ["diversity", str(stories), *args])
+    done = invoke("diversity", stories, *args, code=None)
     assert done.exit_code != 0
     assert said in done.stderr + str(done.exception)
 
@@ -107,13 +103,10 @@ def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str):
 def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path):
     result = tmp_path / "d.json"
     result.write_text(run(stories, "--by", "model", "--json"), encoding="utf-8")
-    done = CliRunner().invoke(cli, ["compare", str(result), "--by", "model"])
-    assert done.exit_code != 0
-    said = " ".join((done.stderr + str(done.exception)).split())
+    said = refused("compare", result, "--by", "model")
     assert "a result of diversity, whose numbers are of groups and not of texts" in said
 
 
 def test_more_texts_than_a_group_has_are_not_drawn(stories: Path):
-    done = CliRunner().invoke(cli, ["diversity", str(stories), "--by", "model", "--each", "13"])
-    assert done.exit_code != 0
-    assert "--each 13: plain has only 12 texts of" in done.stderr + str(done.exception)
+    said = refused("diversity", stories, "--by", "model", "--each", "13")
+    assert "--each 13: plain has only 12 texts of" in said

@@ -162,7 +162,6 @@ def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: 
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:  # fmt: skip
-        assert process.stderr is not None
         assert process.stderr.readline() == "profile\n"
         process.send_signal(number)
         said = process.stderr.read()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import write_rows
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 from tests.serving import Reply, prompt_of, serving
@@ -47,9 +48,8 @@ def test_published_wording_is_imported_and_never_overwrites(shared_data: Path, t
 
 
 def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path):
-    stories = tmp_path / "stories.jsonl"
-    stories.write_text(
-        "".join(json.dumps({"id": f"{k}_GPT4", "text": f"Story {k}."}) + "\n" for k in range(4))
+    write_rows(
+        tmp_path / "stories.jsonl", ({"id": f"{k}_GPT4", "text": f"Story {k}."} for k in range(4))
     )
 
     def answer(body: dict[str, Any], _: int) -> Reply:

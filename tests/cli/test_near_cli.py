@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.test_cli import fabula
+from tests.commands import rows_of, write_rows
 from tests.exit_codes import REFUSED
 from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import serving
@@ -44,10 +45,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "books.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     fabula("reference", "build", folder / "books.jsonl", "--out", folder / "ref")
     return folder / "ref"
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_near_matches_over_http_are_those_of_the_disk(
@@ -149,8 +146,7 @@ def test_what_an_index_elsewhere_cannot_do_is_said(
 def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path):
     same = "one two three four five six seven eight nine ten eleven twelve thirteen"
     rows = [{"id": "a", "pair_id": "p", "text": same}, {"id": "b", "pair_id": "q", "text": "other"}]
-    source = tmp_path / "s.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    source = write_rows(tmp_path / "s.jsonl", rows)
     fabula("reference", "build", source, "--out", tmp_path / "ref")
     found = {}
     for name, more in (("with", []), ("without", ["--exclude-same", "pair_id"])):
@@ -167,8 +163,7 @@ def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path):
     shared = "the quick red fox jumped over nine lazy dogs"
     source = tmp_path / "s.jsonl"
     held = [f"He wrote: {shared}, as they say. " * 2, f"Once {shared} in another tale of its own."]
-    source.write_text("".join(json.dumps({"id": f"d{k}", "text": t}) + "\n"
-                              for k, t in enumerate(held)), encoding="utf-8")  # fmt: skip
+    write_rows(source, ({"id": f"d{k}", "text": t} for k, t in enumerate(held)))  # fmt: skip
     fabula("reference", "build", source, "--out", tmp_path / "ref")
     text = tmp_path / "t.txt"
     text.write_text(f"My story begins so: {shared}, and then it goes on in words of my own, which "
@@ -231,7 +226,7 @@ def labelled_texts(path: Path, seed: int) -> list[dict[str, Any]]:
         text = " ".join([*own[:7], *(held if machine else own[: len(held)]), *own[7:], "grey"])
         rows.append({"id": f"t{k}", "label": "machine" if machine else "human",
                      "pair_id": f"p{k // 2}", "text": text})  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(path, rows)
     return rows
 
 
@@ -257,7 +252,7 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path):
     # Labels that have nothing to do with the texts: no verdicts, and it says so.
     for k, row in enumerate(rows):
         row["label"] = "human" if k % 4 < 2 else "machine"
-    texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(texts, rows)
     fabula(
         "originality", texts, "--reference", corpus, "--out", scores, "--set=running.restart=true"
     )
@@ -279,8 +274,7 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
          "model": "human" if k % 3 else "bot", "text": " ".join(rng.choice(words, 20))}
         for k in range(45)
     ]  # fmt: skip
-    texts = tmp_path / "own.jsonl"
-    texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    texts = write_rows(tmp_path / "own.jsonl", rows)
     command = ["replicate", "creativity-index", "--texts", texts, "--reference", corpus,
                "--out", tmp_path / "out", "--model", "none", "--spread", "3"]  # fmt: skip
     first = fabula(*command).stdout

@@ -6,9 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from fabula.cli.main import cli
+from tests.commands import invoke, write_rows
 
 WORDS = [f"w{k}" for k in range(40)]
 WITHOUT = ["--without", "profile"]
@@ -26,27 +24,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = f"{opening} {' '.join(rng.choices(WORDS, k=30))}"
         rows[label].append({"id": f"s{k}", "label": label, "theme": f"t{k % 3}", "text": text})
     for name, some in rows.items():
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
+        write_rows(tmp_path / f"{name}.jsonl", some)
     both = (tmp_path / f"{name}.jsonl" for name in rows)
     (tmp_path / "all.jsonl").write_text("".join(path.read_text() for path in both))
     return tmp_path
 
 
-def run(*words: object, code: int = 0) -> Result:
-    done = CliRunner().invoke(cli, [*map(str, words)])
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
-
-
 def test_two_files_or_a_field_give_the_same(folder: Path):
-    two = json.loads(run("phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
-    by = json.loads(run("phrases", "all.jsonl", "--by", "label", "--json").stdout)
+    two = json.loads(invoke("phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
+    by = json.loads(invoke("phrases", "all.jsonl", "--by", "label", "--json").stdout)
     assert two == by
     assert {one["over"] for one in two["phrases"]} == {"machine"}
     assert "once upon a time there" in {one["phrase"] for one in two["phrases"]}
     assert all(one["p_holm"] <= 0.05 for one in two["phrases"])
     turned = json.loads(
-        run("phrases", "all.jsonl", "--by", "label", "--of", "human", "--json").stdout
+        invoke("phrases", "all.jsonl", "--by", "label", "--of", "human", "--json").stdout
     )
     assert turned["a"]["name"] == "human"
     assert turned["phrases"][0]["log_odds"] == pytest.approx(-two["phrases"][0]["log_odds"])
@@ -54,21 +46,21 @@ def test_two_files_or_a_field_give_the_same(folder: Path):
 
 def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path):
     (folder / "old.txt").write_text("once upon a midnight dreary " * 5)
-    run("reference", "build", "old.txt", "--out", "old.ref")
+    invoke("reference", "build", "old.txt", "--out", "old.ref")
     command = ["phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
-    found = json.loads(run(*command, "--json").stdout)
+    found = json.loads(invoke(*command, "--json").stdout)
     phrases = {one["phrase"]: one for one in found["phrases"]}
     assert {"once", "upon", "once upon"}.isdisjoint(phrases)
     assert phrases["once upon a time there"]["background"] == 0
     assert "|p:1|" in found["signature"]
-    proven = json.loads(run(*command, "--set", "tests.p=0.05", "--json").stdout)
+    proven = json.loads(invoke(*command, "--set", "tests.p=0.05", "--json").stdout)
     assert "|p:0.05|" in proven["signature"]
-    shown = " ".join(run(*command).stdout.split())
+    shown = " ".join(invoke(*command).stdout.split())
     assert "elsewhere: per million words of the background" in shown
 
 
 def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
-    shown = run("phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
+    shown = invoke("phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
     assert "no phrase that human uses more often passes the test" in shown
     assert "A is machine, 16 texts; B is human, 16 texts; 30 words of each" in " ".join(
         shown.split()
@@ -101,17 +93,17 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path):
     ],
 )
 def test_what_cannot_be_compared_is_refused(folder: Path, words: list[str], code: int, said: str):
-    done = CliRunner().invoke(cli, ["phrases", *words])
+    done = invoke("phrases", *words, code=None)
     assert done.exit_code == code or done.exception is not None
     assert said in f"{done.output} {done.exception}"
 
 
 def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder: Path):
-    run("phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
+    invoke("phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
     (folder / "draft.txt").write_text("Once upon a time there was <b>no</b> lamp.\n\nNobody.")
     (folder / "own.json").write_text('["nobody"]')
     given = ["report", "draft.txt", "--phrases", "list.jsonl", "--phrases", "own.json", *WITHOUT]
-    shown = run(*given).stdout
+    shown = invoke(*given).stdout
     assert "This is not a detector." in shown
     assert "human 0.00 in 1,000 words; in 14 of 16 and 0 of 16 texts" in " ".join(shown.split())
     page = (folder / "report.html").read_text()
@@ -119,19 +111,19 @@ def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder:
     assert ">Nobody</a>" in page
     assert "This is not a detector." in page
     assert "monroe2008fightin" in page
-    found = json.loads(run(*given, "--json").stdout)
+    found = json.loads(invoke(*given, "--json").stdout)
     (measured,) = found["texts"][0]["instruments"]["phrases"]
     assert measured["value"] > 100
     assert found["signatures"]["phrases"].startswith("phrase-list|list:machine@")
     assert found["texts"][0]["instruments"]["phrases2"][0]["evidence"] == [[44, 50]]
     # What a run looks for is gone with it.
-    assert "instruments" not in json.loads(run("report", "draft.txt", *WITHOUT, "--json").stdout)
-    assert run("report", "draft.txt", "--phrases", "draft.txt", *WITHOUT, code=1)
+    assert "instruments" not in json.loads(invoke("report", "draft.txt", *WITHOUT, "--json").stdout)
+    assert invoke("report", "draft.txt", "--phrases", "draft.txt", *WITHOUT, code=1)
 
 
 def test_several_drafts_have_the_number_side_by_side(folder: Path):
     (folder / "own.json").write_text('["w1"]')
-    run("report", "all.jsonl", "--phrases", "own.json", "--csv", "t.csv", *WITHOUT)
+    invoke("report", "all.jsonl", "--phrases", "own.json", "--csv", "t.csv", *WITHOUT)
     lines = (folder / "t.csv").read_text().splitlines()
     assert "per_1000_words" in lines[0]
     assert len(lines) == 33

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, write_rows
 from tests.essay import ESSAY_TOML
 
-from fabula.cli.main import cli
 from fabula.rubrics.load import load_rubric
 
 ITEMS = [item.id for item in load_rubric("ttcw").items][:4]
@@ -33,7 +32,7 @@ def pilot(path: Path, n_stories: int = 30, n_raters: int = 3, authors: str = "")
 
 
 def run(*words: object) -> str:
-    done = CliRunner().invoke(cli, ["plan", *map(str, words)])
+    done = invoke("plan", *words, code=None)
     return done.output if done.exit_code in (0, 2) else str(done.exception)
 
 
@@ -82,11 +81,8 @@ def test_two_groups_have_power(tmp_path: Path):
     # Authors may also be those of the stories.
     alone = pilot(tmp_path / "alone.csv", 60, 2)
     assert "the labels have no `author`" in run(alone, "--authors", "A,B")
-    stories = tmp_path / "stories.jsonl"
-    stories.write_text(
-        "".join(json.dumps({"id": f"s{d}", "text": "x", "author": "AB"[d % 2]}) + "\n"
-                for d in range(60))
-    )  # fmt: skip
+    rows = [{"id": f"s{d}", "text": "x", "author": "AB"[d % 2]} for d in range(60)]
+    stories = write_rows(tmp_path / "stories.jsonl", rows)
     assert "30 stories by A" in run(alone, "--documents", stories)
 
 
@@ -101,7 +97,7 @@ def test_what_cannot_be_planned_is_refused_with_its_name(tmp_path: Path):
 def test_widths_are_those_of_the_bootstrap_of_the_released_verdicts(shared_data: Path):
     labels = shared_data / "ttcw" / "ttcw_annotations.json"
     (size,) = found(labels, "--stories", 48, "--raters", 3)["sizes"]
-    done = CliRunner().invoke(cli, ["judge", "agreement", "--labels", str(labels), "--json"])
+    done = invoke("judge", "agreement", "--labels", labels, "--json")
     overall = json.loads(done.stdout)["agreement"]["experts"][-1]["kappa"]
     assert size["kappa_width"] == pytest.approx(overall["high"] - overall["low"], rel=0.1)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.commands import rows_of
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
@@ -99,7 +100,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
                     at.process.kill()
                     at.process.wait()
         part.close()
-    kept = [json.loads(line) for line in (tmp_path / "killed.jsonl").read_text().splitlines()]
+    kept = rows_of(tmp_path / "killed.jsonl")
     assert [row["missing_reason"] for row in kept] == [None, None, "lookup_failed", "lookup_failed"]
     assert [row["creativity_index"] for row in kept[2:]] == [None, None]
     # The reference is away: the same command says so, and changes nothing.

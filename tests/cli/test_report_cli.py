@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.cli.test_judging_cli import fabula
+from tests.commands import write_rows
 from tests.exit_codes import REFUSED
 
 from fabula.cached_results import CachedResults
@@ -38,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "draft.txt").write_text(STORY)
     rows = [{"id": f"s{k}", "text": STORY.replace("nine", f"{k}"), "author": "ab"[k % 2]}
             for k in range(6)]  # fmt: skip
-    (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "many.jsonl", rows)
     fabula("reference", "build", "books", "--out", "books.ref", cwd=folder)
     return folder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke, refused
 from tests.serving import completion, serving
 
 from fabula.cli.main import cli
@@ -22,10 +22,6 @@ TEXT = "the lamp on the pier was lit and the ferry came in late with the post an
 WORDS = TEXT.split()
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(cli, words)
-
-
 @pytest.fixture
 def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Scores of two texts against a small reference, made in a folder by names within it."""
@@ -35,17 +31,15 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [{"id": str(k), "text": " ".join(WORDS[k : k + 12])} for k in range(2)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "texts.jsonl").write_text(lines, encoding="utf-8")
-    made = run("reference", "build", "books", "--out", "books.ref")
-    assert made.exit_code == 0, made.output
-    made = run(
+    invoke("reference", "build", "books", "--out", "books.ref")
+    invoke(
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
     )
-    assert made.exit_code == 0, made.output
     return tmp_path / "out" / "s.jsonl"
 
 
 def rerun(path: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    done = run("rerun", str(path), "--json", *more)
+    done = invoke("rerun", path, "--json", *more, code=None)
     assert done.exit_code in (0, 1), done.output
     assert done.stdout, repr(done.exception)
     return done.exit_code, json.loads(done.stdout)
@@ -116,23 +110,19 @@ def test_another_version_is_named(scored: Path):
 
 def test_a_run_that_changes_nothing_leaves_the_record_as_it_was(scored: Path):
     before = record_path(scored).read_bytes()
-    again = run(
+    invoke(
         "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
     )
-    assert again.exit_code == 0, again.output
     assert record_path(scored).read_bytes() == before
 
 
 def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path):
     (scored.parent / "other.jsonl").write_text("{}\n", encoding="utf-8")
-    done = run("rerun", str(scored.parent / "other.jsonl"))
-    assert isinstance(done.exception, InputError)
-    assert "nothing says how" in str(done.exception)
+    assert "nothing says how" in refused("rerun", scored.parent / "other.jsonl")
     (scored.parents[1] / "texts.jsonl").unlink()
-    done = run("rerun", str(scored))
-    assert isinstance(done.exception, InputError)
-    assert "cannot run again" in str(done.exception)
-    assert "texts.jsonl" in str(done.exception)
+    said = refused("rerun", scored)
+    assert "cannot run again" in said
+    assert "texts.jsonl" in said
     record_path(scored).write_text('{"format": 1}', encoding="utf-8")
     with pytest.raises(InputError, match="not a record"):
         read_record(scored)
@@ -164,8 +154,7 @@ def test_an_option_that_was_left_empty_is_not_the_current_folder(
         ("study", "new", "s.toml", "--design", "ttcw", "--documents", "stories.jsonl"),
         ("study", "invite", "s.toml", "1", "--csv", "links.csv"),
     ):
-        done = run(*words)
-        assert done.exit_code == 0, repr(done.exception)
+        invoke(*words)
     assert set(read_record(Path("links.csv"))["inputs"]) == {"s.toml"}
 
 
@@ -187,8 +176,7 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
         ["reference", "build", "--add", "--out", "books.ref", "more.txt", "-j", "1"],
         ["reference", "remove", "books.ref", "books/a.txt"],
     ):
-        done = run(*words)
-        assert done.exit_code == 0, done.output
+        invoke(*words)
     corpus = root / "books.ref"
     record = read_record(corpus)
     before = [one["command"] for one in record["before"]["records"]]
@@ -204,16 +192,13 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
     assert (code, said["causes"]) == (1, ["the input more.txt has changed"])
     record_path(corpus).unlink()
     add = ("reference", "build", "--add", "--out", "books.ref", "more.txt", "-j", "1")
-    assert run(*add).exit_code == 0
-    done = run("rerun", str(corpus))
-    assert isinstance(done.exception, InputError)
-    assert "no record says how it was made before" in str(done.exception)
+    invoke(*add)
+    assert "no record says how it was made before" in refused("rerun", corpus)
 
 
 def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path):
     others = [word for part in PARTS if part != "originality" for word in ("--without", part)]
-    made = run("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)
-    assert made.exit_code == 0, made.output
+    invoke("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)
     page = scored.parents[1] / "report.html"
     assert read_record(page)["outputs"]["out"]["path"] == "report.html"
     code, said = rerun(page)
@@ -250,14 +235,14 @@ def test_a_strangers_record_removes_no_document(scored: Path):
     before = {path.name: path.read_bytes() for path in corpus.rglob("*.json")}
     settings = {"directory": str(corpus), "ids": ["a"]}
     forged(scored, command="reference remove", settings=settings)
-    run("rerun", str(scored), "--yes")
+    invoke("rerun", scored, "--yes", code=None)
     assert {path.name: path.read_bytes() for path in corpus.rglob("*.json")} == before
 
 
 @pytest.mark.parametrize("command", ["study people", "setup", "judge calibrate", "rerun", "desk"])
 def test_a_strangers_record_starts_only_what_makes_a_result(scored: Path, command: str):
     forged(scored, command=command)
-    assert "does more than make a result" in str(run("rerun", str(scored), "--yes").exception)
+    assert "does more than make a result" in str(invoke("rerun", scored, "--yes", code=1).exception)
 
 
 def test_a_strangers_record_names_the_files_and_servers_it_would_use(
@@ -268,7 +253,7 @@ def test_a_strangers_record_names_the_files_and_servers_it_would_use(
     texts, server = [str(private)], ["http://192.0.2.1/ref"]
     # A folder further up, too, does not make a diary the record's own.
     forged(scored, folder="../../../..", settings={"texts": texts, "measure.references": server})
-    said = str(run("rerun", str(scored)).exception)
+    said = str(invoke("rerun", scored, code=1).exception)
     assert str(private) in said
     assert server[0] in said
     assert "--yes" in said
@@ -283,18 +268,13 @@ def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path):
         return 200, completion(words) | {"model": names[-1]}
 
     with serving(steady) as server:
-        made = run(
-            "stories", "plot", "texts.jsonl", "--model", f"{server.url}/v1#m",
-            "--set", "models.price=1/10",
-            "--max-cost", "1", "--yes", "--out", "plots.jsonl",
-        )  # fmt: skip
-        assert made.exit_code == 0, made.output
+        invoke("stories", "plot", "texts.jsonl", "--model", f"{server.url}/v1#m", "--set",
+               "models.price=1/10", "--max-cost", "1", "--yes", "--out", "plots.jsonl")  # fmt: skip
         n_asked = len(server.requests)
         plots = scored.parents[1] / "plots.jsonl"
         (model,) = read_record(plots)["models"]
         assert model["served"] == "writer-1"
-        refused = run("rerun", str(plots))
-        assert "/v1#m; add --yes if you trust the record" in str(refused.exception)
+        assert "/v1#m; add --yes if you trust the record" in refused("rerun", plots)
         assert len(server.requests) == n_asked, "nothing was asked before consent"
         code, said = rerun(plots, "--yes")
         assert (code, said["numbers"], said["causes"]) == (0, [], [])
@@ -322,21 +302,19 @@ def test_rows_that_were_changed_after_they_were_made_are_not_used_again(scored: 
         if not is_recorded:
             record_path(scored).unlink()
         for words in (again, ("compare", "out/s.jsonl", "--by", "id")):
-            refused = run(*words)
-            assert isinstance(refused.exception, InputError), words
-            assert "line 1: was changed after Fabula wrote it" in str(refused.exception)
-    assert run(*again, "--set=running.restart=true").exit_code == 0
+            assert "line 1: was changed after Fabula wrote it" in refused(*words)
+    invoke(*again, "--set=running.restart=true")
     assert scored.read_text(encoding="utf-8") == "".join(lines)
     # The last rows are made again if they are removed.
     scored.write_text(lines[0], encoding="utf-8")
-    assert run(*again).exit_code == 0
+    invoke(*again)
     assert scored.read_text(encoding="utf-8") == "".join(lines)
     # A result of before there were checksums holds the same rows.
     bare = scored.with_name("bare.jsonl")
     write_rows(bare, read_rows(scored))
     assert compare_results(bare, scored) == ["s.jsonl: the same rows, in different bytes"]
     scored.write_text("".join(changed).replace(CHECKSUM, "as_it_is"), encoding="utf-8")
-    assert run("compare", "out/s.jsonl", "--by", "id").exit_code == 0
+    invoke("compare", "out/s.jsonl", "--by", "id")
 
 
 def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path):
@@ -349,9 +327,7 @@ def test_no_output_goes_where_rows_or_a_log_cannot_be(scored: Path):
         (("jupyter://x/y.txt",), "jupyter:// is not read"),
         (("hdfs://x/y.txt",), "hdfs:// is not read"),
     ):
-        refused = run(*again, *more)
-        assert isinstance(refused.exception, InputError), more
-        assert said in str(refused.exception)
+        assert said in refused(*again, *more)
     assert novel.read_text(encoding="utf-8") == "It was a dark and stormy night."
     for _ in range(2):
-        assert run(*again, "--log", "out/run.log").exit_code == 0
+        invoke(*again, "--log", "out/run.log")

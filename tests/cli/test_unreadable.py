@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import rows_of
 from tests.forking import fabula_command
 
 TEXT = "The count came back at dusk. Nobody had lit the lamps, and the dog did not bark.\n"
@@ -55,7 +56,7 @@ def test_the_texts_after_one_that_cannot_be_read_are_scored(
     assert run("reference", "build", examples / "library", "--out", corpus).returncode == 0
     out = tmp_path / "scores.jsonl"
     check_told(run("originality", *texts, "--reference", corpus, "--out", out))
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = rows_of(out)
     assert [Path(row["id"]).name for row in rows] == ["a.txt", "c.txt", "e.txt"]
 
 

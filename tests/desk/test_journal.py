@@ -1,8 +1,9 @@
 """What is typed on the desk is kept, and what was kept can be checked."""
 
 import hashlib
-import json
 from pathlib import Path
+
+from tests.commands import rows_of
 
 from fabula.desk.journal import Journal
 
@@ -15,7 +16,6 @@ def test_what_is_typed_is_there_again_and_what_is_wiped_out_was_kept_first(tmp_p
     journal.save(story + "\U0001f3ee \ud800", 0)
     journal.save("x", 0)
     written = journal.writing()
-    assert written is not None
     assert written.text == "x"
     texts = [journal.text(state) for state in journal.states()]
     assert texts == [story, story + "\U0001f3ee ?"]
@@ -39,7 +39,7 @@ def test_states_are_a_chain_that_anybody_can_follow_with_sha256(tmp_path: Path):
     journal.keep("One.")
     journal.keep("One.", version=1)
     journal.keep("One two.", version=2)
-    rows = [json.loads(line) for line in (tmp_path / "states.jsonl").read_text().splitlines()]
+    rows = rows_of(tmp_path / "states.jsonl")
     assert [row["version"] for row in rows] == [None, 1, 2], "the same state is not kept twice"
     before = ""
     for row in rows:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docx import Document as WordDocument
+from tests.commands import write_rows
 from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
@@ -39,7 +40,7 @@ _SENTENCES = [
 
 
 def _rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(path, rows)
 
 
 def _tale(k: int) -> str:

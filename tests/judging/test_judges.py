@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.metrics import cohen_kappa_score
+from tests.commands import invoke, write_rows
 from tests.essay import ESSAY
 
-from fabula.cli.main import cli
 from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.judging.folder import read_run
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
@@ -109,8 +108,6 @@ def test_a_difference_is_of_what_both_answered_and_paired():
     assert pair.agreement.value == pytest.approx(cohen_kappa(table[:, 0], table[:, 1], items))
     assert (pair.difference.n, pair.difference.n_units) == (13 * 14, 13)
     low, high = pair.difference.low, pair.difference.high
-    assert low is not None
-    assert high is not None
     assert low > 0
     assert (turned.difference.low, turned.difference.high) == pytest.approx((-high, -low))
 
@@ -194,7 +191,7 @@ def write_labels(path: Path, says: Says, n: int = 20) -> Path:
 
 
 def compare(*words: object, code: int = 0) -> str:
-    done = CliRunner().invoke(cli, ["judge", "agreement", *map(str, words)])
+    done = invoke("judge", "agreement", *words, code=None)
     if code == 0 and done.exception:
         raise done.exception
     assert code == 0 or done.exception is not None
@@ -204,10 +201,8 @@ def compare(*words: object, code: int = 0) -> str:
 def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path):
     runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1 * k + 0.1)))
             for k in range(3)]  # fmt: skip
-    (runs[0] / "answers.jsonl").write_text("".join(
-        json.dumps({"id": "d0", "item": item, "model": "m0", "text": "Yes", "usage":
-                    {"n_input": 100, "n_output": 7}}) + "\n" for item in ITEMS
-    ))  # fmt: skip
+    answer = {"id": "d0", "model": "m0", "text": "Yes", "usage": {"n_input": 100, "n_output": 7}}
+    write_rows(runs[0] / "answers.jsonl", [answer | {"item": item} for item in ITEMS])
     labels = write_labels(tmp_path / "labels.csv", TRUTH)
     entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]

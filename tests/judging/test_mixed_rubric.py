@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.commands import invoke, write_rows
 from tests.serving import Reply, prompt_of, serving
-
-from fabula.cli.main import cli
 
 RUBRIC = """
 id = "mixed"
@@ -61,19 +60,12 @@ def scripted(body: dict[str, Any], _: int) -> Reply:
 def stories(tmp_path: Path) -> Path:
     (tmp_path / "mixed.toml").write_text(RUBRIC)
     rows = [{"id": name, "text": f"This is story {name}."} for name in GRADES]
-    path = tmp_path / "stories.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_rows(tmp_path / "stories.jsonl", rows)
 
 
 def judge(stories: Path, url: str, *more: str) -> Result:
-    done = CliRunner().invoke(
-        cli,
-        ["judge", str(stories), "--rubric", str(stories.with_name("mixed.toml")), "--model",
-         f"{url}/v1#m", "--style", "verdict-first", "--yes", *more],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    return done
+    return invoke("judge", stories, "--rubric", stories.with_name("mixed.toml"), "--model",
+                  f"{url}/v1#m", "--style", "verdict-first", "--yes", *more)  # fmt: skip
 
 
 def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.MonkeyPatch):
@@ -156,14 +148,10 @@ def test_a_report_shows_each_scale_as_what_it_is(stories: Path):
     one = stories.with_name("one.txt")
     one.write_text("This is story one.")
     with serving(scripted) as server:
-        done = CliRunner().invoke(
-            cli,
-            ["report", str(one), "--out", str(page), "--model", f"{server.url}/v1#m", "--rubric",
-             str(stories.with_name("mixed.toml")), "--style", "verdict-first", "--yes",
-             *(part for name in ("originality", "profile", "feedback")
-               for part in ("--without", name))],
-        )  # fmt: skip
-    assert done.exit_code == 0, done.output
+        done = invoke("report", one, "--out", page, "--model", f"{server.url}/v1#m", "--rubric",
+                      stories.with_name("mixed.toml"), "--style", "verdict-first", "--yes",
+                      "--without", "originality", "--without", "profile", "--without",
+                      "feedback")  # fmt: skip
     html = page.read_text(encoding="utf-8")
     assert "(1 to 5)" in html
     assert "Cut the first page." in html

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
+from tests.commands import invoke, refused, write_rows
 from tests.essay import ESSAY_TOML
 from tests.serving import Reply, prompt_of, serving
-
-from fabula.cli.main import cli
 
 N = 24
 VOICES = ("Own", "Borrowed", "None")
@@ -62,8 +60,7 @@ class Marks:
 
 
 def run(*arguments: str) -> str:
-    done = CliRunner().invoke(cli, arguments)
-    assert done.exit_code == 0, done.output
+    done = invoke(*arguments)
     return done.stdout
 
 
@@ -74,7 +71,7 @@ def essays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "essay.toml").write_text(ESSAY_TOML)
     rows = [{"id": f"e{k}", "text": f"Essay number {k}. It rains.", "class": "ab"[k % 2]}
             for k in range(N)]  # fmt: skip
-    (tmp_path / "essays.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "essays.jsonl", rows)
     return tmp_path
 
 
@@ -157,12 +154,10 @@ def test_labels_of_other_texts_are_refused_before_anything_is_asked(essays: Path
     with serving(lambda _body, _n: "Yes.") as server:
         arguments = ["judge", "calibrate", "essays.jsonl", "--labels", "others.csv", "--rubric",
                      "essay.toml", "--model", f"{server.url}/v1#m", "--yes"]  # fmt: skip
-        done = CliRunner().invoke(cli, arguments)
-        assert done.exit_code != 0
-        assert "labels none of the stories" in str(done.exception)
+        assert "labels none of the stories" in refused(*arguments)
         assert server.requests == []
         arguments = [one for one in arguments if one != "calibrate"]
-        assert "labels none of" in str(CliRunner().invoke(cli, arguments).exception)
+        assert "labels none of" in str(invoke(*arguments, code=1).exception)
         assert server.requests == []
-    done = CliRunner().invoke(cli, ["judge", "calibrate", "a.txt", "b.txt"])
+    done = invoke("judge", "calibrate", "a.txt", "b.txt", code=None)
     assert "--labels" in done.output

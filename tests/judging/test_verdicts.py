@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.commands import rows_of
 
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
@@ -34,7 +35,7 @@ def test_no_verdict_is_read_wrongly_and_most_are_read(part: str, share: float):
     # Answers in the styles of today's models with a reading of each; the reader was
     # written on one part, the others were not looked at until it was done. Of answers that are not
     # read the judge asks what they meant.
-    rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    rows = rows_of(GOLDEN)
     n_readable, n_read = 0, 0
     for row in rows:
         if row["part"] != part:

@@ -1,15 +1,13 @@
 """Questions in several wordings, and labelled stories shown before the one that is judged."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.judging.few_shot import ExampleTemplate, example_template
 from fabula.judging.judge_prompts import Template
@@ -72,7 +70,6 @@ def test_a_verdict_over_wordings_is_their_share_and_the_spread_is_kept():
     assert found[5].details["missing"] == {"no_verdict": 1}
 
     spread = summarise(found, STORIES, ONE, TrustBook())[0].wordings
-    assert spread is not None
     # s5 was not answered in every wording, so 11 are left: 6 even ones and 5 odd ones.
     assert (spread.n, spread.n_same) == (11, 6)
     assert spread.shares_yes == (1.0, pytest.approx(6 / 11), 1.0)
@@ -135,9 +132,7 @@ def test_a_rubric_without_so_many_paraphrases_is_refused_before_anything_is_aske
     (tmp_path / "one.toml").write_text(rubric_toml(ONE))
     (tmp_path / "s.txt").write_text("A story.")
     words = ["judge", str(tmp_path / "s.txt"), "--rubric", str(tmp_path / "one.toml")]
-    result = CliRunner().invoke(cli, [*words, "--model", "http://localhost:1/v1#m",
-                                      "--paraphrases", "3"])  # fmt: skip
-    assert result.exit_code == 2
+    result = invoke(*words, "--model", "http://localhost:1/v1#m", "--paraphrases", "3", code=2)
     assert (
         "asks for more wordings than item warm of one has (2); write more of them" in result.output
     )
@@ -199,19 +194,18 @@ def test_a_story_cannot_end_an_example_early():
 def test_where_every_labelled_story_is_shown_nothing_is_corrected_and_it_is_said(tmp_path: Path):
     (tmp_path / "one.toml").write_text(rubric_toml(ONE))
     rows = [{"id": s.id, "text": s.text, "prompt_id": s.prompt_id} for s in STORIES[:4]]
-    (tmp_path / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "stories.jsonl", rows)
     # One label is of a story that is not judged.
     said = [
         {"document": s, "item": "warm", "rater": "a", "value": "Yes"} for s in ("s0", "s2", "x")
     ]
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    write_rows(tmp_path / "labels.jsonl", said)
     with serving(by_wording) as server:
         words = ["judge", tmp_path / "stories.jsonl", "--rubric", tmp_path / "one.toml",
                  "--model", f"{server.url}/v1#m", "--labels", tmp_path / "labels.jsonl",
                  "--shots", 1, "--out", tmp_path / "run", "--yes",
                  "--style", "verdict-first"]  # fmt: skip
-        result = CliRunner().invoke(cli, list(map(str, words)))
-    assert result.exit_code == 0, result.output
+        result = invoke(*words)
     assert "not corrected: every labelled story was shown as an example" in result.output
 
 
@@ -223,20 +217,19 @@ def test_too_few_labelled_stories_are_refused():
 def test_the_command_shows_examples_and_corrects_with_the_others(tmp_path: Path):
     (tmp_path / "one.toml").write_text(rubric_toml(ONE))
     rows = [{"id": s.id, "text": s.text, "prompt_id": s.prompt_id} for s in STORIES]
-    (tmp_path / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "stories.jsonl", rows)
     said = [
         {"document": one.document_id, "item": "warm", "rater": one.rater,
          "value": "Yes" if one.value else "No", "reason": one.rationale}
         for one in labels(ONE)
     ]  # fmt: skip
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    write_rows(tmp_path / "labels.jsonl", said)
     with serving(by_wording) as server:
         words = ["judge", tmp_path / "stories.jsonl", "--rubric", tmp_path / "one.toml",
                  "--model", f"{server.url}/v1#m", "--labels", tmp_path / "labels.jsonl",
                  "--shots", 2, "--out", tmp_path / "run", "--yes",
                  "--style", "verdict-first", "--html", tmp_path / "page.html"]  # fmt: skip
-        result = CliRunner().invoke(cli, list(map(str, words)))
-        assert result.exit_code == 0, result.output
+        result = invoke(*words)
         assert all("What readers answered about the examples" in p for p in server.prompts())
     assert "prompt:examples-2@" in result.output
     shown = {

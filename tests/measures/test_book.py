@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 
 import fabula as fb
-from fabula.cli.main import cli
 from fabula.measures.book import Book, BookInstrument, measure_book, pipelines
 from fabula.measures.cast import cast_of
 from fabula.presentation.book_page import chapters_to_fold, folds_of
@@ -127,7 +125,6 @@ def test_a_section_is_named_with_its_words():
     quick = [FAST * 3] * 260
     text = "\n\n".join([*quick, *[SLOW * 3] * 60, *quick])
     found = measure_book(Document("long", text), *pipelines())
-    assert found is not None
     number, said = found.findings[0]
     slow = found.chapters[number - 1]
     assert SLOW in text[slow.start : slow.end]
@@ -143,7 +140,6 @@ def test_what_is_not_english_has_no_sentences_and_no_people():
     )
     text = "\n\n".join(f"CHAPTER {k}\n\n{german * 20}" for k in range(1, 5))
     found = measure_book(Document("de", text), *pipelines())
-    assert found is not None
     assert found.missing_reason is not None
     assert found.value("n_characters") is None
     assert all(one.sentence_words is None and one.pace is None for one in found.chapters)
@@ -157,19 +153,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "novel.txt"
 
 
-def run(*words: str) -> Any:
-    done = CliRunner().invoke(cli, list(words))
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done
-
-
 def test_the_command_and_the_function_say_the_same(file: str, measured: Book):
-    shown = run("report", "--only", "book", file, "--csv", "b.csv").stdout
+    shown = invoke("report", "--only", "book", file, "--csv", "b.csv").stdout
     assert "Chapter 4 is slower than the rest" in shown
     assert "Ruth" in shown
     rows = Path("b.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("id,number,title,words,scenes")
-    (row,) = json.loads(run("report", "--only", "book", file, "--json").stdout)
+    (row,) = json.loads(invoke("report", "--only", "book", file, "--json").stdout)
     assert [one["n_words"] for one in row["chapters"]] == [one.n_words for one in measured.chapters]
     found = fb.report({"novel": novel().text}, only="book")
     assert found[0]["chapters"] == row["chapters"]
@@ -208,7 +198,7 @@ def test_a_heading_without_a_blank_line_below_is_folded_off_its_text():
 
 def test_the_report_shows_it_by_default_with_pictures(file: str):
     without = ["profile", "verdicts", "feedback"]
-    run("report", file, *[word for one in without for word in ("--without", one)])
+    invoke("report", file, *[word for one in without for word in ("--without", one)])
     page = Path("report.html").read_text(encoding="utf-8")
     assert "The book, chapter by chapter" in page
     assert "Chapter 4 is slower than the rest" in page

@@ -42,7 +42,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 
 def only(measure: OriginalityMeasure, text: str) -> tuple[BorrowedPassage, ...]:
     (result,) = measure.measure([Document("t", text)])
-    assert result.ranked is not None
     return result.ranked.passages
 
 
@@ -61,7 +60,6 @@ def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(refere
     text = f"Here {COMMON} nowhere. Nobody knew, {RARE} unheard."
     (result,) = OriginalityMeasure(reference).measure([Document("t", text)])
     ranked = result.ranked
-    assert ranked is not None
     assert [one.n_words for one in ranked.passages] == [10]
     (common,) = ranked.commonplaces
     assert common.count >= MANY_PLACES

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
+from tests.commands import rows_of, write_rows
 
 from fabula.errors import InputError, MixError
 from fabula.formats import DETECTORS
@@ -169,13 +170,13 @@ def score_file(path: Path, texts: Labelled, name: str = "creativity_index", firs
             zip(texts.scores, texts.is_human, texts.clusters, strict=True), first
         )
     ]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(path, rows)
     return path
 
 
 def rewrite(path: Path, **changes: Any) -> Path:
     rows = [json.loads(line) | changes for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(path, rows)
     return path
 
 
@@ -201,9 +202,9 @@ def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path):
 
 def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(100, 2.0))
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     rows[3] |= {"creativity_index": None, "missing_reason": "too_short"}
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     label = Label("label", "human")
     (found,) = calibrate_files([path], label)
     assert (found.n_missing, found.n_human + found.n_machine) == (1, 99)
@@ -242,10 +243,10 @@ def test_scores_of_another_kind_are_refused(tmp_path: Path):
 
 def test_a_texts_own_field_is_no_score(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(100, 0.0))
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     for row in rows:
         row["curvature"] = float(row["label"] == "machine")
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     assert [found.score for found in calibrate_files([path], Label("label", "human"))] == [
         "creativity_index"
     ]
@@ -265,9 +266,9 @@ def test_the_order_of_texts_decides_nothing(tmp_path: Path):
 
 def test_a_row_without_its_group_is_refused(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(20, 1.0))
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     del rows[4]["pair_id"]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     with pytest.raises(InputError, match="line 5: no field 'pair_id'"):
         calibrate_files([path], Label("label", "human"))
 
@@ -276,10 +277,10 @@ def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
     label = Label("label", "human")
     assert calibrate_files([path], label)[0].n_clusters == 60
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     for row in rows[:10]:
         row["text_digest"] = "same"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     assert calibrate_files([path], label)[0].n_clusters == 51
 
 
@@ -436,10 +437,10 @@ def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path):
 
 def test_near_duplicates_count_as_one_and_are_reported(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     for k, row in enumerate(rows[:10]):
         row["sketch"] = sketch_of(words(0) + f" w{k} w{k + 20}").to_row()
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     (found,) = calibrate_files([path], Label("label", "human"))
     assert (found.n_clusters, found.collected.n_clusters_before) == (51, 60)
     assert found.collected.n_copies == 10
@@ -449,11 +450,11 @@ def test_near_duplicates_count_as_one_and_are_reported(tmp_path: Path):
 def test_layout_that_alone_tells_people_from_machines_is_reported(tmp_path: Path):
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0))
     assert calibration_remarks(calibrate_files([path], Label("label", "human"))) == []
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     for k, row in enumerate(rows):
         text = words(k) if row["label"] == "human" else words(k).replace(" ", "\n", 3)
         row["sketch"] = sketch_of(text).to_row()
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     (said,) = calibration_remarks(calibrate_files([path], Label("label", "human")))
     assert "The number of line breaks alone tells" in said
     assert "AUROC 1.00" in said

@@ -55,9 +55,7 @@ def test_one_document_with_more_raters_drops_no_other():
     assert (found.n, found.kappa.n_units) == (20, 20)
     assert found.icc.value is None
     assert found.why_missing == {"icc": "not everybody answered about every document"}
-    assert found.alpha.low is not None
     assert found.alpha.low < (found.alpha.value or 0) < (found.alpha.high or 0)
-    assert found.kappa.low is not None
     assert found.kappa.low < (found.kappa.value or 0) < (found.kappa.high or 0)
 
 
@@ -70,11 +68,8 @@ def test_a_judge_stands_beside_people_on_the_same_documents():
     found = graded_agreement([*copy, *noise], labels, ESSAY).judges
     good, bad = found["copies Ann"]["style"], found["noise"]["style"]
     assert good.people.value == bad.people.value
-    assert good.difference.value is not None
     assert good.difference.value > 0, "it is nearer to people than they are to each other"
-    assert bad.difference.high is not None
     assert bad.difference.high < 0
-    assert bad.kappa.low is not None
     assert bad.kappa.low < 0 < (bad.kappa.high or 0)
 
 

@@ -27,7 +27,6 @@ SIGNATURE = "profile|pipe:en_core_web_md-3.7.1|spacy:3.8.18|v:0.1.0"
 def test_the_share_below_is_that_of_the_values_themselves(values: list[int], value: int):
     """Against the plain count, equals counting half; a hundredth is lost by keeping quantiles."""
     found = Distribution.of(map(float, values))
-    assert found is not None
     data = np.array(values)
     expected = np.mean(data < value) + np.mean(data == value) / 2
     # Between two neighbours the quantiles are interpolated: one value more or less.
@@ -36,21 +35,18 @@ def test_the_share_below_is_that_of_the_values_themselves(values: list[int], val
 
 def test_a_value_that_all_have_is_equal_to_all():
     found = Distribution.of([230 / 37] * 9)
-    assert found is not None
     assert found.share_below(230 / 37) == 0.5
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=100), st.floats(0, 1))
 def test_quantiles_are_those_of_numpy(values: list[float], share: float):
     found = Distribution.of(values)
-    assert found is not None
     near = round(share, 2)
     assert found.quantile(near) == pytest.approx(np.quantile(values, near), rel=1e-4, abs=1e-6)
 
 
 def test_missing_values_are_counted_and_never_zero():
     found = Distribution.of([None, 2.0, None, 4.0])
-    assert found is not None
     assert (found.n, found.n_missing, found.mean) == (2, 2, 3.0)
     assert Distribution.of([None]) is None
 

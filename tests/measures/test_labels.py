@@ -1,11 +1,11 @@
 """People's labels are read from whatever file holds them, and nothing is guessed."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.commands import write_rows
 from tests.essay import ESSAY
 
 from fabula.errors import InputError
@@ -37,7 +37,7 @@ def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
     for name, delimiter in (("l.csv", ","), ("l.tsv", "\t"), ("semicolons.csv", ";")):
         lines = [delimiter.join(header), *(delimiter.join(row.values()) for row in rows)]
         (tmp_path / name).write_text("\r\n".join(lines), encoding="utf-8-sig")
-    (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "l.jsonl", rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "l.parquet")
     expected = [
         ("a", FIRST, "Ann", 1.0, None),

@@ -5,11 +5,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.commands import invoke
 
-from fabula.cli.main import cli
 from fabula.measures.line_errors import is_misspelt
 from fabula.measures.line_notes import LineReader
 from fabula.measures.line_read import LINE_KINDS
@@ -290,32 +289,19 @@ def test_the_plainest_notes_of_a_kind_come_first():
 def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
-    runs = [
-        CliRunner().invoke(cli, ["report", "--only", "lines", str(draft), "--json"]).stdout
-        for _ in range(2)
-    ]
+    runs = [invoke("report", "--only", "lines", draft, "--json").stdout for _ in range(2)]
     assert runs[0] == runs[1]
     (row,) = json.loads(runs[0])
     assert [(n["line"], n["kind"], n["text"]) for n in row["notes"]] == [
         (7, "spelling", "recieve"), (9, "tag", "smiled"),
     ]  # fmt: skip
     assert [n["precision"] for n in row["notes"]] == [0.6, 1.0]
-    shown = (
-        CliRunner()
-        .invoke(cli, ["report", "--only", "lines", str(draft), "--without", "tag"])
-        .output
-    )
+    shown = invoke("report", "--only", "lines", draft, "--without", "tag").output
     assert "1 spelling" in shown
     assert "smiled" not in shown
     draft.write_text("He fell head over heels.")
-    assert (
-        "nothing to note"
-        in CliRunner().invoke(cli, ["report", "--only", "lines", str(draft)]).output
-    )
-    more = (
-        CliRunner().invoke(cli, ["report", "--only", "lines", str(draft), "--with", "stock"]).output
-    )
+    assert "nothing to note" in invoke("report", "--only", "lines", draft).output
+    more = invoke("report", "--only", "lines", draft, "--with", "stock").output
     assert "1 stock" in more.splitlines()[0]
-    wrong = CliRunner().invoke(cli, ["report", "--only", "lines", str(draft), "--without", "style"])
-    assert wrong.exit_code == 2
+    wrong = invoke("report", "--only", "lines", draft, "--without", "style", code=2)
     assert "'style': must be one of originality, fluency" in wrong.output

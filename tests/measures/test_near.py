@@ -1,11 +1,11 @@
 """Near matches by walking the index: what is found in texts, beside what must not be."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import rows_of
 from tests.measures.test_near_paper import STOP, vectors
 
 from fabula.errors import InputError
@@ -150,7 +150,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "paraphrases.jsonl"
 
 
 def paraphrases() -> list[dict[str, str]]:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    return rows_of(GOLDEN)
 
 
 @pytest.fixture(scope="module")

@@ -126,8 +126,6 @@ def test_near_matches_only_add_to_verbatim_ones(search: PaperSearch):
         lengths, _ = search.search(words, exact, 3)
         for level in range(3, 12):
             near, verbatim = uniqueness(lengths, level), uniqueness(exact, level)
-            assert near is not None
-            assert verbatim is not None
             assert near <= verbatim
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import write_rows
 
 from fabula.errors import InputError
 from fabula.measures.categories import category_shares, label_accuracy, read_gold
@@ -100,7 +101,7 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
     path = tmp_path / "gold.jsonl"
     rows = [{"id": "1", "labels": ["style", "clarity"]}, {"id": "2", "label": "none"},
             {"id": "3", "label": "other"}, {"id": "9", "label": "other"}]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     categories = ["none", "style", "clarity", "other"]
     gold = read_gold(located_rows(path), categories, "gold")
     found = label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
@@ -143,6 +144,4 @@ def test_shares_of_labels_have_intervals_over_stories():
     assert one.intervals["a"].value == one.shares["a"] == 51 / 102
     assert one.intervals["a"].n_units == 20
     low, high = one.intervals["a"].low, one.intervals["a"].high
-    assert low is not None
-    assert high is not None
     assert 0 < low < 0.5 < high < 1

@@ -7,13 +7,12 @@ from typing import Any
 
 import docx
 import pytest
-from click.testing import CliRunner
 from docx.oxml.ns import qn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from tests.commands import invoke
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import LineReview
@@ -154,8 +153,7 @@ def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path):
     word.save(str(tmp_path / "draft.docx"))
     asked = ["report", str(tmp_path / "draft.docx"), "--without", "profile"]
     asked += ["--out", str(tmp_path / "r.html"), "--comments", str(tmp_path / "c.docx")]
-    done = CliRunner().invoke(cli, asked)
-    assert done.exit_code == 0, done.output
+    done = invoke(*asked)
     assert f"written: {tmp_path / 'c.docx'}" in done.output
     assert list(commented(tmp_path / "c.docx").values()) == ["recieve"]
 

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.measures.test_comparison import row, write
+from tests.commands import write_rows
+from tests.measures.test_comparison import row
 
 from fabula.errors import InputError
 from fabula.measures.group_comparison import Comparison, compare_rows
@@ -18,7 +19,7 @@ from fabula.store import located_rows
 def comparison(tmp_path: Path) -> Comparison:
     rows = [row(1.0 + k / 10, model=m) for k in range(5) for m in ("A", "B & <C>")]
     rows.append(row(None, model="D $x_1$"))
-    return compare_rows(located_rows(write(tmp_path / "s.jsonl", rows)), by="model")
+    return compare_rows(located_rows(write_rows(tmp_path / "s.jsonl", rows)), by="model")
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])

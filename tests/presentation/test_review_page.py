@@ -197,7 +197,6 @@ def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path):
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
 def test_the_axes_hold_whatever_surprises(bits: list[float]):
     picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i")
-    assert picture is not None
     assert 1 <= len(picture["ticks_y"]) <= 20
     assert all(0 <= dot["y"] <= picture["height"] for dot in picture["dots"])
 

@@ -5,10 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 from tests.reference_serving import serving_reference
 
-from fabula.cli.main import cli
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.reference.info import Age, year_of
@@ -110,11 +109,11 @@ def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path):
         "--html",
         str(tmp_path / "p.html"),
     ]
-    said = " ".join(CliRunner().invoke(cli, arguments).output.split())
+    said = " ".join(invoke(*arguments).output.split())
     assert "1 of 3 texts were written after 1899" in said
     assert "the first: new" in said
     assert "1850 to 1899" in (tmp_path / "p.html").read_text()
-    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    said = invoke("reference", "info", tmp_path / "r").output
     assert "years of its documents: 1850 to 1899; a text written after 1899 cannot be in it" in said
 
 
@@ -137,7 +136,7 @@ def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path):
         n_jobs=1,
         source=source,
     )
-    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    said = invoke("reference", "info", tmp_path / "r").output
     assert "years of its documents: up to 1918" in said
     assert "from pg19 (PG-19): about 1,000 words, seed 3" in said
     assert Manifest.read(tmp_path / "r").source == source
@@ -145,5 +144,5 @@ def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path):
 
 def test_an_unknown_age_is_said(tmp_path: Path):
     build(tmp_path / "r", Document("a", "undated words"))
-    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    said = invoke("reference", "info", tmp_path / "r").output
     assert "years of its documents: unknown" in said

@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 from tests.corpus_serving import Holdings, serving_corpora
 from tests.forking import fabula_command
 
-from fabula.cli.main import cli
 from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference, corpus_sample
 from fabula.reference import catalogue as catalogue_module
@@ -62,7 +61,7 @@ def hold_pg19(held: Holdings, n: int = 30) -> None:
 
 def build(*arguments: object, refused: bool = False) -> str:
     """What the command says, on one line."""
-    result = CliRunner().invoke(cli, ["reference", "build", *map(str, arguments), "--jobs", "1"])
+    result = invoke("reference", "build", *arguments, "--jobs", "1", code=None)
     assert (result.exit_code != 0) == refused, result.output
     assert result.exception is None or isinstance(
         result.exception, InputError | CorpusError | SystemExit
@@ -107,7 +106,6 @@ def test_pg19_is_read_file_by_file_with_titles_and_years(
     texts = [path for path in held.bodies() if "/train/" in path]
     assert len(texts) == 5
     source = Manifest.read(tmp_path / "ref").source
-    assert source is not None
     assert (source["name"], source["rule"], source["seed"]) == ("pg19", "files1", 0)
 
 

@@ -409,11 +409,8 @@ def test_a_killed_process_leaves_a_good_cache(tmp_path: Path):
     # By its file, for what else is in its room takes seconds to import.
     command = [sys.executable, "-c", program, str(path), str(http_client.__file__)]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    last = []
     try:
-        for writer in writers:
-            assert writer.stdout is not None
-            last.append(max(int(writer.stdout.readline()) for _ in range(200)))
+        last = [max(int(writer.stdout.readline()) for _ in range(200)) for writer in writers]
     finally:
         for writer in writers:
             writer.send_signal(signal.SIGKILL)

@@ -1,9 +1,9 @@
 """The Creativity Index's replication: what is one prompt is left out, and counted, as one."""
 
-import json
 from pathlib import Path
 
 import numpy as np
+from tests.commands import write_rows
 
 from fabula.measures.detector_verdicts import Label
 from fabula.measures.exclusion import ExcludeSame
@@ -25,7 +25,7 @@ def pairs(path: Path) -> Path:
     for pair, story, machine in (("a", 1, 10), ("b", 1, 11), ("c", 2, 12)):
         for label, text in (("human", sentence(story)), ("machine", sentence(machine))):
             rows.append({"id": f"{pair}-{label}", "pair_id": pair, "label": label, "text": text})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     return path
 
 

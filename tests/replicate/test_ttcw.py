@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import write_rows
 
 from fabula.errors import InputError
 from fabula.measures.rater_agreement import read_experts
@@ -141,8 +142,9 @@ def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Pa
         {"id": "0_GPT4", "rubric": "preference-1", "item": "origin", "rater": "p",
          "value": "An AI"},
     ]  # fmt: skip
-    file = tmp_path / "preferences.jsonl"
-    file.write_text("".join(json.dumps(row | {"missing_reason": None}) + "\n" for row in rows))
+    file = write_rows(
+        tmp_path / "preferences.jsonl", (row | {"missing_reason": None} for row in rows)
+    )
     found = replicate_ttcw(shared_data / "ttcw", preferences=file)
     assert found.ranks == {"GPT4": {2: 1}, "NewYorker": {1: 1}}
     assert found.origins == {"GPT4": {"An AI": 1}}

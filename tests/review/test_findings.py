@@ -91,7 +91,6 @@ def test_the_first_sentences_count_what_is_marked(review: Review):
     text = review.texts[0]
     said = [one.sentence for one in said_of(text)]
     ranked = text.originality.ranked if text.originality else None
-    assert ranked is not None
     n = len(ranked.passages)
     word = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"][n]
     assert said[0].startswith(f"{word} passages to check")
@@ -136,7 +135,6 @@ def test_terminal_and_json_have_the_same_findings_as_the_page(review: Review):
 def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str):
     review = review_of(draft, None, "echo", "profile")
     text = review.texts[0]
-    assert text.lines is not None
     assert {note.kind for note in text.lines.notes} >= {"spelling", "name"}
     assert "echo" not in {one.item for one in text.measurements()}
     assert review.signatures["lines"].endswith("|without:echo+long+stock")
@@ -157,12 +155,10 @@ def test_a_text_that_is_not_english_has_no_notes_and_says_why():
     text = "Der alte Mann ging am Abend durch den Wald nach Hause und fand die Tür offen. " * 4
     review = review_of(text, None)
     lines = review.texts[0].lines
-    assert lines is not None
     assert lines.missing_reason is not None
     assert all(one.value is None for one in lines.measurements("draft"))
     assert findings_of(review.texts[0]) == []
     (view,) = page_of(review)["texts"]
-    assert view["lines"] is not None
     assert view["lines"]["missing"]
 
 

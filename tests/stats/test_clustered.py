@@ -185,7 +185,6 @@ def test_one_in_twenty_is_rejected_where_groups_are_alike(is_shared: bool):
             own = range(20) if is_shared else range(20 * k, 20 * k + 20)
             made.append({str(c): (level[c] + rng.exponential(size=4)).tolist() for c in own})
         p = permutation_f(made, seed=0, n_permutations=200).p
-        assert p is not None
         rejected["clusters"] += p < 0.05
         rejected["texts"] += (
             f_oneway(*([v for c in g.values() for v in c] for g in made)).pvalue < 0.05
@@ -212,7 +211,6 @@ def test_a_small_difference_shows_within_clusters_and_equal_values_never_do():
 def test_an_f_without_variation_within_groups_is_no_number():
     found = permutation_f(alone([[1.0] * 6, [2.0] * 6]), seed=0)
     assert found.statistic is None
-    assert found.p is not None
     assert found.p < 0.01
 
 

@@ -244,7 +244,6 @@ def test_no_p_value_is_0_and_equal_systems_have_p_1():
     same = {"m": {"a": np.ones(9), "b": np.ones(9)}}
     (test,) = compare_pairs(same, {}, n_permutations=999)
     assert test.p == 1
-    assert test.d is not None
     assert test.d.value is None  # 0 / 0
 
 
@@ -278,7 +277,6 @@ def test_cohens_d_by_hand():
     # means 2 and 4; variances over n - 1 are 1 and 4: pooled sqrt((2 * 1 + 2 * 4) / 4)
     values = {"m": {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([2.0, 4.0, 6.0])}}
     (test,) = compare_pairs(values, {}, n_permutations=999)
-    assert test.d is not None
     assert test.d.value == pytest.approx((2 - 4) / math.sqrt(2.5))
 
 
@@ -288,7 +286,6 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
     for _ in range(100):
         values = {"m": {"a": rng.normal(1, 1, 60), "b": rng.normal(0, 1, 60)}}
         (test,) = compare_pairs(values, {}, n_permutations=99)
-        assert test.difference.low is not None
         n_covered += test.difference.low <= 1 <= test.difference.high
     assert 88 <= n_covered <= 100
 

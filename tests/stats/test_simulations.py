@@ -37,8 +37,6 @@ def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def holds(found: Estimate, truth: float) -> bool:
-    assert found.low is not None
-    assert found.high is not None
     return found.low <= truth <= found.high
 
 
@@ -59,7 +57,6 @@ def test_a_difference_of_independent_means():
         a, b = rng.gamma(4, 2.5, 40), rng.gamma(4, 2.0, 30)
         n_held += holds(compare_means(a.tolist(), b.tolist(), signature="").percent, 25)
         p = compare_means(a.tolist(), (1.25 * b).tolist(), signature="").p
-        assert p is not None
         n_rejected += p < 0.05
     check_coverage(n_held, n)
     check_level(n_rejected, n)

@@ -5,7 +5,6 @@ Prolific does, with refusals and faults. After each, no unit may be held by more
 is told that nothing is left must be right; and in the end every place must have been filled.
 """
 
-import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select, update
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 
 from fabula.studies.app import create_app
@@ -308,8 +308,7 @@ def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = 
         {"id": str(k), "text": f"Tale {k} ends well.", "group": str(k), "author": "a"}
         for k in range(n_units)
     ]
-    documents = folder / "stories.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    documents = write_rows(folder / "stories.jsonl", rows)
     (folder / "one.toml").write_text(_RUBRIC, encoding="utf-8")
     file = folder / "study.toml"
     new_study(file, "ttcw", documents)

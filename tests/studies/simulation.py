@@ -25,6 +25,7 @@ from pathlib import Path
 
 import aiohttp
 from sqlalchemy import select
+from tests.commands import write_rows
 
 import fabula
 from fabula.rubrics.load import load_rubric
@@ -107,8 +108,7 @@ def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories:
         for g in range(n_groups)
         for k in range(n_stories)
     ]
-    documents = folder / "stories.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    documents = write_rows(folder / "stories.jsonl", rows)
     file = folder / "study.toml"
     new_study(file, "ttcw", documents)
     text = file.read_text(encoding="utf-8")
@@ -165,7 +165,6 @@ class Server:
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """The exit code."""
-        assert self._process is not None
         self.n_kills += 1
         self.is_down = True
         self._process.send_signal(number)

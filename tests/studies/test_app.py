@@ -1,6 +1,5 @@
 """The server without a browser: what it takes, what it refuses, what it never loses."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.studies.answer_log import current_answers
@@ -69,8 +69,7 @@ def hidden(page: httpx.Response) -> dict[str, str]:
 
 
 def make(folder: Path, kind: Any, rows: list[dict[str, Any]], url: str | None = None) -> Running:
-    data = folder / "documents.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = write_rows(folder / "documents.jsonl", rows)
     new_study(folder / "study.toml", kind, data)
     design = load_study(folder / "study.toml")
     units = read_units(design)

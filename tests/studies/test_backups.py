@@ -153,7 +153,6 @@ def test_a_damaged_study_says_so_and_names_the_backup(tmp_path: Path, size: int)
     running.visitor()
     path = running.store.file
     running.store.close()
-    assert path is not None
     with path.open("r+b") as file:
         file.truncate(size)
     with pytest.raises(InputError, match=r"the file is damaged.*restore your last backup"):

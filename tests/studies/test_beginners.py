@@ -11,6 +11,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 from tests.running_commands import running
 from tests.studies.test_app import ENDING, hidden, make
 from tests.studies_data import feedback_rows, story_rows
@@ -27,8 +28,7 @@ def run(*arguments: object, **environment: str) -> Result:
 
 
 def new(folder: Path, rows: list[dict[str, Any]], *options: object, design: str = "ttcw") -> Result:
-    documents = folder / "s.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    documents = write_rows(folder / "s.jsonl", rows)
     return run(
         "study", "new", folder / "study.toml", "--design", design, "--documents", documents,
         *options,

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tests.commands import invoke, write_rows
 from tests.studies.test_app import Running, hidden, make
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.study_pairs import analyse_pairs
 from fabula.judging.pairwise import rank_stories
@@ -186,8 +185,7 @@ def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Runnin
 
 
 def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path):
-    documents = tmp_path / "s.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows(1, 3)))
+    documents = write_rows(tmp_path / "s.jsonl", rows(1, 3))
     new_study(tmp_path / "s.toml", "best-worst", documents)
     with pytest.raises(InputError, match="contains only 3 stories, and 4 are shown"):
         read_units(load_study(tmp_path / "s.toml"))
@@ -198,14 +196,10 @@ def test_a_set_is_as_large_as_its_group_allows(tmp_path: Path):
 
 
 def test_the_command_makes_a_study_of_fours(tmp_path: Path):
-    documents = tmp_path / "s.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows(1, 20)))
-    made = CliRunner().invoke(
-        cli,
-        ["study", "new", str(tmp_path / "s.toml"), "--design", "best-worst",
-         "--documents", str(documents)],
-    )  # fmt: skip
-    assert made.exit_code == 0, made.output
+    documents = write_rows(tmp_path / "s.jsonl", rows(1, 20))
+    made = invoke(
+        "study", "new", tmp_path / "s.toml", "--design", "best-worst", "--documents", documents
+    )
     assert "(40 sets of four, 20 texts)" in made.output
 
 

@@ -1,6 +1,5 @@
 """Nothing that is sent before the last answer tells what a participant may not know."""
 
-import json
 import re
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 
 import fabula
 from fabula.studies.app import create_app
@@ -75,7 +75,7 @@ class Session:
 
 def design_of(folder: Path, kind: Any, rows: list[Row]) -> tuple[StudyDesign, list[Unit]]:
     folder.mkdir()
-    (folder / "ZQXFILE.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "ZQXFILE.jsonl", rows)
     new_study(folder / "ZQXSTUDY.toml", kind, folder / "ZQXFILE.jsonl")
     text = (folder / "ZQXSTUDY.toml").read_text()
     (folder / "ZQXSTUDY.toml").write_text(re.sub(r"(?m)^id = .*", 'id = "zqxid"', text))

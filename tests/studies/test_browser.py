@@ -1,12 +1,12 @@
 """Whole sessions in a real browser, with and without JavaScript, against a server on loopback."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.barriers import axe, barriers, emulate
+from tests.commands import rows_of
 from tests.study_browsing import (
     BRANCHES,
     CHROMIUM,
@@ -250,7 +250,7 @@ def test_the_organiser_invites_pauses_removes_and_exports(
     find(scripted, "a.button").click()
     path = downloads / f"{ttcw.design.id}.jsonl"
     until(scripted, path.exists)
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = rows_of(path)
     assert len(rows) == len(ttcw.given())
     press(scripted, "Log out")
     scripted.get(f"{ttcw.url}/organise")

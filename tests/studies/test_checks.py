@@ -1,6 +1,5 @@
 """Attention items and questions that are asked again: who is asked what, and what is made of it."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 from tests.studies.test_app import Running, hidden
 from tests.studies.test_pairs import ITEMS
 from tests.studies_data import feedback_rows, story_rows
@@ -40,8 +40,7 @@ def made(tmp_path: Path) -> Iterator[Make]:
     opened: list[Running] = []
 
     def make(kind: Any, more: str, rows: list[dict[str, Any]], top: str = "") -> Running:
-        data = tmp_path / "documents.jsonl"
-        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = write_rows(tmp_path / "documents.jsonl", rows)
         file = tmp_path / "study.toml"
         file.unlink(missing_ok=True)
         new_study(file, kind, data)

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select
 from starlette.testclient import TestClient
+from tests.commands import invoke, refused, write_rows
 from tests.studies.platform_simulation import simulate
 from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 from tests.studies.test_app import ENDING, Running, csrf, hidden
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.database import assignments, now_ms, participants, tokens, visits
@@ -48,8 +47,7 @@ def made(tmp_path: Path) -> Iterator[Make]:
 
     def make(more: str, kind: Any = "ttcw", **places: int) -> Running:
         rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()[:1]
-        data = tmp_path / "documents.jsonl"
-        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = write_rows(tmp_path / "documents.jsonl", rows)
         file = tmp_path / "study.toml"
         new_study(file, kind, data)
         text = file.read_text().replace('completion_code = ""', 'completion_code = "C0DE"')
@@ -128,12 +126,8 @@ def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path)
     TestClient(running.app).get("/join?workerId=A0B1C2D3E4&hitId=H1&assignmentId=S1")
     running.store.close()
     out = tmp_path / "people.csv"
-    result = CliRunner().invoke(
-        cli,
-        ["study", "export", str(running.design.path), "--format", "csv", "--out",
-         str(tmp_path / "a.csv"), "--people", str(out)],
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    invoke("study", "export", running.design.path, "--format", "csv", "--out", tmp_path / "a.csv",
+           "--people", out)  # fmt: skip
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [(r["platform_id"], r["platform_study"], r["platform_session"]) for r in rows] == [
@@ -415,16 +409,14 @@ def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
     for k in range(2, 40):
         mock.add(f"{100 + k:024x}", f"{k:024x}")
     command = ["study", "people", "--statuses", str(running.design.path), "--json"]
-    result = CliRunner().invoke(cli, command)
-    assert "FABULA_PROLIFIC_TOKEN: is not set" in str(result.exception)
+    assert "FABULA_PROLIFIC_TOKEN: is not set" in refused(*command)
     monkeypatch.setenv("FABULA_PROLIFIC_TOKEN", TOKEN)
     mock.faults = [0, *[500] * 5]
     prolific = Prolific(TOKEN, mock.base, wait=lambda _: None)
     with pytest.raises(PlatformFailed, match="answered 500"):
         Statuses(prolific, [STUDY]).fetch(running.store)
     assert states(running) == ["open"]
-    result = CliRunner().invoke(cli, command)
-    assert result.exit_code == 0, result.output
+    result = invoke(*command)
     assert json.loads(result.output)["n_submissions"] == 39
     assert json.loads(result.output)["n_returned"] == 1
     assert states(running) == ["returned"]

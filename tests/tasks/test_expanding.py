@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.commands import invoke, refused
 from tests.serving import Reply, prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import ModelError
 from fabula.rubrics.load import load_rubric
 
@@ -47,7 +47,7 @@ def run(tmp_path: Path, says: Any, *more: str) -> Result:
         words = ["rubric", "make", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
                  "--model", f"{server.url}/v1#m", "--yes", "--set", "models.max-retries=0",
                  *more]  # fmt: skip
-        return CliRunner().invoke(cli, list(map(str, words)))
+        return invoke(*words, code=None)
 
 
 def test_what_an_item_lacks_is_written_and_what_it_has_stays(tmp_path: Path):
@@ -81,10 +81,9 @@ def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path):
     assert isinstance(result.exception, ModelError)
     assert "returned no usable text" in str(result.exception)
     assert not (tmp_path / "out.toml").exists()
-    result = CliRunner().invoke(
-        cli, ["rubric", "make", "ttcw", "--out", str(tmp_path / "o.toml"), "--model", "none"]
+    assert "there is nothing to write" in refused(
+        "rubric", "make", "ttcw", "--out", tmp_path / "o.toml", "--model", "none"
     )
-    assert "there is nothing to write" in str(result.exception)
 
 
 @pytest.mark.parametrize("more", [["--model", "other"]])

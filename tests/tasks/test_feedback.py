@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import invoke, refused, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.models.encoder import Encoder
 from fabula.store import read_rows
@@ -37,10 +36,6 @@ from fabula.tasks.feedback.feedback_scores import (
 )
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
-
-
 def story_rows(n: int = 3) -> list[dict[str, Any]]:
     rows = []
     for k, method in product(range(n), ("original", "swap")):
@@ -48,11 +43,6 @@ def story_rows(n: int = 3) -> list[dict[str, Any]]:
         rows.append({"id": f"s{k}_{method}", "story_id": f"s{k}", "method": method, "text": text,
                      "original": text, "change": {"edits": []}})  # fmt: skip
     return rows
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong():
@@ -201,8 +191,7 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
     with serving(answer) as served:
         command = ["feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
                    "--prompts", "full,spot", "--set", "models.parallel=2"]  # fmt: skip
-        done = run(*command)
-        assert done.exit_code == 0, done.output
+        done = invoke(*command)
         assert "22 of 24 answers" not in done.output
         assert "20 of 24 answers" in done.output
         assert "24 calls" in done.output
@@ -210,12 +199,12 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
         lines = out.read_bytes().splitlines(keepends=True)
         # Cut in the middle of a line, as by kill -9.
         out.write_bytes(b"".join(lines[:10]) + lines[10][:30])
-        assert run(*command).exit_code == 0
+        invoke(*command)
         assert len(served.requests) == 24 + 14, "a finished question is not asked again"
         assert sorted(out.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
-        other = run(*command, "--set", "models.temperature=0.1")
+        other = invoke(*command, "--set", "models.temperature=0.1", code=None)
         assert isinstance(other.exception, FabulaError)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = rows_of(out)
     assert len({row["id"] for row in rows}) == 24
     missing = [row for row in rows if row["feedback"] is None]
     assert {row["missing_reason"] for row in missing} == {"no_answer"}
@@ -230,9 +219,7 @@ def test_stories_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any
     rows = story_rows()
     rows[0] |= change
     stories = write_rows(tmp_path / "c.jsonl", rows)
-    done = run("feedback", "elicit", stories, "--out", tmp_path / "f.jsonl")
-    assert isinstance(done.exception, InputError)
-    assert said in str(done.exception)
+    assert said in refused("feedback", "elicit", stories, "--out", tmp_path / "f.jsonl")
 
 
 def plain_repetition(texts: list[str], k: int) -> float | None:
@@ -393,8 +380,7 @@ def test_scores_are_printed_and_written(tmp_path: Path):
         ])
     ]  # fmt: skip
     path, out = write_rows(tmp_path / "f.jsonl", rows), tmp_path / "scores.json"
-    done = run("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
-    assert done.exit_code == 0, done.output
+    done = invoke("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
     # One answer says perfect, of a whole story; two of three stories are whole.
     assert re.search(r"1\.00 +- \(n 1\) +0\.67", done.output)
     for expected in ("spot swap", "feedback|model:m"):
@@ -403,7 +389,9 @@ def test_scores_are_printed_and_written(tmp_path: Path):
     spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})
     assert spot["values"]["one_sentence"]["value"] == 0.5
     assert spot["values"]["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
-    assert "must be one of model" in run("feedback", "score", path, "--by", "colour").output
+    assert (
+        "must be one of model" in invoke("feedback", "score", path, "--by", "colour", code=2).output
+    )
 
 
 def test_bertscore_is_that_of_two_loops_over_tokens():
@@ -454,19 +442,16 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
     stories = write_rows(tmp_path / "c.jsonl", story_rows(1))
     out = tmp_path / "f.jsonl"
     with serving(lambda *_: "Put the second sentence first.") as served:
-        done = run("feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
-                   "--prompts", "full, full,spot", "--shots", "0")  # fmt: skip
-        assert done.exit_code == 0, done.output
+        invoke("feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
+               "--prompts", "full, full,spot", "--shots", "0")  # fmt: skip
         assert len(served.requests) == 4
         before = out.read_bytes()
         # What cannot begin takes nothing away.
-        wrong = run("feedback", "elicit", stories, "--out", out, "--set=running.restart=true",
-            "--shots", "5",
-                    "--model", f"{served.url}#m")  # fmt: skip
+        wrong = invoke("feedback", "elicit", stories, "--out", out, "--set=running.restart=true",
+                       "--shots", "5", "--model", f"{served.url}#m", code=None)  # fmt: skip
     assert isinstance(wrong.exception, InputError)
     assert out.read_bytes() == before
-    twice = run("feedback", "score", out, out)
-    assert "occurs twice" in str(twice.exception)
+    assert "occurs twice" in refused("feedback", "score", out, out)
     rows = list(read_rows(out))
     broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
-    assert "b.jsonl, line 2: no story" in str(run("feedback", "score", broken).exception)
+    assert "b.jsonl, line 2: no story" in str(invoke("feedback", "score", broken, code=1).exception)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
 import fabula as fb
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.tasks.feedback import fault_matches
 from fabula.tasks.feedback.fault_matches import fault_places, read_findings
@@ -56,15 +55,6 @@ def row(
         "missing_reason": None if feedback else "blocked", "story": story, "original": ORIGINAL,
         "change": change, "signature": "feedback|by:hand",
     } | more  # fmt: skip
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-    return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
 @pytest.mark.parametrize(
@@ -248,10 +238,9 @@ def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path):
         f"s{k}_swap_spot_0_m,found,ann,{verdict}\n" for k, verdict in truth.items()
     ))  # fmt: skip
     with serving(judge) as served:
-        done = run("feedback", "find", answers, "--labels", labels, "--model", f"{served.url}#j",
-                   "--out", tmp_path / "found", "--details", tmp_path / "details.jsonl",
-                   "--csv", tmp_path / "t.csv", "--json")  # fmt: skip
-        assert done.exit_code == 0, done.output
+        done = invoke("feedback", "find", answers, "--labels", labels, "--model", f"{served.url}#j",
+                      "--out", tmp_path / "found", "--details", tmp_path / "details.jsonl", "--csv",
+                      tmp_path / "t.csv", "--json")  # fmt: skip
         # Five answers name a fault, four of them of a changed story.
         assert len(served.requests) == 5 + 4
     content = json.loads(done.stdout)
@@ -268,14 +257,14 @@ def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path):
     assert accuracy(judged) == pytest.approx([3 / 5, 1, 2 / 4])
     recall = [one["subsets"][0]["values"]["recall"]["value"] for one in (quoted, judged)]
     assert recall == pytest.approx([2 / 5, 3 / 5])
-    details = [json.loads(line) for line in (tmp_path / "details.jsonl").read_text().splitlines()]
+    details = rows_of(tmp_path / "details.jsonl")
     assert len(details) == 7
     assert [one["found"] for one in details[:5]] == [True, False, True, False, False]
     assert "match:near" in quoted["signature"]
     assert "judge" in judged["signature"]
     kinds = (tmp_path / "t.kinds.csv").read_text().splitlines()
     assert kinds[0].startswith("found_by,model,method,n_changed,n_missing")
-    bare = run("feedback", "find", answers)
+    bare = invoke("feedback", "find", answers)
     assert "how often quotations are right is unknown" in bare.output
     assert "missing: 1 answers, the model refused" in bare.output
     assert "no interval from fewer than 10 stories" in bare.output

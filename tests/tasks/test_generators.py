@@ -1,6 +1,5 @@
 """The generators, trained for real on small texts."""
 
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import write_rows
 
 from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
 from fabula.measures.linguistic.system_scores import Story
@@ -246,14 +246,9 @@ def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path):
         AsLong([*stories, Story("p9", ("A dog ran.",), None)])
     with pytest.raises(InputError, match="p0: no other passage"):
         AsLong(stories[:1]).continue_(stories[0], np.random.default_rng(0))
-    file = tmp_path / "passages.jsonl"
-    file.write_text(
-        "".join(
-            json.dumps({"id": s.id, "context": list(s.context), "gold": s.gold, "book": s.book})
-            + "\n"
-            for s in stories
-        )
-    )
+    rows = [{"id": s.id, "context": list(s.context), "gold": s.gold, "book": s.book}
+            for s in stories]  # fmt: skip
+    file = write_rows(tmp_path / "passages.jsonl", rows)
     choice = GeneratorChoice("as-long", file)
     rows = list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3))
     assert {row["system"] for row in rows} == {AS_LONG}

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import invoke, refused, rows_of
 
-from fabula.cli.main import cli
-from fabula.errors import InputError, ModelError
+from fabula.errors import ModelError
 from fabula.tasks.continuation.story_passages import (
     Chapter,
     book_chapters,
@@ -149,8 +148,7 @@ def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Pa
     command = ["continuation", "passages", source, "--text", "sentences"]
     command += ["--stride", "5", "--limit", "2000", "--out"]
     for name in ("one.jsonl", "two.jsonl"):
-        result = CliRunner().invoke(cli, [*command, str(tmp_path / name)])
-        assert result.exit_code == 0, result.output
+        invoke(*command, tmp_path / name)
     data = (tmp_path / "one.jsonl").read_bytes()
     assert data == (tmp_path / "two.jsonl").read_bytes()
     rows = [json.loads(line) for line in data.splitlines()]
@@ -164,12 +162,9 @@ def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Pa
 
 def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
     (tmp_path / "a.txt").write_text("The lamp went out.")
-    result = CliRunner().invoke(
-        cli,
-        ["continuation", "passages", str(tmp_path / "a.txt"), "--out", str(tmp_path / "o.jsonl")],
+    assert "--sentences" in refused(
+        "continuation", "passages", tmp_path / "a.txt", "--out", tmp_path / "o.jsonl"
     )
-    assert isinstance(result.exception, InputError)
-    assert "--sentences" in str(result.exception)
 
 
 def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
@@ -184,11 +179,8 @@ def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
     )
     path = tmp_path / "cbtest_CN_valid_2000ex.txt"
     path.write_text("\n".join([*context, question, ""]) * 2)
-    result = CliRunner().invoke(
-        cli, ["continuation", "passages", str(path), "--out", str(tmp_path / "p.jsonl")]
-    )
-    assert result.exit_code == 0, result.output
-    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    invoke("continuation", "passages", path, "--out", tmp_path / "p.jsonl")
+    rows = rows_of(tmp_path / "p.jsonl")
     assert len(rows) == 2
     assert len(rows[0]["context"]) == 20
     assert rows[0]["gold"] == (

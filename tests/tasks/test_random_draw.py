@@ -6,10 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from scipy.stats import chisquare
+from tests.commands import invoke, write_rows
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.tasks.random_draw import draw_texts
 from fabula.text import read_documents
@@ -52,16 +51,15 @@ def test_every_text_is_drawn_as_often():
 def test_what_is_drawn_is_read_again_as_it_was(tmp_path: Path):
     file, out = tmp_path / "t.jsonl", tmp_path / "d.jsonl"
     rows = ({"id": t.id, "text": t.text, "author": t.author, **t.meta} for t in TEXTS)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(file, rows)
     command = ["stories", "draw", str(file), "--each", "2", "--by", "author", "--out", str(out)]
-    done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 0, done.output
+    done = invoke(*command)
     assert done.output.splitlines() == [
         "6 of 50 texts, from 3 groups (author)", "  a: 2 of 40", "  b: 2 of 7", "  c: 2 of 3",
         f"written: {out}",
     ]  # fmt: skip
     expected = draw_texts(TEXTS, 2, by="author").documents
     assert list(read_documents([str(out)])) == list(expected)
-    told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).output)
+    told = json.loads(invoke(*command, "--json").output)
     assert (told["n"], told["n_there"]) == (6, 50)
     assert told["groups"][1] == {"group": "b", "n_there": 7, "n_drawn": 2}

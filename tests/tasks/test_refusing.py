@@ -1,22 +1,12 @@
 """A refusal is missing, counted, and asked about again; what stands around a story is cut off."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_budgets import (
-    CASES,
-    corrupted,
-    measures,
-    passages,
-    plots,
-    rationales,
-    rows,
-    run,
-    stories,
-)
+from tests.cli.test_budgets import CASES, corrupted, measures, passages, plots, rationales, stories
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
 from fabula.models.model_spec import ModelOptions, open_model
@@ -29,10 +19,6 @@ from fabula.text.feedback_pieces import feedback_documents
 REFUSAL = "I’m sorry, but I can’t help with that request."
 TALE = ("The lamp went out at nine and nobody in the house spoke of it. " * 5).strip()
 FRAMED = f"Sure! Here's the story:\n\n**The Lamp**\n\n{TALE}\n\nLet me know if you'd like changes!"
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 WRITING: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
@@ -54,19 +40,18 @@ def test_a_refusal_is_missing_counted_and_asked_again(command: str, tmp_path: Pa
     out = tmp_path / ("o.rounds.jsonl" if command == "stories write" else "o.jsonl")
     replies = [REFUSAL, FRAMED if command != "feedback elicit" else "The lamp comes too early."]
     with serving(lambda *_: replies[0]) as served:
-        first = run(*given, "--model", f"{served.url}#m")
-        assert first.exit_code == 0, first.output
-        n = len(read(out))
-        assert {row["missing_reason"] for row in read(out)} == {"refused"}
-        assert {row[field] for row in read(out)} == {None}
+        first = invoke(*given, "--model", f"{served.url}#m")
+        n = len(rows_of(out))
+        assert {row["missing_reason"] for row in rows_of(out)} == {"refused"}
+        assert {row[field] for row in rows_of(out)} == {None}
         assert "the model refused" in first.output
         assert f"{n:,}" in first.output
         replies.pop(0)
         n_before = len(served.requests)
-        assert run(*given, "--model", f"{served.url}#m").exit_code == 0
+        invoke(*given, "--model", f"{served.url}#m")
         assert len(served.requests) == n_before + n
-    assert {row["missing_reason"] for row in read(out)} == {None}
-    found = read(out)[0]
+    assert {row["missing_reason"] for row in rows_of(out)} == {None}
+    found = rows_of(out)[0]
     if command == "feedback elicit":
         return
     assert "Sure!" not in found[field]
@@ -81,26 +66,26 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path):
     plan = WritePlan()
     assert [plan.tolerance(n) for n in (20, 150, 1000, 2000)] == [4, 30, 200, 200]
     assert WritePlan(within=200).tolerance(150) == 200
-    source = rows(tmp_path / "plots.jsonl", [{"id": "p", "plot": "A lamp.", "n_words": 150}])
+    source = write_rows(tmp_path / "plots.jsonl", [{"id": "p", "plot": "A lamp.", "n_words": 150}])
     # Not known for a refusal by its words, and much too short.
     with serving(lambda *_: "There was once a lamp.") as served:
-        done = run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
+        done = invoke("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
                    "--model", f"{served.url}#m")  # fmt: skip
-        assert read(tmp_path / "o.jsonl") == []
+        assert rows_of(tmp_path / "o.jsonl") == []
         assert "not close to the target length" in done.output
-        run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1, "--within",
-            200, "--model", f"{served.url}#m")  # fmt: skip
-    assert [row["n_words"] for row in read(tmp_path / "o.jsonl")] == [5]
+        invoke("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
+               "--within", 200, "--model", f"{served.url}#m")  # fmt: skip
+    assert [row["n_words"] for row in rows_of(tmp_path / "o.jsonl")] == [5]
 
 
 def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
     with serving(lambda *_: REFUSAL) as served:
         model = f"{served.url}#m"
-        run("judge", "themes", rationales(tmp_path), "--name-with-model", "--model", model, "--out",
-            tmp_path / "t.jsonl")  # fmt: skip
-        run("rubric", "make", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
+        invoke("judge", "themes", rationales(tmp_path), "--name-with-model", "--model", model,
+               "--out", tmp_path / "t.jsonl")  # fmt: skip
+        invoke("rubric", "make", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
         assert len(served.requests) > 1
-    assert {theme["drafted_by"] for theme in read(tmp_path / "t.jsonl")} == {"words"}
+    assert {theme["drafted_by"] for theme in rows_of(tmp_path / "t.jsonl")} == {"words"}
     assert "sorry" not in (tmp_path / "r.toml").read_text().casefold()
 
 
@@ -149,11 +134,11 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
         tmp_path / "p.jsonl",
     ]
     with serving(editor) as served:
-        first = run(*given, "--model", f"{served.url}#m")
+        first = invoke(*given, "--model", f"{served.url}#m")
         assert "1 of the answers are not used: the model refused" in first.output
         refusing.clear()
         n = len(served.requests)
-        again = run(*given, "--model", f"{served.url}#m")
+        again = invoke(*given, "--model", f"{served.url}#m")
     assert "made in 2 of 2 readings" in again.output
     assert len(served.requests) == n + 1, "only what was refused is asked for again"
 

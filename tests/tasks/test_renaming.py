@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.commands import invoke
 
-from fabula.cli.main import cli
 from fabula.tasks.feedback.characters import (
     characters,
     check_name,
@@ -183,8 +182,7 @@ def test_the_command_renames_only_if_asked_and_writes_nothing_without_a_writer(
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
     methods = "original,swap,delete,name"
     arguments = ["feedback", "corrupt", str(stories), "--out", str(out)]
-    done = CliRunner().invoke(cli, [*arguments, "--methods", methods])
-    assert done.exit_code == 0, done.output
+    invoke(*arguments, "--methods", methods)
     rows = {row["method"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert ",".join(rows) == methods
     assert re.fullmatch(
@@ -192,11 +190,8 @@ def test_the_command_renames_only_if_asked_and_writes_nothing_without_a_writer(
     )
     assert rows["delete"]["change"]["what"].startswith("A sentence was taken out: '")
     before = out.read_bytes()
-    assert CliRunner().invoke(cli, [*arguments, "--methods", methods]).exit_code == 0
+    invoke(*arguments, "--methods", methods)
     assert out.read_bytes() == before
-    refused = CliRunner().invoke(
-        cli, [*arguments, "--methods", "fact", "--set=running.restart=true"]
-    )
-    assert refused.exit_code == 2
+    refused = invoke(*arguments, "--methods", "fact", "--set=running.restart=true", code=2)
     assert "must name a language model, which writes fact" in " ".join(refused.output.split())
     assert out.read_bytes() == before

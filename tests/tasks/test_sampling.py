@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, rows_of, write_rows
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.tasks.feedback.even_draw import sample_evenly
 
@@ -68,11 +67,11 @@ def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part():
 def test_what_is_drawn_is_written_as_it_was(tmp_path: Path):
     file, out = tmp_path / "f.jsonl", tmp_path / "s.jsonl"
     rows = pieces(4)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(file, rows)
     command = ["stories", "draw", str(file), "--pieces", "12", "--out", str(out)]
-    done = CliRunner().invoke(cli, command)
+    done = invoke(*command)
     assert "12 of 24 pieces, from 6 cells (model, method, prompt, shots): 2 each" in done.output
-    written = [json.loads(line) for line in out.read_text().splitlines()]
+    written = rows_of(out)
     assert all(row in rows for row in written)
-    again = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    again = json.loads(invoke(*command, "--json").stdout)
     assert (again["n"], again["n_of_story"], len(again["cells"])) == (12, 3, 6)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.stories import OpeningSettings, openings
@@ -19,15 +19,10 @@ from fabula.types import Document
 
 
 def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(cli, arguments)
+    result = invoke(*arguments, code=None)
     if isinstance(result.exception, FabulaError):
         raise result.exception
-    assert result.exit_code == 0, result.output
     return result
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -55,11 +50,11 @@ def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path:
     with serving(grows_by(300)) as server:
         run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m")
     # 300, 600, 900 words: 900 is within 200 of 1,000; of 600 it is 600 (the second round).
-    stories = rows(out)
+    stories = rows_of(out)
     assert [(s["prompt_id"], s["n_words"], s["n_rounds"]) for s in stories] == [
         ("p1", 900, 2), ("p2", 600, 1),
     ]  # fmt: skip
-    rounds = rows(tmp_path / "stories.rounds.jsonl")
+    rounds = rows_of(tmp_path / "stories.rounds.jsonl")
     assert sorted((r["id"], r["round"], r["n_words"]) for r in rounds) == [
         ("p1", 0, 300), ("p1", 1, 600), ("p1", 2, 900), ("p2", 0, 300), ("p2", 1, 600),
     ]  # fmt: skip
@@ -74,10 +69,10 @@ def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_
             "stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
             "--attempts", "4",
         )  # fmt: skip
-    assert rows(out) == []
+    assert rows_of(out) == []
     assert "2 stories: not close to the target length" in result.output
     assert "p1" in result.output
-    assert len(rows(tmp_path / "stories.rounds.jsonl")) == 10
+    assert len(rows_of(tmp_path / "stories.rounds.jsonl")) == 10
 
 
 def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: Path):
@@ -88,7 +83,7 @@ def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: P
     with serving(answer) as server:
         run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
             "--verified-only")  # fmt: skip
-    assert [(s["prompt_id"], s["n_words"]) for s in rows(out)] == [("p1", 950)]
+    assert [(s["prompt_id"], s["n_words"]) for s in rows_of(out)] == [("p1", 950)]
 
 
 def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: Path):
@@ -100,7 +95,7 @@ def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: 
     with serving(answer) as server:
         run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
             "--verified-only")  # fmt: skip
-    assert rows(out)[0]["n_rounds"] == 1
+    assert rows_of(out)[0]["n_rounds"] == 1
 
 
 def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path):
@@ -128,7 +123,7 @@ def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path):
     with serving(grows_by(900)) as server:
         run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
             "--human", str(human), "--verified-only")  # fmt: skip
-    assert [(s["prompt_id"], s["author"]) for s in rows(out)] == [
+    assert [(s["prompt_id"], s["author"]) for s in rows_of(out)] == [
         ("p1", "Ann"), ("p1", f"{server.url}/v1#m"),
     ]  # fmt: skip
 
@@ -146,7 +141,7 @@ def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path):
     with serving(answer) as server:
         result = run("stories", "plot", str(stories), "--out", str(out), "--model",
                      f"{server.url}/v1#m")  # fmt: skip
-    first, second = sorted(rows(out), key=lambda row: str(row["id"]))
+    first, second = sorted(rows_of(out), key=lambda row: str(row["id"]))
     assert (first["plot"], first["n_words"], first["verified"]) == ("Somebody counts.", 3, False)
     assert (second["plot"], second["missing_reason"]) == (None, "blocked")
     assert "1 plots: withheld by the provider" in result.output
@@ -164,7 +159,7 @@ def test_openings_are_asked_in_each_format(tmp_path: Path):
     with serving(lambda *_: "And then.") as server:
         run("stories", "openings", str(lines), "--kind", "poem", "--prompt", "plain", "--prompt",
             "bold", "--out", str(out), "--model", f"{server.url}/v1#m")  # fmt: skip
-    found = rows(out)
+    found = rows_of(out)
     assert len(found) == 4
     assert {row["format"] for row in found} == {"plain", "bold"}
     assert {row["prompt"] for row in found} == {"The lamp went out.", "She counted."}
@@ -283,7 +278,7 @@ def test_an_answer_that_repeats_its_sentence_is_kept_without_it():
 def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_path: Path):
     source, out = tmp_path / "in.jsonl", tmp_path / "plots.jsonl"
     texts = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea."} for k in range(4)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in texts))
+    write_rows(source, texts)
     out.write_text(
         '{"id": "old", "model": "m", "plot": "Hm.", "missing_reason": null, "text_digest": "0"}\n'
     )
@@ -300,5 +295,5 @@ def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_pa
         # A name of its own: Inspect counts calls by it, over all that a process has asked.
         run("stories", "plot", str(source), "--out", str(out), "--model",
             f"{server.url}/v1#in-order", "--yes")  # fmt: skip
-    assert [row["id"] for row in rows(out)] == ["old", "s0", "s1", "s2", "s3"]
-    assert rows(out)[1]["plot"] == "She goes first, and is told of last."
+    assert [row["id"] for row in rows_of(out)] == ["old", "s0", "s1", "s2", "s3"]
+    assert rows_of(out)[1]["plot"] == "She goes first, and is told of last."

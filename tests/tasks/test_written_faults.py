@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.tasks.feedback.narration import Narration, read_narration
 from fabula.tasks.feedback.story_edits import Fault, apply_edits, undo
@@ -120,13 +119,11 @@ def test_the_command_says_what_it_costs_writes_rows_and_asks_nothing_twice(
     with serving(answer) as server:
         command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods",
                    "original,fact,thread,motive", "--writer", f"{server.url}#m"]  # fmt: skip
-        done = CliRunner().invoke(cli, command)
-        assert done.exit_code == 0, done.output
+        done = invoke(*command)
         assert "9 calls" in done.output
         asked = len(server.requests)
         before = out.read_bytes()
-        again = CliRunner().invoke(cli, command)
-        assert again.exit_code == 0, again.output
+        invoke(*command)
         assert out.read_bytes() == before
     assert len(server.requests) == asked == 3
     rows = {row["method"]: row for row in map(json.loads, before.splitlines())}

@@ -1,12 +1,10 @@
 """The published files of the Children's Book Test are read as what they are."""
 
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke, rows_of
 
-from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import read_documents
@@ -43,9 +41,8 @@ def test_an_item_file_is_its_items(tmp_path: Path, ending: str):
 def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path):
     path = write(tmp_path, "\n".join(item(k) for k in range(1, 4)))
     out = tmp_path / "passages.jsonl"
-    done = CliRunner().invoke(cli, ["continuation", "passages", str(path), "--out", str(out)])
-    assert done.exit_code == 0, done.output
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    invoke("continuation", "passages", path, "--out", out)
+    rows = rows_of(out)
     assert [row["gold"] for row in rows] == [f"The king's cat {k} ran." for k in (1, 2, 3)]
     for k, row in enumerate(rows, 1):
         assert len(row["context"]) == 20

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import docx
 import pytest
+from tests.commands import write_rows
 
 from fabula.child import Child, connections
 from fabula.errors import InputError
@@ -181,7 +182,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
 def test_control_characters_do_not_reach_ids(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     ids = ["a\u001b[31mred", "b\nc", "d\u202ee\x9b", "Ünïcode id"]
-    path.write_text("".join(json.dumps({"id": i, "text": "x"}) + "\n" for i in ids))
+    write_rows(path, ({"id": i, "text": "x"} for i in ids))
     assert [d.id for d in read_documents([path])] == [
         "a\ufffd[31mred", "b\ufffdc", "d\ufffde\ufffd", "Ünïcode id",
     ]  # fmt: skip

@@ -1,20 +1,18 @@
 """What a model says instead of a text, or around it, beside stories that read like that."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import rows_of
 
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "refusals.jsonl"
-ROWS: list[dict[str, Any]] = [
-    json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()
-]
+ROWS: list[dict[str, Any]] = rows_of(GOLDEN)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["text"][:40])

@@ -1,6 +1,5 @@
 """Which words of a text are quoted speech."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.commands import rows_of
 
 from fabula.text import read_documents
 from fabula.text.speech import flags_within, quotations_of, speech_spans
@@ -15,7 +15,7 @@ from fabula.text.speech import flags_within, quotations_of, speech_spans
 GOLDEN = Path(__file__).parents[1] / "golden" / "speech.jsonl"
 """Short texts of all conventions, with their speech marked by hand. The reader was made with one
 half; the other, `held_out`, was looked at only when it was done."""
-CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+CASES = rows_of(GOLDEN)
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 SHARES = {
     # By hand, for stories in which an apostrophe stood where a quotation may open.

@@ -1,10 +1,10 @@
 """Which of the checker's rules count: textbook errors are found, edited prose is left alone."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import rows_of
 
 from fabula.measures.linguistic.continuation_metrics import alone
 from fabula.measures.linguistic.metrics import TextTools
@@ -32,7 +32,7 @@ def test_textbook_errors_are_found_and_their_corrections_are_not(
     tools: TextTools, part: str, n_found: int, n_false: int
 ):
     """35 errors written by hand were used to choose rules, 35 were not; taste had 18 and 20."""
-    rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    rows = rows_of(GOLDEN)
     rows = [row for row in rows if row["part"] == part]
     assert len(rows) == 35
     found = [

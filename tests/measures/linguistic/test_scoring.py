@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import rows_of, write_rows
 
 from fabula.errors import InputError, MixError, ModelError
 from fabula.measures.linguistic.continuation_metrics import category_trigrams, jaccard, style_match
@@ -97,7 +98,7 @@ def test_rows_of_other_texts_are_not_taken_over(whole: tuple[list[Story], Path],
 
 
 def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Path]):
-    rows = [json.loads(line) for line in whole[1].read_text().splitlines()]
+    rows = rows_of(whole[1])
     table = compare_systems(rows, ["one", "two", "gold"], n_permutations=999)
     cell = table.cells["grammaticality", "one"]
     assert dict(cell.missing) == {"no_words": 14, "no_text": 14}
@@ -125,13 +126,12 @@ def test_the_order_of_systems_changes_no_byte_and_no_p_value(
     known, out = whole
     score_rows(known, continuations(known)[::-1], CHOICE, tmp_path / "scores.jsonl")
     assert (tmp_path / "scores.jsonl").read_bytes() == out.read_bytes()
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = rows_of(out)
     first = compare_systems(rows, ["one", "two", "gold"], n_permutations=999)
     other = compare_systems(rows, ["gold", "two", "one"], n_permutations=999)
     turned = {(t.metric, t.b, t.a): t for t in other.tests}
     for test in first.tests:
         same = turned.get((test.metric, test.a, test.b))
-        assert same is not None
         assert (same.p, same.p_holm) == (test.p, test.p_holm)
         if test.difference.value is not None:
             assert same.difference.value == pytest.approx(-test.difference.value)
@@ -188,12 +188,8 @@ def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str)
 def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path):
     path = tmp_path / "passages.jsonl"
     fields = [{"book": "b", "chapter": 2}, {"book": "b", "chapter": 2}, {"book": "c"}, {}]
-    path.write_text(
-        "".join(
-            json.dumps({"id": f"{k}", "context": list(CONTEXT), "gold": "It was so."} | more) + "\n"
-            for k, more in enumerate(fields)
-        )
-    )
+    row = {"context": list(CONTEXT), "gold": "It was so."}
+    write_rows(path, [row | {"id": f"{k}"} | more for k, more in enumerate(fields)])
     known = read_contexts(path)
     chapters = ["b/2", "b/2", "c", None]
     assert [story.chapter for story in known] == chapters

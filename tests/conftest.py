@@ -4,7 +4,7 @@ import importlib.util
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
 from tests.scheduling import order, scheduler
 from tests.session_folder import begin_session, end_session, made_once
-from tests.timings import ProcessorTimes, write_timings
 from tests.tiny_gguf import write_tiny_gguf
 
 # Compiling a kernel takes seconds, once; a deadline would fail the example that meets it.
@@ -50,7 +49,6 @@ gc.set_threshold(5_000, 10, 10)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         folder = begin_session()
         # Nothing is read from the cache of an earlier session: it would hide what is computed now.
@@ -73,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if path := config.getoption("timings"):
-        write_timings(path, [r for some in terminalreporter.stats.values() for r in some])
+        _write_timings(path, [r for some in terminalreporter.stats.values() for r in some])
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in terminalreporter.stats.get("skipped", ())
@@ -84,6 +82,26 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(
             f"not run: {told}. CONTRIBUTING.md says how to have what is missing.", yellow=True
         )
+
+
+def _write_timings(path: Path, reports: Iterable[object]) -> None:
+    """Seconds by the clock, with set-up and tear-down: the slowest tests, then every file.
+
+    What a worker's tests share counts for the first of them.
+    """
+    tests: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for report in reports:
+        if isinstance(report, pytest.TestReport):
+            tests[report.nodeid] += report.duration  # type: ignore[assignment]
+            files[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
+    all_tests = [("all tests", tests.total())]
+    lines = [
+        "".join(f"{seconds:8.1f} s  {name}\n" for name, seconds in part)
+        for part in (all_tests, tests.most_common(20), files.most_common())
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

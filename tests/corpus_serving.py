@@ -6,15 +6,15 @@ Below `/huggingface.co/` it also speaks what the client library of Hugging Face'
 
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from tests.http_serving import Handler, on_loopback
 
 _HUB = re.compile(r"/huggingface\.co/(?:(api)/)?datasets/([^/]+/[^/]+)(?:/([^?]*))?$")
 _REVISION = "0" * 40
@@ -46,10 +46,10 @@ class Holdings:
 def serving_corpora() -> Iterator[Holdings]:
     held = Holdings()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802
             path = unquote(urlsplit(self.path).path)
             held.asked.append(f"{self.command} {path.lstrip('/')}")
             if path.lstrip("/") in held.broken:
@@ -65,7 +65,7 @@ def serving_corpora() -> Iterator[Holdings]:
 
         do_HEAD = do_GET  # noqa: N815 (the name that the base class calls)
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802
             body = self.rfile.read(int(self.headers["Content-Length"]))
             hub = _HUB.fullmatch(unquote(urlsplit(self.path).path))
             wanted = json.loads(body)["paths"]
@@ -79,11 +79,8 @@ def serving_corpora() -> Iterator[Holdings]:
                     name = path.removeprefix(prefix)
                     for parent in list(Path(name).parents)[:-1]:
                         found[str(parent)] = {
-                            "type": "directory",
-                            "path": str(parent),
-                            "oid": "d",
-                            "size": 0,
-                        }
+                            "type": "directory", "path": str(parent), "oid": "d", "size": 0,
+                        }  # fmt: skip
                     found[name] = {"type": "file", "path": name, "oid": "f", "size": len(data)}
             return [found[name] for name in sorted(found)]
 
@@ -125,15 +122,5 @@ def serving_corpora() -> Iterator[Holdings]:
             if self.command != "HEAD":
                 self.wfile.write(data)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        held.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield held
-        finally:
-            server.shutdown()
-            thread.join()
+    with on_loopback(Answering) as held.url:
+        yield held

@@ -29,7 +29,6 @@ import traceback
 from pathlib import Path
 
 from tests.session_folder import session_folder
-from tests.timings import add_forked
 
 __all__ = [
     "INSTALLED", "fabula_command", "inspect_command", "python_command", "serve", "use_kernels",
@@ -162,23 +161,22 @@ def write_programs(folder: Path, sources: Path) -> None:
 
 def serve(folder: str, session: int) -> None:
     """Fork for each that asks, until the folder or pytest's first process is gone."""
-    running: dict[int, tuple[int, str, socket.socket]] = {}
+    running: dict[int, tuple[int, socket.socket]] = {}
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"{folder}/socket")
         listening.listen(64)
         _import_all()
         while Path(folder).exists() and _is_there(session):
-            clients = {client: child for child, _, client in running.values()}
+            clients = {client: child for child, client in running.values()}
             for ready in select.select([listening, *running, *clients], [], [], 1)[0]:
                 if ready is listening:
                     client, _ = listening.accept()
-                    child, test = _fork(client)
-                    running[os.pidfd_open(child)] = child, test, client
+                    child = _fork(client)
+                    running[os.pidfd_open(child)] = child, client
                 elif ready in running:
-                    child, test, client = running.pop(ready)
+                    child, client = running.pop(ready)
                     os.close(ready)
-                    _, status, use = os.wait4(child, 0)
-                    add_forked(Path(folder), test, use)
+                    _, status = os.waitpid(child, 0)
                     _tell(client, status)
                     client.close()
                 elif ready in clients:
@@ -251,8 +249,8 @@ def _is_there(process: int) -> bool:
     return True
 
 
-def _fork(client: socket.socket) -> tuple[int, str]:
-    """Begin what the client asks for, and tell it the number of the process. Which test asks?"""
+def _fork(client: socket.socket) -> int:
+    """Begin what the client asks for, and tell it the number of the process."""
     header, streams, _, _ = socket.recv_fds(client, 4, 3)
     (n_bytes,) = struct.unpack("!i", header)
     with client.makefile("rb") as stream:
@@ -267,7 +265,7 @@ def _fork(client: socket.socket) -> tuple[int, str]:
     for stream_fd in streams:
         os.close(stream_fd)
     _tell(client, child)
-    return child, asked[2].get("PYTEST_CURRENT_TEST", "")
+    return child
 
 
 def _tell(client: socket.socket, number: int) -> None:

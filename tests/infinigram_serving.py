@@ -12,19 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from tests.http_serving import Handler, on_loopback
 
 Body = dict[str, Any]
 Reply = tuple[int, dict[str, str], bytes]
 
 NONSENSE = {
-    "html": (200, {}, b"<html><h1>Service restarting</h1></html>"),
-    "list": (200, {}, b"[0]"),
-    "no count": (200, {}, b'{"latency": 0.1}'),
-    "negative": (200, {}, b'{"count": -1}'),
-    "text": (200, {}, b'{"count": "0"}'),
-    "null": (200, {}, b'{"count": null}'),
+    "html": (200, {}, b"<html><h1>Service restarting</h1></html>"), "list": (200, {}, b"[0]"),
+    "no count": (200, {}, b'{"latency": 0.1}'), "negative": (200, {}, b'{"count": -1}'),
+    "text": (200, {}, b'{"count": "0"}'), "null": (200, {}, b'{"count": null}'),
     "truth": (200, {}, b'{"count": false}'),
     "huge": (200, {}, b'{"count": 1000000000000000000000}'),
     "fraction": (200, {}, b'{"count": 0.0}'),
@@ -33,10 +32,9 @@ NONSENSE = {
     "error and count": (200, {}, b'{"error": "overloaded", "count": 0}'),
     "bad bytes": (200, {}, b'\xff\xfe{"count": 0}'),
     "500": (500, {}, b'{"error": "[Flask] Internal server error: 0", "count": 0}'),
-    "503": (503, {}, b""),
-    "429": (429, {"Retry-After": "0"}, b'{"message": "Too Many Requests"}'),
+    "503": (503, {}, b""), "429": (429, {"Retry-After": "0"}, b'{"message": "Too Many Requests"}'),
     "403": (403, {}, b'{"message": "Forbidden"}'),
-}
+}  # fmt: skip
 """Replies that are no count, though some look like the count 0."""
 
 
@@ -129,12 +127,12 @@ def serving_infinigram(
     """`slow_s`: how long a slow reply takes; `each_s`: what every reply takes."""
     served = Served()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1
         disable_nagle_algorithm = True
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             what = json.dumps(body, sort_keys=True)
             with served.lock:
@@ -164,22 +162,12 @@ def serving_infinigram(
             self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
             self.close_connection |= fault == "cut"
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     class Server(ThreadingHTTPServer):
         request_queue_size = 64
 
         def handle_error(self, *_: object) -> None:
             """A client that no longer waits is no error here."""
 
-    server = Server(("127.0.0.1", 0), Handler)
-    served.url = f"http://127.0.0.1:{server.server_address[1]}/"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with on_loopback(Answering, Server) as url:
+        served.url = f"{url}/"
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

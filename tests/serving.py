@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any
+
+from tests.http_serving import Handler, on_loopback
 
 Reply = str | tuple[int, dict[str, Any] | bytes]
 """What is said; or a status and a body, of bytes as it stands; or a redirect and its location."""
@@ -46,49 +47,30 @@ def serving(
     """`answer(body, n)` gives the text of the n-th reply (from 0), or a status and a body."""
     served = Served()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        def do_POST(self) -> None:  # noqa: N802
+            body = json.loads(self.asked())
             with served.lock:
                 number = len(served.requests)
                 served.requests.append(body | {"_path": self.path})
             reply = answer(body, number)
             status, payload = (200, completion(reply)) if isinstance(reply, str) else reply
             data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
+            told = {"Content-Type": "application/json", **headers}
             if 300 <= status < 400 and isinstance(payload, dict):
-                self.send_header("Location", payload["location"])
-            self.end_headers()
-            self.wfile.write(data)
+                told["Location"] = payload["location"]
+            self.reply(status, data, told)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with on_loopback(Answering) as served.url:
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def completion(text: str, finish: str = "stop") -> dict[str, Any]:
+    said = {"role": "assistant", "content": text}
     return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "served",
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
-        ],
+        "id": "x", "object": "chat.completion", "created": 0, "model": "served",
+        "choices": [{"index": 0, "message": said, "finish_reason": finish}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105},
-    }
+    }  # fmt: skip

@@ -5,10 +5,12 @@ import shutil
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fabula.studies.app import create_app
 from fabula.studies.database import Store
@@ -32,6 +34,13 @@ be told to leave scripts out. Debian's command of that name is a script that wai
 the driver would end the script, and leave the shell."""
 Row = dict[str, Any]
 QUESTION = "fieldset.question"
+BROWSER = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+    ),
+]
+"""The marks of tests that drive it."""
 
 
 def story_rows() -> list[Row]:
@@ -108,29 +117,34 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterator[Served]:
-    """A study served on loopback from a thread of this process."""
+def on_loopback(app: Any) -> Iterator[str]:
+    """The address of an application that is served from a thread of this process."""
     import uvicorn
 
-    data = write_rows(folder / "ZQXFILE.jsonl", rows)
-    new_study(folder / f"ZQX{kind}.toml", kind, data)
-    design = replace(load_study(folder / f"ZQX{kind}.toml"), raters=50, **changes)
-    units = read_units(design)
-    served = Served(design, units, open_store(design, units))
-    app = served.recording(create_app(design, units, served.store, password="secret"))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     pause = threading.Event()
     while not server.started and thread.is_alive():
         pause.wait(0.01)
-    served.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     try:
-        yield served
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
-        served.store.close()
+
+
+@contextmanager
+def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterator[Served]:
+    """A study served on loopback."""
+    data = write_rows(folder / "ZQXFILE.jsonl", rows)
+    new_study(folder / f"ZQX{kind}.toml", kind, data)
+    design = replace(load_study(folder / f"ZQX{kind}.toml"), raters=50, **changes)
+    units = read_units(design)
+    served = Served(design, units, open_store(design, units))
+    app = served.recording(create_app(design, units, served.store, password="secret"))
+    with closing(served.store), on_loopback(app) as served.url:
+        yield served
 
 
 @contextmanager

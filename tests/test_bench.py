@@ -12,12 +12,9 @@ from tests.forking import fabula_command, python_command
 BENCH = Path(__file__).parents[1] / "bench"
 SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "def main(" in p.read_text("utf-8"))
 NEEDS = {
-    "build": "infini_gram",
-    "search": "infini_gram",
-    "cluster": "ray",
-    "lost_nodes": "ray",
+    "build": "infini_gram", "search": "infini_gram", "cluster": "ray", "lost_nodes": "ray",
     "study": "aiohttp",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

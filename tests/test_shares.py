@@ -69,14 +69,8 @@ def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     texts: Path, built: Path, tmp_path: Path, order: tuple[int, ...]
 ):
     plan = (
-        "reference",
-        "build",
-        texts,
-        "--set",
-        "running.shard-tokens=4000",
-        "--out",
-        tmp_path / "r",
-    )
+        "reference", "build", texts, "--set", "running.shard-tokens=4000", "--out", tmp_path / "r",
+    )  # fmt: skip
     for number in order:
         assert f"share {number}/3 is written" in run(*plan, "--share", f"{number}/3")
     shards = sorted(file for file in (tmp_path / "r" / "shards").glob("*/tokens.npy"))
@@ -86,14 +80,8 @@ def test_a_corpus_built_in_shares_has_the_bytes_of_one_build(
     assert tree(tmp_path / "r") == tree(built)
     assert {file: file.stat().st_mtime_ns for file in kept} == kept, "shards were written again"
     plan = (
-        "reference",
-        "build",
-        "--add",
-        "--out",
-        tmp_path / "r",
-        texts,
-        "--set=running.restart=true",
-    )
+        "reference", "build", "--add", "--out", tmp_path / "r", texts, "--set=running.restart=true",
+    )  # fmt: skip
     assert "cannot be used with --share" in run(*plan, "--share", "1/2", code=2)
 
 

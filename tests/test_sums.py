@@ -23,10 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/continuation_metrics.py": {
-        "sum(in_context)",
-        "sum(nouns)",
-        "sum(verbs)",
-        "sum((a[part] for part in parts))",
+        "sum(in_context)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
     },
     "tasks/feedback/even_draw.py": {
@@ -80,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "tasks/continuation/generator_vocabulary.py": {"sum((counts[word] for word in kept))"},
     "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
     "tasks/feedback/points.py": {"sum(first.values())"},
-}
+}  # fmt: skip
 """Sums whose terms do not look whole but are, by file: flags, counts, lengths, milliseconds."""
 
 

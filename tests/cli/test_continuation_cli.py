@@ -202,14 +202,9 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     for id_, row in drawn.items():
         assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
     arguments = (
-        "--contexts",
-        passages,
-        "--set",
-        "tools.grammar=none",
-        "--set",
-        "tests.permutations=99",
+        "--contexts", passages, "--set", "tools.grammar=none", "--set", "tests.permutations=99",
         "--json",
-    )
+    )  # fmt: skip
     without = json.loads(fabula("continuation", "score", systems, *arguments).stdout)
     apart = json.loads(
         fabula(

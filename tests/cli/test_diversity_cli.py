@@ -64,12 +64,8 @@ def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_pa
     rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
     assert {"measure", "group", "value", "value_low", "value_high"} <= rows[0].keys()
     assert {path.name for path in tmp_path.glob("d.*")} == {
-        "d.csv",
-        "d.csv.provenance.json",
-        "d.tests.csv",
-        "d.phrases.csv",
-        "d.pairs.csv",
-    }
+        "d.csv", "d.csv.provenance.json", "d.tests.csv", "d.phrases.csv", "d.pairs.csv",
+    }  # fmt: skip
 
 
 def test_python_gives_what_the_command_prints(stories: Path):

@@ -22,12 +22,9 @@ def texts(tmp_path: Path) -> list[Path]:
     """Three that can be read, and between them two that cannot."""
     whole = gzip.compress((json.dumps({"id": "row", "text": TEXT}) + "\n").encode())
     files = {
-        "a.txt": TEXT.encode(),
-        "b.docx": b"PK not a document",
-        "c.txt": TEXT.encode(),
-        "d.jsonl.gz": whole[: len(whole) // 2],
-        "e.txt": TEXT.encode(),
-    }
+        "a.txt": TEXT.encode(), "b.docx": b"PK not a document", "c.txt": TEXT.encode(),
+        "d.jsonl.gz": whole[: len(whole) // 2], "e.txt": TEXT.encode(),
+    }  # fmt: skip
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     return [tmp_path / name for name in files]

@@ -5,19 +5,18 @@ import json
 import os
 import re
 import shutil
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import docx
 import pytest
 from fastapi.testclient import TestClient
+from tests.http_serving import Handler, on_loopback
 from tests.serving import prompt_of, serving
 
 from fabula.desk.app import create_app, desk_name
@@ -68,24 +67,14 @@ def listing(status: int, models: list[str]) -> Iterator[tuple[str, list[str]]]:
     """A provider's list of models, and the keys that it was shown."""
     seen: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answering(Handler):
+        def do_GET(self) -> None:  # noqa: N802
             seen.append(self.headers["Authorization"])
             body = json.dumps({"data": [{"id": one} for one in models]}).encode()
-            self.send_response(status if self.path == "/models" else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(status if self.path == "/models" else 404, body)
 
-        def log_message(self, *_: object) -> None:
-            """Nothing into the test's output."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", seen
-        server.shutdown()
-        thread.join()
+    with on_loopback(Answering) as url:
+        yield url, seen
 
 
 def when_over(client: TestClient, path: str) -> dict[str, Any]:

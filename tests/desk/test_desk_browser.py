@@ -1,6 +1,5 @@
 """The desk in a real browser, wide and on a phone, with and without JavaScript."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +7,13 @@ from typing import Any
 import pytest
 from tests.barriers import axe, barriers, emulate
 from tests.study_browsing import (
-    CHROMIUM,
-    DRIVER,
+    BROWSER,
     all_of,
     chrome,
     find,
     follow,
     loaded,
+    on_loopback,
     press,
     until,
 )
@@ -24,12 +23,7 @@ from fabula.desk.work import Desk
 from fabula.reference import Reference
 from fabula.types import Document
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-    ),
-]
+pytestmark = BROWSER
 
 KEY = "the-key"
 STORY = (
@@ -41,8 +35,6 @@ STORY = (
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iterator[str]:
     """A desk on loopback, served from a thread of this process."""
-    import uvicorn
-
     folder = tmp_path_factory.mktemp("desk")
     source = Document("b", "Then she put out her hand and held it still until the bell had rung.",
                       meta={"title": "The Bell"})  # fmt: skip
@@ -53,18 +45,8 @@ def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iter
     ):
         # How surprising a sentence is, is not the point here.
         environment.setenv("FABULA_LOCAL_MODEL", str(small_model))
-        app = create_app(desk, key=KEY)
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        pause = threading.Event()
-        while not server.started and thread.is_alive():
-            pause.wait(0.01)
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+        with on_loopback(create_app(desk, key=KEY)) as url:
+            yield url
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.programme import steps_run
+from tests.docs.programme import RUN
 from tests.docs.scenery import index_reply, model_reply
 from tests.docs.stage import Stage
 from tests.forking import fabula_command
@@ -39,7 +39,7 @@ def stages(
             "FABULA_LOCAL_MODEL": str(small_model),
         }  # fmt: skip
         made: dict[tuple[str, int], Stage] = {}
-        for step in [*steps_run(readme=True), *steps_run(readme=False)]:
+        for step in RUN:
             key = step.page, step.session
             if key not in made:
                 folder = tmp_path_factory.mktemp("page")

@@ -6,7 +6,7 @@ import pytest
 from tests.docs.reading_pages import PAGES, ROOT, Step, read_page
 from tests.docs.stage import Stage
 
-__all__ = ["NOT_RUN", "STEPS", "check_step", "prints", "steps_run"]
+__all__ = ["NOT_RUN", "RUN", "STEPS", "check_step", "prints"]
 
 NOT_RUN = {
     "make demo": "it sets up an environment; run it on a fresh machine before a release",
@@ -17,16 +17,8 @@ NOT_RUN = {
 """The beginnings of commands that are not run here, and why."""
 
 STEPS = [step for page in PAGES for step in read_page(page)]
+RUN = [step for step in STEPS if not step.text.startswith(tuple(NOT_RUN))]
 SHARED = (ROOT.parent / "shared" / "data").is_dir()
-
-
-def steps_run(*, readme: bool) -> list[Step]:
-    """The steps of the README, or those of docs/, that are run."""
-    return [
-        step
-        for step in STEPS
-        if (step.page == "README.md") is readme and not step.text.startswith(tuple(NOT_RUN))
-    ]
 
 
 def check_step(step: Step, stages: dict[tuple[str, int], Stage]) -> None:

@@ -95,14 +95,9 @@ class Stage:
         lacking = tuple(name for name in written if not (self.folder / name).exists())
         return Outcome(done.code, done.stdout, done.stderr, lacking)
 
-    def _for_this_test(self) -> dict[str, str]:
-        """The environment; what a command uses counts for the test that runs it."""
-        name = "PYTEST_CURRENT_TEST"
-        return self.environment | ({name: os.environ[name]} if name in os.environ else {})
-
     def _finished(self, command: list[str], said: str = "") -> Outcome:
         done = subprocess.run(
-            command, cwd=self.folder, env=self._for_this_test(), input=said, capture_output=True,
+            command, cwd=self.folder, env=self.environment, input=said, capture_output=True,
             text=True, timeout=_LIMIT_S, check=False,
         )  # fmt: skip
         return Outcome(done.returncode, done.stdout, done.stderr)
@@ -117,7 +112,7 @@ class Stage:
             return Outcome(-1, "", "", hindrance=f"port {port} of this machine is taken")
         with (self.folder / "serve.log").open("w+", encoding="utf-8") as log:
             process = subprocess.Popen(
-                ["bash", "-c", command], cwd=self.folder, env=self._for_this_test(), stdout=log,
+                ["bash", "-c", command], cwd=self.folder, env=self.environment, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:

@@ -1,14 +1,17 @@
-"""Every command and Python block of the README runs as it is written."""
+"""Every command and Python block of the README and docs/ runs as it is written.
+
+The pages of docs/ are run side by side.
+"""
 
 import pytest
-from tests.docs.programme import NOT_RUN, STEPS, check_step, steps_run
+from tests.docs.programme import NOT_RUN, RUN, STEPS, check_step
 from tests.docs.reading_pages import ROOT, Step
 from tests.docs.stage import Stage
 
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 
-@pytest.mark.parametrize("step", steps_run(readme=True), ids=lambda step: step.name)
+@pytest.mark.parametrize("step", RUN, ids=lambda step: step.name)
 def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]):
     check_step(step, stages)
 

@@ -29,17 +29,11 @@ def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(tokens: list[
 @pytest.mark.parametrize(
     "tokens",
     [
-        [],
-        [3],
-        [1] * 300,
-        [1, 2] * 200,
-        [0] * 50,
-        ([1, 2, 3, 4] * 20 + [0]) * 5,
-        [1] * DEPTH + [0] + [1] * DEPTH + [2] + [1] * (DEPTH + 1),
-        list(range(1, 90)) * 3,
+        [], [3], [1] * 300, [1, 2] * 200, [0] * 50, ([1, 2, 3, 4] * 20 + [0]) * 5,
+        [1] * DEPTH + [0] + [1] * DEPTH + [2] + [1] * (DEPTH + 1), list(range(1, 90)) * 3,
     ],
     ids=["empty", "one", "same", "period 2", "separators", "copies", "at the depth", "long repeat"],
-)
+)  # fmt: skip
 def test_long_repeats_are_resolved(tokens: list[int]):
     assert build(tokens, 100) == suffix_order(tokens)
 

@@ -28,12 +28,9 @@ def compare_scores(paths: list[Path], **how: Any) -> Comparison:
 def row(index: float | None, **fields: Any) -> dict[str, Any]:
     half = None if index is None else index / 2
     return {
-        "id": "x",
-        "creativity_index": index,
-        "uniqueness": {"5": half, "6": half},
-        "missing_reason": None if index is not None else "too_short",
-        "signature": SIGNATURE,
-    } | fields
+        "id": "x", "creativity_index": index, "uniqueness": {"5": half, "6": half},
+        "missing_reason": None if index is not None else "too_short", "signature": SIGNATURE,
+    } | fields  # fmt: skip
 
 
 def test_groups_pairs_and_missing_texts(tmp_path: Path):

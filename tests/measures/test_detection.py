@@ -170,14 +170,12 @@ def score_file(path: Path, texts: Labelled, name: str = "creativity_index", firs
             zip(texts.scores, texts.is_human, texts.clusters, strict=True), first
         )
     ]  # fmt: skip
-    write_rows(path, rows)
-    return path
+    return write_rows(path, rows)
 
 
 def rewrite(path: Path, **changes: Any) -> Path:
     rows = [json.loads(line) | changes for line in path.read_text().splitlines()]
-    write_rows(path, rows)
-    return path
+    return write_rows(path, rows)
 
 
 def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path):

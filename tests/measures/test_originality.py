@@ -127,13 +127,10 @@ def test_copies_and_quotations_of_a_text_are_left_out(tmp_path: Path):
     text = fresh(200)
     edited = [word for k, word in enumerate(text) if k % 12]  # runs of 11 words, all of it
     held = {
-        "itself": text,
-        "copy": [*fresh(50), *text, *fresh(50)],
-        "edited": edited,
+        "itself": text, "copy": [*fresh(50), *text, *fresh(50)], "edited": edited,
         "quotes 30": [*fresh(50), *text[60:90], *fresh(50)],
-        "quotes 12": [*fresh(50), *text[20:32], *fresh(50)],
-        "other": fresh(300),
-    }
+        "quotes 12": [*fresh(50), *text[20:32], *fresh(50)], "other": fresh(300),
+    }  # fmt: skip
     reference = Reference.build([Document(i, " ".join(w)) for i, w in held.items()], tmp_path / "r")
     result = one(reference, " ".join(text), exclude=CopyRule())
     assert [copy.id for copy in result.excluded] == ["itself", "copy", "edited", "quotes 30"]

@@ -1,15 +1,13 @@
 """Who can judge here is found without anything being sent elsewhere."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from tests.commands import invoke
+from tests.http_serving import serving_files
 
 from fabula.errors import ModelError
 from fabula.jobs.setup import SetupSettings, setup
@@ -21,13 +19,8 @@ def standing_at_a_port(folder: Path, listed: str) -> Iterator[int]:
     """A server whose list of models is this text."""
     (folder / "v1").mkdir(exist_ok=True)
     (folder / "v1" / "models").write_text(listed, encoding="utf-8")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+    with serving_files(folder) as url:
+        yield int(url.rpartition(":")[2])
 
 
 @pytest.fixture(autouse=True)

@@ -7,17 +7,17 @@ import json
 import os
 import shutil
 import socket
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import ROOT
+from tests.http_serving import Handler, on_loopback
 
 from fabula.errors import BusyError
 from fabula.models import fetching
@@ -88,23 +88,14 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Host]:
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
     made = Host({PATH: CONTENT})
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802
             made.answer(self)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with on_loopback(Answering) as made.address:
+        yield made
 
 
 TINY = ModelFiles(

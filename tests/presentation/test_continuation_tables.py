@@ -17,14 +17,11 @@ HOSTILE = "<script>alert(1)</script> & 50% _x_"
 def row(system: str, name: str, value: float | None) -> dict[str, Any]:
     ids = [metric.id for metric in METRICS if not metric.is_of_all]
     return {
-        "id": name,
-        "system": system,
-        "values": dict.fromkeys(ids, value),
+        "id": name, "system": system, "values": dict.fromkeys(ids, value),
         "missing": {} if value is not None else dict.fromkeys(ids, "no_text"),
         "words": "" if value is None else f"w{name} the",
-        "sentence_ends": [] if value is None else [2],
-        "signature": "linguistic|v:1",
-    }
+        "sentence_ends": [] if value is None else [2], "signature": "linguistic|v:1",
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -28,17 +28,10 @@ def build(folder: Path, *documents: Document) -> Reference:
 @pytest.mark.parametrize(
     ("year", "read"),
     [
-        (1850, 1850),
-        ("1850", 1850),
-        ("1850-03-01", 1850),
-        ("2019-04-25T12:57:54Z", 2019),
-        (None, None),
-        ("", None),
-        ("c. 1850", None),
-        ("18501", None),
-        (12, None),
+        (1850, 1850), ("1850", 1850), ("1850-03-01", 1850), ("2019-04-25T12:57:54Z", 2019),
+        (None, None), ("", None), ("c. 1850", None), ("18501", None), (12, None),
     ],
-)
+)  # fmt: skip
 def test_a_year_is_read_from_numbers_and_dates(year: object, read: int | None):
     assert year_of(dated("a", year)) == read
 
@@ -102,13 +95,9 @@ def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path):
     ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     arguments = [
-        "originality",
-        str(tmp_path / "t.jsonl"),
-        "--reference",
-        str(tmp_path / "r"),
-        "--html",
+        "originality", str(tmp_path / "t.jsonl"), "--reference", str(tmp_path / "r"), "--html",
         str(tmp_path / "p.html"),
-    ]
+    ]  # fmt: skip
     said = " ".join(invoke(*arguments).output.split())
     assert "1 of 3 texts were written after 1899" in said
     assert "the first: new" in said
@@ -121,14 +110,9 @@ def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path):
     from fabula.reference.build import build_reference
 
     source = {
-        "name": "pg19",
-        "title": "PG-19",
-        "youngest": 1918,
-        "n_words": 1000,
-        "seed": 3,
-        "author": None,
-        "licence": "Apache 2.0",
-    }
+        "name": "pg19", "title": "PG-19", "youngest": 1918, "n_words": 1000, "seed": 3,
+        "author": None, "licence": "Apache 2.0",
+    }  # fmt: skip
     build_reference(
         [Document("a", "old words")],
         tmp_path / "r",

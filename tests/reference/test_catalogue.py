@@ -78,13 +78,8 @@ def test_every_entry_says_what_it_must_and_its_pages():
         assert all(page.startswith("https://") for page in one.checked)
         assert one.checked
     assert {
-        "pg19",
-        "gutenberg",
-        "wikipedia",
-        "c4",
-        "dolma",
-        "commoncrawl",
-    } <= catalogue.corpora.keys()
+        "pg19", "gutenberg", "wikipedia", "c4", "dolma", "commoncrawl",
+    } <= catalogue.corpora.keys()  # fmt: skip
     assert all(
         one.by_characters == one.name.startswith("v2_") for one in catalogue.indexes.values()
     )
@@ -273,16 +268,11 @@ def test_parquet_on_the_hub_is_listed_and_sampled(held: Holdings, known: Path, t
     environment = {"HF_ENDPOINT": f"{held.url}/huggingface.co", "HF_HOME": str(tmp_path / "hf")}
     said = run_build(
         [
-            "wikipedia",
-            "--sample",
-            "2.4K",
-            "--catalogue",
-            str(known),
-            "--out",
+            "wikipedia", "--sample", "2.4K", "--catalogue", str(known), "--out",
             str(tmp_path / "ref"),
         ],
         environment,
-    )
+    )  # fmt: skip
     manifest = Manifest.read(tmp_path / "ref")
     assert manifest.source is not None, said
     assert manifest.source["n_files"] == 8

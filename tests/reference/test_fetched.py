@@ -1,12 +1,10 @@
 """A corpus at an address is fetched once, checked, and answers as the folder it was copied from."""
 
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.http_serving import serving_files
 from tests.object_store import Bucket, reached
 from tests.reference.test_build import texts
 
@@ -32,17 +30,8 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def web(store: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Nothing into the test's output."""
-
-    handler = partial(Quiet, directory=store.parent)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/mine/manifest.json"
-        server.shutdown()
-        thread.join()
+    with serving_files(store.parent) as url:
+        yield f"{url}/mine/manifest.json"
 
 
 def same(address: str, path: Path) -> None:

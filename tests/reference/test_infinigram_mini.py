@@ -60,13 +60,9 @@ class Mini:
         begin = max(0, at - body["max_ctx_len"])
         shown = self.documents[k][begin : at + len(body["query"]) + body["max_ctx_len"]]
         return 200, {
-            "doc_ix": k,
-            "doc_len": len(self.documents[k]),
-            "disp_len": len(shown),
-            "needle_offset": at - begin,
-            "text": shown,
-            "latency": 500.0,
-        }
+            "doc_ix": k, "doc_len": len(self.documents[k]), "disp_len": len(shown),
+            "needle_offset": at - begin, "text": shown, "latency": 500.0,
+        }  # fmt: skip
 
 
 @pytest.fixture
@@ -101,20 +97,10 @@ def longest(text: str, documents: list[str]) -> list[int]:
 
 
 TEXTS = [
-    "the cat said",
-    "he cat",
-    "It was late, and the cat said so be it",
-    "known things",
-    "don",
-    "t last",
-    "well-known things don\u2019t last.",
-    "into the sea\u2014and nobody",
-    "so they say",
-    "the dogs' owner",
-    "dogs",
-    "cataract fell, the end.",
-    "at the mat . It",
-]
+    "the cat said", "he cat", "It was late, and the cat said so be it", "known things", "don",
+    "t last", "well-known things don\u2019t last.", "into the sea\u2014and nobody", "so they say",
+    "the dogs' owner", "dogs", "cataract fell, the end.", "at the mat . It",
+]  # fmt: skip
 
 
 def test_no_match_inside_a_word_is_counted(open_mini: Callable[..., InfiniGramMini]):

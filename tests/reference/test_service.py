@@ -1,11 +1,10 @@
 """A served reference answers as the one on the disk, and nothing else is believed."""
 
 import json
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.http_serving import Handler, on_loopback
 from tests.measures.test_near import FEW, FILLER
 from tests.measures.test_near_paper import STOP, vectors
 from tests.reference_serving import TOKEN, serving_reference
@@ -284,37 +284,18 @@ def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path):
             open_served(url, backoff_s=0.001, max_retries=1)
 
 
-class answering:  # noqa: N801 (used as a function, as `serving` is)
+@contextmanager
+def answering(answer: Callable[[str, Any], tuple[int, bytes]]) -> Iterator[str]:
     """A server that says to each path and body what a test wants."""
 
-    def __init__(self, answer: Callable[[str, Any], tuple[int, bytes]]) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                n_bytes = int(self.headers.get("Content-Length", 0))
-                body = json.loads(self.rfile.read(n_bytes)) if n_bytes else None
-                status, data = answer(self.path, body)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+    class Answering(Handler):
+        def do_GET(self) -> None:  # noqa: N802
+            self.reply(*answer(self.path, json.loads(self.asked() or b"null")))
 
-            def do_POST(self) -> None:
-                self.do_GET()
+        do_POST = do_GET  # noqa: N815
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
-
-    def __enter__(self) -> str:
-        self.thread.start()
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    with on_loopback(Answering) as url:
+        yield url
 
 
 ABOUT = {

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 from starlette.requests import HTTPConnection
+from tests.http_serving import Handler, on_loopback
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.errors import InputError
@@ -103,23 +103,14 @@ BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
     *(
         ("/v1/near", NEAR | {name: value}, 422, f"{name}: a number is out of its range")
         for name, value in (
-            ("units", [1]),
-            ("units", []),
-            ("starts", [0]),
-            ("starts", [1, 1]),
-            ("ids", [99]),
-            ("ids", [0]),
-            ("n_anchors", [2]),
-            ("n_anchors", []),
-            ("rarities", []),
-            ("gains", [2**21]),
-            ("functions", [0]),
-            ("functions", [99]),
+            ("units", [1]), ("units", []), ("starts", [0]), ("starts", [1, 1]), ("ids", [99]),
+            ("ids", [0]), ("n_anchors", [2]), ("n_anchors", []), ("rarities", []),
+            ("gains", [2**21]), ("functions", [0]), ("functions", [99]),
         )
     ),
     ("/v1/near", NEAR | {"terms": NEAR["terms"] | {"width": 9999}}, 422, "width"),
     ("/v1/match", {"words": ["x" * 3000], "places": [1]}, 413, "larger than 2,048 bytes"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("address", "body", "status", "said"), BEYOND, ids=str)
@@ -377,30 +368,22 @@ def test_nothing_is_sent_where_a_service_redirects_to(status: int):
     """Neither the words nor the token, not even a request that shows who asks."""
     seen: list[str] = []
 
-    class Redirecting(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Redirecting(Handler):
+        def do_POST(self) -> None:  # noqa: N802
             seen.append(self.headers["host"])
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(status)
+            self.asked()
             port = self.server.server_address[1]
-            self.send_header("location", f"http://localhost:{port}/elsewhere")
-            self.send_header("content-length", "0")
-            self.end_headers()
+            self.reply(status, headers={"location": f"http://localhost:{port}/elsewhere"})
 
-        def log_message(self, *_: object) -> None:
-            """Nothing into the test's output."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
-        threading.Thread(target=server.serve_forever).start()
+    with on_loopback(Redirecting) as url:
         asking = LookupServer(
-            f"http://127.0.0.1:{server.server_port}/", n_parallel=1, max_retries=0, timeout_s=10,
-            backoff_s=0.01, headers={"Authorization": f"Bearer {TOKEN}"},
+            f"{url}/", n_parallel=1, max_retries=0, timeout_s=10, backoff_s=0.01,
+            headers={"Authorization": f"Bearer {TOKEN}"},
         )  # fmt: skip
         with pytest.raises(InputError, match="redirects to http://localhost:"):
             asking.ask({"query": "the lamp"}, bytes, threading.Event())
         asking.close()
-        server.shutdown()
-    assert seen == [f"127.0.0.1:{server.server_port}"]
+    assert seen == [url.removeprefix("http://")]
 
 
 def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not():

@@ -25,8 +25,7 @@ def pairs(path: Path) -> Path:
     for pair, story, machine in (("a", 1, 10), ("b", 1, 11), ("c", 2, 12)):
         for label, text in (("human", sentence(story)), ("machine", sentence(machine))):
             rows.append({"id": f"{pair}-{label}", "pair_id": pair, "label": label, "text": text})
-    write_rows(path, rows)
-    return path
+    return write_rows(path, rows)
 
 
 def test_a_text_is_not_compared_with_machine_texts_of_its_real_prompt(tmp_path: Path):

@@ -29,15 +29,10 @@ from fabula.tasks.feedback.feedback_scores import VALIDATED
 
 PERFECT = "The text is perfect as-is."
 SAID = [
-    "the ending comes too soon",
-    "the ending comes too late for the dog",
-    PERFECT,
-    "say why she left the harbour",
-    "say why",
-    "the boat is red and then the boat is blue",
-    "No.",
+    "the ending comes too soon", "the ending comes too late for the dog", PERFECT,
+    "say why she left the harbour", "say why", "the boat is red and then the boat is blue", "No.",
     "the dog sails a boat over the sea",
-]
+]  # fmt: skip
 NOISES = {
     "original": "original", "backtranslate": "backtranslate", "random_sentence_swap": "swap",
     "delete_one_sentence": "delete",

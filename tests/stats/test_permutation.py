@@ -169,8 +169,12 @@ def test_a_control_takes_no_power_from_the_pairs_of_systems():
     found = {
         (t.a, t.b): t for t in compare_pairs(control, {}, controls=["control"], n_permutations=999)
     }
+    smallest = min(alone.values(), key=lambda test: test.p)
+    assert smallest.p_holm == min(1.0, 3 * smallest.p)
     for pair, test in alone.items():
         assert found[pair] == test
+        assert test.p_bonferroni == min(1.0, 3 * test.p)
+        assert test.p_holm <= test.p_bonferroni
     for name in "abc":
         test = found[name, "control"]
         assert test.p_bonferroni == min(1.0, 3 * test.p)
@@ -261,18 +265,6 @@ def test_missing_values_are_left_out_and_none_at_all_is_no_test():
     assert tests["a", "b"].p_bonferroni == tests["a", "b"].p
 
 
-def test_bonferroni_and_holm_over_the_pairs_of_a_metric():
-    rng = np.random.default_rng(5)
-    values = {"m": {name: rng.normal(shift, 1, 40) for name, shift in
-                    (("a", 0.0), ("b", 0.5), ("c", 0.6))}}  # fmt: skip
-    tests = compare_pairs(values, {}, n_permutations=9999)
-    raw = [t.p for t in tests]
-    assert [t.p_bonferroni for t in tests] == [min(1.0, 3 * p) for p in raw]
-    smallest = min(range(3), key=lambda k: raw[k])
-    assert tests[smallest].p_holm == min(1.0, 3 * raw[smallest])
-    assert all(t.p_holm <= t.p_bonferroni for t in tests)
-
-
 def test_cohens_d_by_hand():
     # means 2 and 4; variances over n - 1 are 1 and 4: pooled sqrt((2 * 1 + 2 * 4) / 4)
     values = {"m": {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([2.0, 4.0, 6.0])}}
@@ -335,10 +327,7 @@ def test_missing_items_make_no_difference_where_there_is_none(kept: float):
     assert max(n_false.values()) <= 6
 
 
-def test_few_values_have_no_interval_and_no_interval_leaves_its_range():
-    few = {"m": {"a": np.arange(9.0), "b": np.arange(9.0) + 1}}
-    (test,) = compare_pairs(few, {}, n_permutations=99)
-    assert test.difference.low is None
+def test_no_interval_leaves_its_range():
     spread = Tokens(np.arange(40, dtype=np.int64) // 2, np.arange(1, 41, dtype=np.int64))
     estimate = ratio_estimate(spread)
     assert estimate.low is None or 0 <= estimate.low <= estimate.high <= 1

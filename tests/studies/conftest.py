@@ -8,10 +8,13 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.studies.test_app import Running, make
+from tests.studies_data import story_rows as plain_rows
 from tests.study_browsing import Served, chrome, feedback_rows, serving, story_rows
 
 
@@ -84,6 +87,25 @@ def new_postgres(postgres: str) -> Callable[[], str]:
         return f"{postgres}/{name}"
 
     return make
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Makes studies as `make` does, and closes them at the end."""
+    with ExitStack() as ending:
+
+        def opened_study(*about: Any, **options: Any) -> Running:
+            running = make(tmp_path, *about, **options)
+            ending.callback(running.store.close)
+            return running
+
+        yield opened_study
+
+
+@pytest.fixture
+def running(opened: Callable[..., Running], database: str) -> Running:
+    """A study of two stories, in a database of each kind."""
+    return opened("ttcw", plain_rows(1, 2), database)
 
 
 @pytest.fixture(scope="module")

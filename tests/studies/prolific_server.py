@@ -5,14 +5,14 @@ The form of its answers is that of docs.prolific.com/api-reference/submissions/g
 
 import json
 import random
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.http_serving import Handler, on_loopback
 
 __all__ = ["TOKEN", "MockProlific", "mock_prolific"]
 
@@ -72,27 +72,11 @@ class MockProlific:
 def mock_prolific(study: str) -> Iterator[MockProlific]:
     mock = MockProlific(study=study)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answering(Handler):
+        def do_GET(self) -> None:  # noqa: N802
             code, content, headers = mock.answer(self.path, self.headers.get("authorization", ""))
             mock.answered[code] += 1
-            data = json.dumps(content).encode()
-            self.send_response(code)
-            for name, value in {**headers, "content-length": str(len(data))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+            self.reply(code, json.dumps(content).encode(), headers)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
-    thread.start()
-    mock.base = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with on_loopback(Answering) as mock.base:
         yield mock
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.barriers import axe, barriers, emulate
 from tests.study_browsing import (
     BRANCHES,
-    CHROMIUM,
-    DRIVER,
+    BROWSER,
     QUESTION,
     Served,
     all_of,
@@ -26,12 +24,7 @@ from tests.study_browsing import (
     until,
 )
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-    ),
-]
+pytestmark = BROWSER
 
 
 def every_page(driver: Any, ttcw: Served, feedback: Served) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The server without a browser: what it takes, what it refuses, what it never loses."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -68,27 +68,30 @@ def hidden(page: httpx.Response) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
 
 
-def make(folder: Path, kind: Any, rows: list[dict[str, Any]], url: str | None = None) -> Running:
+def make(
+    folder: Path, kind: Any, rows: list[dict[str, Any]], url: str | None = None,
+    change: Callable[[str], str] = str,
+) -> Running:  # fmt: skip
+    """A study whose file is changed before it is read."""
     data = write_rows(folder / "documents.jsonl", rows)
-    new_study(folder / "study.toml", kind, data)
-    design = load_study(folder / "study.toml")
+    file = folder / "study.toml"
+    file.unlink(missing_ok=True)
+    new_study(file, kind, data)
+    file.write_text(change(file.read_text()))
+    design = load_study(file)
     units = read_units(design)
     store = open_store(design, units, url)
     return Running(design, units, store, create_app(design, units, store, password="secret"))
 
 
 @pytest.fixture
-def ttcw(tmp_path: Path, database: str) -> Iterator[Running]:
-    running = make(tmp_path, "ttcw", story_rows(1, 2), database)
-    yield running
-    running.store.close()
+def ttcw(running: Running) -> Running:
+    return running
 
 
 @pytest.fixture
-def feedback(tmp_path: Path) -> Iterator[Running]:
-    running = make(tmp_path, "feedback", feedback_rows())
-    yield running
-    running.store.close()
+def feedback(opened: Callable[..., Running]) -> Running:
+    return opened("feedback", feedback_rows())
 
 
 ENDING = "1:narrative_ending"

@@ -3,7 +3,7 @@
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,6 @@ from fabula.studies.backups import back_up, restore
 from fabula.studies.database import Store, answers, audit, metadata, sessions
 from fabula.studies.participants import forget, invite
 from fabula.studies.study_engine import open_store
-
-
-@pytest.fixture
-def study(tmp_path: Path, database: str) -> Iterator[Running]:
-    running = make(tmp_path, "ttcw", story_rows(1, 2), database)
-    yield running
-    running.store.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -43,37 +36,39 @@ def rows_of(store: Store) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_what_was_backed_up_is_put_back_to_the_last_row(study: Running, other: str, tmp_path: Path):
-    reader = study.reader()
+def test_what_was_backed_up_is_put_back_to_the_last_row(
+    running: Running, other: str, tmp_path: Path
+):
+    reader = running.reader()
     form = hidden(reader.get("/page/story-1"))
     reader.post("/save", data=form | {ENDING: "Yes", f"{ENDING}.why": "Ende gut, ünd \x01 'so'"})
     reader.post("/save", data=form | {ENDING: ""})
-    with study.store.writing() as connection:
+    with running.store.writing() as connection:
         forget(connection, 1, "test")
-    reader = study.reader()
+    reader = running.reader()
     reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "No"})
-    done = back_up(study.store, tmp_path / "backup.db")
+    done = back_up(running.store, tmp_path / "backup.db")
     assert (done.n_answers, done.n_people) == (1, 2)
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in tmp_path.glob("*backup*")) == ["backup.db"]
     before = (tmp_path / "backup.db").read_bytes()
-    store = open_store(study.design, study.units, other)
+    store = open_store(running.design, running.units, other)
     try:
-        found = restore(store, study.design, study.units, tmp_path / "backup.db")
+        found = restore(store, running.design, running.units, tmp_path / "backup.db")
         assert (found.n_answers, found.n_people, found.lacked_log) == (1, 2, False)
-        assert rows_of(store) == rows_of(study.store)
+        assert rows_of(store) == rows_of(running.store)
         assert (tmp_path / "backup.db").read_bytes() == before
         # What comes next gets numbers of its own.
         with store.writing() as connection:
             invite(connection, 1, "test")
         with pytest.raises(InputError, match="already contains people"):
-            restore(store, study.design, study.units, tmp_path / "backup.db")
+            restore(store, running.design, running.units, tmp_path / "backup.db")
     finally:
         store.close()
 
 
-def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path: Path):
-    reader = study.reader()
+def test_a_backup_is_of_one_moment_while_people_answer(running: Running, tmp_path: Path):
+    reader = running.reader()
     form = hidden(reader.get("/page/story-1"))
     over = threading.Event()
     n_saved = 0
@@ -90,7 +85,7 @@ def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path:
     found = []
     for number in range(5):
         at_least = n_saved
-        done = back_up(study.store, tmp_path / f"{number}.db")
+        done = back_up(running.store, tmp_path / f"{number}.db")
         found.append((at_least, done.n_answers, n_saved + 1))
     over.set()
     thread.join()
@@ -101,46 +96,46 @@ def test_a_backup_is_of_one_moment_while_people_answer(study: Running, tmp_path:
 
 
 def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path):
-    study = make(tmp_path, "ttcw", story_rows(1, 2))
-    reader = study.reader()
+    running = make(tmp_path, "ttcw", story_rows(1, 2))
+    reader = running.reader()
     reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
-    back_up(study.store, tmp_path / "backup.db")
+    back_up(running.store, tmp_path / "backup.db")
     with pytest.raises(InputError, match="already exists"):
-        back_up(study.store, tmp_path / "backup.db")
+        back_up(running.store, tmp_path / "backup.db")
     whole = (tmp_path / "backup.db").read_bytes()
-    store = open_store(study.design, study.units, f"sqlite:///{tmp_path / 'new.db'}")
+    store = open_store(running.design, running.units, f"sqlite:///{tmp_path / 'new.db'}")
     (tmp_path / "text").write_text("not a database URL")
     (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "worn").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
     try:
         for name in ("text", "half", "worn"):
             with pytest.raises(InputError, match=name):
-                restore(store, study.design, study.units, tmp_path / name)
+                restore(store, running.design, running.units, tmp_path / name)
         with store.reading() as connection:
             for table in (answers, audit):
                 count = connection.execute(select(func.count()).select_from(table))
                 assert count.scalar_one() == 0
     finally:
         store.close()
-        study.store.close()
+        running.store.close()
 
 
 def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_path: Path):
-    study = make(tmp_path, "ttcw", story_rows(1, 2))
-    reader = study.reader()
+    running = make(tmp_path, "ttcw", story_rows(1, 2))
+    reader = running.reader()
     form = hidden(reader.get("/page/story-1"))
     reader.post("/save", data=form | {ENDING: "Yes"})
-    study.store.checkpoint()
+    running.store.checkpoint()
     reader.post("/save", data=form | {"1:scene_vs_summary": "Yes"})
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(tmp_path / "study.db", alone / "study.db")
-    study.store.close()
+    running.store.close()
     with pytest.raises(InputError, match="without its log"):
-        open_store(study.design, study.units, f"sqlite:///{alone / 'study.db'}")
-    store = open_store(study.design, study.units, f"sqlite:///{tmp_path / 'new.db'}")
+        open_store(running.design, running.units, f"sqlite:///{alone / 'study.db'}")
+    store = open_store(running.design, running.units, f"sqlite:///{tmp_path / 'new.db'}")
     try:
-        found = restore(store, study.design, study.units, alone / "study.db")
+        found = restore(store, running.design, running.units, alone / "study.db")
         # What was checkpointed, and not what came after it.
         assert (found.n_answers, found.lacked_log) == (1, True)
     finally:

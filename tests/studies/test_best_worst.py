@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.commands import invoke, write_rows
-from tests.studies.test_app import Running, hidden, make
+from tests.studies.test_app import Running, hidden
 
 from fabula.errors import InputError
 from fabula.jobs.study_pairs import analyse_pairs
@@ -109,10 +109,8 @@ def test_an_answer_says_what_a_ranking_with_this_best_and_worst_must_say(
 
 
 @pytest.fixture
-def fours(tmp_path: Path) -> Any:
-    running = make(tmp_path, "best-worst", rows(2, 6))
-    yield running
-    running.store.close()
+def fours(opened: Any) -> Any:
+    return opened("best-worst", rows(2, 6))
 
 
 def answering(page: Any, item: str = "overall") -> dict[str, str]:

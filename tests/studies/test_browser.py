@@ -9,8 +9,7 @@ from tests.barriers import axe, barriers, emulate
 from tests.commands import rows_of
 from tests.study_browsing import (
     BRANCHES,
-    CHROMIUM,
-    DRIVER,
+    BROWSER,
     QUESTION,
     Served,
     all_of,
@@ -34,12 +33,7 @@ from tests.study_browsing import (
     until,
 )
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-    ),
-]
+pytestmark = BROWSER
 
 
 def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(scripted: Any, ttcw: Served):

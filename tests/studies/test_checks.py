@@ -1,25 +1,19 @@
 """Attention items and questions that are asked again: who is asked what, and what is made of it."""
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.commands import write_rows
 from tests.studies.test_app import Running, hidden
 from tests.studies.test_pairs import ITEMS
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
-from fabula.studies.app import create_app
-from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.quality import Checks, standings
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
 
 Make = Callable[..., Running]
 ATTENTION = """
@@ -36,25 +30,15 @@ attention = "ASLEEP"
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Make]:
-    opened: list[Running] = []
+def made(opened: Make) -> Make:
+    """Makes a study whose file has more at its end, and at its beginning."""
 
     def make(kind: Any, more: str, rows: list[dict[str, Any]], top: str = "") -> Running:
-        data = write_rows(tmp_path / "documents.jsonl", rows)
-        file = tmp_path / "study.toml"
-        file.unlink(missing_ok=True)
-        new_study(file, kind, data)
-        file.write_text(file.read_text().replace("\n[texts]", f"\n{top}\n[texts]", 1) + more)
-        design = load_study(file)
-        units = read_units(design)
-        store = open_store(design, units)
-        running = Running(design, units, store, create_app(design, units, store, password="secret"))
-        opened.append(running)
-        return running
+        return opened(
+            kind, rows, change=lambda text: text.replace("\n[texts]", f"\n{top}\n[texts]", 1) + more
+        )
 
-    yield make
-    for running in opened:
-        running.store.close()
+    return make
 
 
 def send(reader: TestClient, page: httpx.Response, **other: str) -> httpx.Response:

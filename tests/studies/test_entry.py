@@ -4,17 +4,16 @@ import base64
 import csv
 import hmac
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 from starlette.testclient import TestClient
-from tests.commands import invoke, refused, write_rows
+from tests.commands import invoke, refused
+from tests.http_serving import Handler, on_loopback
 from tests.studies.platform_simulation import simulate
 from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 from tests.studies.test_app import ENDING, Running, csrf, hidden
@@ -23,12 +22,10 @@ from tests.studies_data import feedback_rows, story_rows
 from fabula.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.database import assignments, now_ms, participants, tokens, visits
-from fabula.studies.design import load_study, new_study
 from fabula.studies.entry import verify_token
 from fabula.studies.places import Statuses, apply_statuses
 from fabula.studies.prolific import PlatformFailed, Prolific, Submission
 from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
 
 STUDY, OTHER = f"{7:024x}", f"{8:024x}"
 Make = Callable[..., Running]
@@ -41,27 +38,18 @@ def address(k: int, study: str = STUDY, **more: str) -> str:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Make]:
+def made(opened: Make) -> Make:
     """Makes a study of one group with these lines at the end of its file."""
-    opened: list[Running] = []
 
-    def make(more: str, kind: Any = "ttcw", **places: int) -> Running:
+    def make(more: str, kind: Any = "ttcw", raters: int = 3) -> Running:
+        def change(text: str) -> str:
+            text = text.replace('completion_code = ""', 'completion_code = "C0DE"')
+            return text.replace("raters = 3", f"raters = {raters}") + more
+
         rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()[:1]
-        data = write_rows(tmp_path / "documents.jsonl", rows)
-        file = tmp_path / "study.toml"
-        new_study(file, kind, data)
-        text = file.read_text().replace('completion_code = ""', 'completion_code = "C0DE"')
-        file.write_text(text.replace("raters = 3", f"raters = {places.get('raters', 3)}") + more)
-        design = load_study(file)
-        units = read_units(design)
-        store = open_store(design, units)
-        running = Running(design, units, store, create_app(design, units, store, password="secret"))
-        opened.append(running)
-        return running
+        return opened(kind, rows, change=change)
 
-    yield make
-    for running in opened:
-        running.store.close()
+    return make
 
 
 def come(running: Running, k: int, **more: str) -> tuple[TestClient, Any]:
@@ -469,20 +457,11 @@ def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(tmp
 def test_a_token_of_the_platform_follows_no_redirect():
     seen: list[str] = []
 
-    class Elsewhere(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Elsewhere(Handler):
+        def do_GET(self) -> None:  # noqa: N802
             seen.append(self.path)
-            self.send_response(302)
-            self.send_header("location", "/elsewhere")
-            self.send_header("content-length", "0")
-            self.end_headers()
+            self.reply(302, headers={"location": "/elsewhere"})
 
-        def log_message(self, *_: object) -> None:
-            """Nothing into the test's output."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        threading.Thread(target=server.serve_forever).start()
-        with pytest.raises(PlatformFailed, match="302"):
-            list(Prolific("token", f"http://127.0.0.1:{server.server_port}").submissions("s"))
-        server.shutdown()
+    with on_loopback(Elsewhere) as url, pytest.raises(PlatformFailed, match="302"):
+        list(Prolific("token", url).submissions("s"))
     assert len(seen) == 1

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,8 @@ def test_orders_are_balanced_by_unit_and_by_reader():
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> Iterator[Running]:
-    running = make(tmp_path, "pairs", story_rows(2, 3))
-    yield running
-    running.store.close()
+def pairs(opened: Callable[..., Running]) -> Running:
+    return opened("pairs", story_rows(2, 3))
 
 
 def preferring(reader: TestClient, better: str, item: str = "overall") -> None:

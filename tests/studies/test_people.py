@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,9 @@ from click.testing import Result
 from sqlalchemy import select
 from starlette.testclient import TestClient
 from tests.commands import invoke
-from tests.studies.test_app import ENDING, Running, csrf, hidden, make
-from tests.studies_data import story_rows
+from tests.studies.test_app import ENDING, Running, csrf, hidden
 
 from fabula.studies.database import answers, assignments, participants, visits
-
-
-@pytest.fixture
-def running(tmp_path: Path, database: str) -> Iterator[Running]:
-    running = make(tmp_path, "ttcw", story_rows(1, 2), database)
-    yield running
-    running.store.close()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What stands before the first unit, and how somebody stops."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from tests.studies.test_app import Running, csrf, hidden
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
-from fabula.studies.app import create_app
 from fabula.studies.database import (
     about_answers,
     answers,
@@ -27,8 +26,6 @@ from fabula.studies.database import (
 )
 from fabula.studies.design import load_study, new_study
 from fabula.studies.recruiting import AboutQuestion
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
 
 CODES = """
 [codes]
@@ -61,26 +58,14 @@ Make = Callable[..., Running]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Make]:
+def made(opened: Make) -> Make:
     """Makes a study of a kind whose file has more at its end."""
-    opened: list[Running] = []
 
     def make(kind: Any, more: str, url: str | None = None) -> Running:
         rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()
-        data = write_rows(tmp_path / "documents.jsonl", rows)
-        file = tmp_path / "study.toml"
-        new_study(file, kind, data)
-        file.write_text(file.read_text() + more)
-        design = load_study(file)
-        units = read_units(design)
-        store = open_store(design, units, url)
-        running = Running(design, units, store, create_app(design, units, store, password="secret"))
-        opened.append(running)
-        return running
+        return opened(kind, rows, url, lambda text: text + more)
 
-    yield make
-    for running in opened:
-        running.store.close()
+    return make
 
 
 def say(client: TestClient, path: str, page: httpx.Response, **fields: str) -> httpx.Response:

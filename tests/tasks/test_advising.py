@@ -241,13 +241,10 @@ def test_what_cannot_be_read_is_said(tmp_path: Path):
 @pytest.mark.parametrize(
     ("said", "fate"),
     [
-        ('{"verdict": "No", "reason": "It is told."}', "resolved"),
-        ("Verdict: Yes", "stands"),
-        ("No opinion on that.", "unknown"),
-        ("No idea.", "unknown"),
-        ("Yes and no.", "unknown"),
+        ('{"verdict": "No", "reason": "It is told."}', "resolved"), ("Verdict: Yes", "stands"),
+        ("No opinion on that.", "unknown"), ("No idea.", "unknown"), ("Yes and no.", "unknown"),
     ],
-)
+)  # fmt: skip
 def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str):
     draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
     draft.write_text(DRAFT)

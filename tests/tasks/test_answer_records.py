@@ -78,16 +78,9 @@ def test_a_model_held_to_a_form_is_asked_for_json_and_what_it_says_is_used(tmp_p
         return '{"verdict": "Yes", "reason": "so"}'
 
     command = [
-        "report",
-        str(draft),
-        "--only",
-        "feedback",
-        "--samples",
-        "4",
-        "--json",
-        "--set",
+        "report", str(draft), "--only", "feedback", "--samples", "4", "--json", "--set",
         "models.parallel=1",
-    ]
+    ]  # fmt: skip
     with serving(editor) as served:
         model = ["--model", f"{served.url}#m"]
         held = invoke(*command, *model, "--set", "models.structured=true", "--out", out)

@@ -64,13 +64,10 @@ def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong():
 @pytest.mark.parametrize(
     ("feedback", "expected"),
     [
-        (PERFECT, True),
-        ("- The text is perfect as-is.", True),
-        ("THE STORY IS PERFECT AS‑IS!", True),
-        ("It is nearly perfect.", False),
-        ("", False),
+        (PERFECT, True), ("- The text is perfect as-is.", True),
+        ("THE STORY IS PERFECT AS‑IS!", True), ("It is nearly perfect.", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_who_says_that_a_text_is_perfect(feedback: str, expected: bool):
     assert says_perfect(feedback) is expected
 

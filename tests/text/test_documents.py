@@ -24,19 +24,12 @@ from fabula.text import check_documents, check_ids, read_documents
 from fabula.types import Document
 
 WRONG: dict[str, Any] = {
-    "a string": "stories/",
-    "bytes": b"text",
-    "a path": Path("stories"),
-    "strings": ["text"],
-    "one that is none": [Document("a", "text"), "text"],
-    "a single document": Document("a", "text"),
-    "a mapping": {"id": "a", "text": "b"},
-    "mappings": [{"id": "a", "text": "b"}],
-    "a table": pd.DataFrame({"id": ["a"], "text": ["b"]}),
-    "a column": pd.Series(["a"]),
-    "nothing": None,
-    "a number": 3,
-}
+    "a string": "stories/", "bytes": b"text", "a path": Path("stories"), "strings": ["text"],
+    "one that is none": [Document("a", "text"), "text"], "a single document": Document("a", "text"),
+    "a mapping": {"id": "a", "text": "b"}, "mappings": [{"id": "a", "text": "b"}],
+    "a table": pd.DataFrame({"id": ["a"], "text": ["b"]}), "a column": pd.Series(["a"]),
+    "nothing": None, "a number": 3,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
@@ -71,16 +64,13 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
         "scores": lambda given: list(ScoreRun(measure, to_row, None).rows(given)),
         "kept scores": lambda given: list(ScoreRun(measure, to_row, folder / "s").rows(given)),
         "profile": lambda given: list(profile_texts(given, "none")),
-        "review": lambda given: list(Reviewer(ReportSettings()).steps(given)),
-        "ids": check_ids,
+        "review": lambda given: list(Reviewer(ReportSettings()).steps(given)), "ids": check_ids,
         "pairs": lambda given: pairs_of(given, None),
-        "retest": lambda given: with_retest(given, 1, 0),
-        "lines": by_line,
-        "sentences": lambda given: draw_sentences(given, 1, 0),
-        "repeats": without_repeats,
+        "retest": lambda given: with_retest(given, 1, 0), "lines": by_line,
+        "sentences": lambda given: draw_sentences(given, 1, 0), "repeats": without_repeats,
         "sets": lambda given: sample_sets(given, "field", 1, 0),
         "chapters": lambda given: list(book_chapters(given, None)),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["a string", "strings", "mappings", "a table", "nothing"])

@@ -14,19 +14,16 @@ DRAFT = "“Run!” cried the Cat.\nThe cat — an old one — ran.  It ran, and
 @pytest.mark.parametrize(
     ("quotation", "expected"),
     [
-        ("cried the cat", "cried the Cat"),
-        ('"Run!" cried the Cat.', "Run!” cried the Cat"),
+        ("cried the cat", "cried the Cat"), ('"Run!" cried the Cat.', "Run!” cried the Cat"),
         ("run, cried the cat", "Run!” cried the Cat"),
         ("the cat an old one ran", "The cat — an old one — ran"),
         ("The cat - an old one - ran", "The cat — an old one — ran"),
-        ("didn't stop", "didn’t stop"),
-        ("Cat. The cat", "Cat.\nThe cat"),
+        ("didn't stop", "didn’t stop"), ("Cat. The cat", "Cat.\nThe cat"),
         ("The cat ... It ran", "The cat — an old one — ran.  It ran"),
         ("an old […] not once.", "an old one — ran.  It ran, and didn’t stop... not once"),
-        ("stop... not once", "stop... not once"),
-        ("once", "once"),
+        ("stop... not once", "stop... not once"), ("once", "once"),
     ],
-)
+)  # fmt: skip
 def test_what_was_quoted_is_found_as_it_stands(quotation: str, expected: str):
     (start, end), *_ = QuotableText.of(DRAFT).find(quotation)
     assert DRAFT[start:end] == expected
@@ -35,17 +32,10 @@ def test_what_was_quoted_is_found_as_it_stands(quotation: str, expected: str):
 @pytest.mark.parametrize(
     "quotation",
     [
-        "the dog",
-        "he cat",
-        "cried the Ca",
-        "ran",
-        "",
-        "...",
-        "“”",
-        "It ran ... The cat",
+        "the dog", "he cat", "cried the Ca", "ran", "", "...", "“”", "It ran ... The cat",
         "stop stop",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_there_is_not_found(quotation: str):
     # A single word that stands there twice says not which one is meant.
     assert QuotableText.of(DRAFT).find(quotation) == []

@@ -2,10 +2,8 @@
 
 import csv
 import gzip
-import http.server
 import io
 import json
-import threading
 import zipfile
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from tests.http_serving import serving_files
 
 from fabula.errors import InputError
 from fabula.text import find_files, read_documents
@@ -150,18 +149,8 @@ def test_urls_are_read_through_their_file_system(tmp_path: Path):
 
 def test_a_web_server_is_read_over_http(tmp_path: Path):
     write_table(tmp_path / "t.jsonl.gz")
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(tmp_path))  # type: ignore[arg-type]
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        documents = read(f"http://127.0.0.1:{server.server_port}/t.jsonl.gz")
-        server.shutdown()
+    with serving_files(tmp_path) as url:
+        documents = read(f"{url}/t.jsonl.gz")
     assert [d.id for d in documents] == ["a", "b"]
 
 

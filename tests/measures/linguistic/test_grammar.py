@@ -6,10 +6,10 @@ import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.http_serving import Handler, on_loopback
 
 from fabula.errors import ModelError
 from fabula.measures.linguistic.grammar import Fault, LanguageTool, parsed_and_checked
@@ -35,31 +35,16 @@ def answer(text: str) -> dict[str, Any]:
 
 @contextmanager
 def languagetool(body: bytes | None = None) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            form = urllib.parse.parse_qs(
-                self.rfile.read(int(self.headers["Content-Length"])).decode()
-            )
+    class Answering(Handler):
+        def do_POST(self) -> None:  # noqa: N802
+            form = urllib.parse.parse_qs(self.asked().decode())
             assert self.path == "/v2/check"
             assert form["language"] == ["en-US"]
-            data = json.dumps(answer(form["text"][0])).encode() if body is None else body
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            said = json.dumps(answer(form["text"][0])).encode() if body is None else body
+            self.reply(200, said)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Answering) as url:
+        yield url
 
 
 def test_its_errors_are_found_where_they_stand_and_taste_is_left_out():

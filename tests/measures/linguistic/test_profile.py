@@ -123,13 +123,10 @@ def test_a_text_that_cannot_be_measured_has_reasons(
 @pytest.mark.parametrize(
     "text",
     [
-        "No",
-        "word " * 5000,
-        "a\x00b \ud800 c",
-        "<b>x</b> & y.",
+        "No", "word " * 5000, "a\x00b \ud800 c", "<b>x</b> & y.",
         "Er ging nach Hause und schlief lange.",
     ],
-)
+)  # fmt: skip
 def test_every_number_is_finite_or_missing_with_its_reason(
     opened: tuple[TextTools, Any], text: str
 ):

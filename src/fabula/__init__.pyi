@@ -37,7 +37,7 @@ from fabula.jobs.given import read as read
 from fabula.jobs.groups import MeasuredGroup
 from fabula.jobs.held_out import HeldOut
 from fabula.jobs.judging import Judged
-from fabula.jobs.originality_result import OriginalityResult
+from fabula.jobs.originality import OriginalityResult
 from fabula.jobs.phrases import Phrases
 from fabula.jobs.plan import Plan
 from fabula.jobs.planted_faults import FoundFaults

@@ -139,6 +139,11 @@ def seed_setting(
     return made
 
 
+def of_field(help: str, **known: Any) -> Any:  # noqa: A002
+    """A setting that names a field of the texts, or none; `known` as in `Field`."""
+    return setting(None, help=help, unit="FIELD", **known)
+
+
 def part(kind: type[S] | None) -> S:
     """A field holding further settings, all at defaults; required if `kind` is None."""
     made: Any = dataclasses.field() if kind is None else dataclasses.field(default_factory=kind)

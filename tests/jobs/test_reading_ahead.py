@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from fabula.errors import CallFailed, ModelError
-from fabula.jobs.reading_ahead import ReadingAhead
+from fabula.jobs.reviewer import ReadingAhead
 from fabula.models.surprisal import SurprisalModel
 from fabula.types import Document
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import InputError
 from fabula.jobs.engine import Processes
 from fabula.jobs.job import Corpus as CorpusFolder
 from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
@@ -17,11 +18,11 @@ from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import restart_setting
 from fabula.settings import Between, seed_setting, setting
+from fabula.types import Document
 
 if TYPE_CHECKING:
     from fabula.measures.groups import Distribution, GroupNumbers
     from fabula.reference import Reference
-    from fabula.types import Document
 
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"
@@ -63,7 +64,6 @@ class HeldOut(Result):
     path: Path
 
     def lines(self) -> list[str]:
-        """Lines for display."""
         lines = [f"{self.group.title}, measured by {self.group.signature}"]
         for item, one in self.group.items.items():
             ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
@@ -88,7 +88,6 @@ def measure(
 
     Raises `InputError` if there are too few documents, or too few have a score.
     """
-    from fabula.errors import InputError
     from fabula.measures.exclusion import ExcludeSame
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import ScoreRun, to_row
@@ -159,33 +158,29 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     Those of a served reference are copied. Raises `CorpusError` if an address cannot be fetched,
     and `LookupFailed` if a server does not respond.
     """
-    from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
-
-    for one in references:
-        check_spec(one)
-    paths = [_kept_file(one) for one in references if is_served(one) or not is_elsewhere(one)]
-    return tuple(path for path in paths if path.is_file())
-
-
-def _kept_file(corpus: str) -> Path:
-    """The local file of a corpus's scores."""
     from fabula.cached_results import cache_folder
-    from fabula.reference.reference_spec import is_served
+    from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
     from fabula.reference.storage import HELD_OUT, fetch_corpus
     from fabula.store import dump_json, write_whole
 
-    if not is_served(corpus):
-        return fetch_corpus(corpus) / HELD_OUT
-    from fabula.reference.serving.client import open_served
+    for one in references:
+        check_spec(one)
+    paths = []
+    for corpus in references:
+        if not is_served(corpus):
+            paths += [] if is_elsewhere(corpus) else [fetch_corpus(corpus) / HELD_OUT]
+            continue
+        from fabula.reference.serving.client import open_served
 
-    key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
-    path = cache_folder() / "served" / key / HELD_OUT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _, part = open_served(corpus, n_parallel=1)
-    with closing(part):
-        rows = [dump_json(row) for row in part.held_out]
-    write_whole(path, "".join(f"{row}\n" for row in rows).encode())
-    return path
+        key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
+        path = cache_folder() / "served" / key / HELD_OUT
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _, part = open_served(corpus, n_parallel=1)
+        with closing(part):
+            rows = [dump_json(row) for row in part.held_out]
+        write_whole(path, "".join(f"{row}\n" for row in rows).encode())
+        paths.append(path)
+    return tuple(path for path in paths if path.is_file())
 
 
 def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
@@ -199,8 +194,6 @@ def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
 
 def _passages(reference: Reference, settings: HeldOutSettings) -> Iterator[Document]:
     """A passage of each sampled document; documents without words are skipped."""
-    from fabula.types import Document
-
     numbers = reference.numbers()
     n = min(settings.n_documents, len(numbers))
     drawn = sorted(random.Random(settings.seed).sample(numbers, n))

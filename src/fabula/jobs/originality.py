@@ -1,21 +1,21 @@
-"""How much of each text occurs in a reference: the settings, the measure and the run."""
+"""How much of each text occurs in a reference: the settings, the measure, the run, its result."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
-from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.result import Result, Row, flat, without_parts
 from fabula.jobs.result_files import (
     page_setting,
     restart_setting,
@@ -23,21 +23,30 @@ from fabula.jobs.result_files import (
     share_of,
     share_setting,
 )
-from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
     from fabula.measures.exclusion import ExcludeIds, ExcludeSame
+    from fabula.measures.groups import Distribution
     from fabula.measures.near import NearSearch
     from fabula.measures.near_paper import PaperSearch
     from fabula.measures.originality_measure import OriginalityMeasure
-    from fabula.measures.quoting import QuoteJudge
+    from fabula.measures.scores import RankedPassage
     from fabula.models.model_spec import ModelOptions
+    from fabula.presentation.sheet import Block
     from fabula.reference import Backend, Reference
     from fabula.reference.exclude import CopyRule
+    from fabula.reference.info import Age
     from fabula.types import Document
 
     Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
+
+
+_TECHNICAL = ("text_digest", "word_counts")
+"""Fields of a row that no frame has."""
+_UNFAMILIAR = 0.2
+"""Share of words unknown to the reference above which a remark is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,6 @@ class NearOptions(Settings):
         return opened
 
     def _thresholds(self) -> dict[str, Any]:
-        """The given ones."""
         names = ("threshold", "floor", "ratio", "meaning", "bits")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None}
@@ -176,11 +184,9 @@ class OriginalityOptions(Matching):
         "line.",
         unit="auto|none|FILE",
     )
-    exclude_same: str | None = setting(
-        None,
-        help="Also leave out documents whose FIELD equals the text's, such as author or "
-        "prompt_id; id, if the reference contains the texts themselves.",
-        unit="FIELD",
+    exclude_same: str | None = of_field(
+        "Also leave out documents whose FIELD equals the text's, such as author or "
+        "prompt_id; id, if the reference contains the texts themselves."
     )
     exclude_model: str | None = setting(
         None,
@@ -205,10 +211,8 @@ class OriginalityOptions(Matching):
     )
 
     def check_together(self) -> None:
-        if self.match != "near" and self.near != NearOptions():
-            names = NearOptions.__dataclass_fields__
-            unused = next(name for name in names if getattr(self.near, name) is not None)
-            raise SettingsError(unused, "is only for `match` near")
+        if self.match != "near" and (unused := changed(self.near)):
+            raise SettingsError(unused[0], "is only for `match` near")
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """Open the reference. `fresh` ignores cached answers of look-ups."""
@@ -269,6 +273,145 @@ class OriginalitySettings(Settings):
             )
 
 
+@dataclass(slots=True, repr=False)
+class OriginalityResult(Result):
+    """A run of any length: rows for a table, remarks, and the first texts for a page."""
+
+    MAX_KEPT: ClassVar[int] = 200
+    keep_texts: bool = False
+    kept: list[Row] | None = None
+    """All rows, as in `out`, if they are kept."""
+    n_marks: int | None = None
+    """As in `Marking`."""
+    texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
+    """The first texts with their rows, if they are kept."""
+    table: list[tuple[str, int, float | None, float | None, str | None]] = field(
+        default_factory=list
+    )
+    """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
+    passages: list[RankedPassage] = field(default_factory=list)
+    """The least probable over all texts."""
+    n_passages: int = 0
+    n_commonplaces: int = 0
+    size: str = ""
+    """The size and age of the reference, for display."""
+    own: Distribution | None = None
+    """The Creativity Index of the reference's own documents, if it was measured."""
+    age: Age | None = None
+    """The age of its documents."""
+    signature: str = ""
+    levels: list[str] = field(default_factory=list)
+    n_rows: int = 0
+    n_with_copies: int = 0
+    n_unfamiliar: int = 0
+    copied: list[str] = field(default_factory=list)
+    younger: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    n_by_remark: dict[str, int] = field(default_factory=dict)
+
+    def add(self, document: Document, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import COPIED_SHARE, RankedPassage, first_passages
+
+        self.n_rows += 1
+        if self.kept is not None:
+            self.kept.append(row)
+        self.n_with_copies += bool(row["excluded"])
+        if self.age is not None:
+            self.younger += self.age.younger([document])
+        if (row["in_reference"] or 0) >= COPIED_SHARE:
+            self.copied.append(row["id"])
+        self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < (1 - _UNFAMILIAR) * row["n_words"]
+        for remark in row.get("remarks", ()):
+            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
+        if (detail := row.get("missing_detail")) is not None:
+            self.failures.append(detail)
+        self.signature = row["signature"]
+        self.levels = list(row["uniqueness"])
+        lowest = next(iter(row["uniqueness"].values()))
+        self.table.append(
+            (row["id"], row["n_words"], row["creativity_index"], lowest, row["missing_reason"])
+        )
+        self.n_passages += len(row["passages"] or ())
+        self.n_commonplaces += len(row["commonplaces"] or ())
+        self.passages = first_passages([*self.passages, *RankedPassage.of_row(document, row)])
+        if self.keep_texts and len(self.texts) < self.MAX_KEPT:
+            self.texts.append((document, row))
+
+    def rows(self) -> list[Row]:
+        return self.kept or []
+
+    def frame_rows(self) -> list[Row]:
+        """A row per text: `id`, its scores, `uniqueness_L` for each L, and its own fields."""
+        first = ("id", "creativity_index", "n_words", "missing_reason", "uniqueness")
+        return [
+            flat({name: row[name] for name in first}) | without_parts(row, (*first, *_TECHNICAL))
+            for row in self.rows()
+        ]
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.originality_tables import originality_table, passages_table
+
+        return [
+            *originality_table(self.table, self.levels, self.signature, self.own),
+            *passages_table(self.passages, self.n_passages, self.n_commonplaces),
+        ]
+
+    def writers(self) -> dict[str, Any]:
+        return {".html": self.save_page}
+
+    def lacking(self) -> str | None:
+        # For scripts: some texts have no score. If a look-up failed, another run may find it.
+        return "" if any(index is None for _, _, index, _, _ in self.table) else None
+
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import notebook_table
+
+        lines = [(id_, index, why) for id_, _, index, _, why in self.table]
+        return notebook_table("Creativity Index", lines, self.signature)
+
+    def notices(self) -> list[str]:
+        of_all = f"of {self.n_rows:,} texts"
+        remarks = []
+        if self.n_with_copies:
+            remarks.append(
+                f"{self.n_with_copies:,} {of_all}: documents that copy or quote them were left out "
+                "(named in the scores and on the page)"
+            )
+        if self.n_unfamiliar:
+            remarks.append(
+                f"{self.n_unfamiliar:,} {of_all}: over {_UNFAMILIAR:.0%} of the words do not occur "
+                "in the reference at all, and count as new; check that it is in the same language"
+            )
+        remarks += [f"{n:,} {of_all}: {remark}" for remark, n in self.n_by_remark.items()]
+        if self.age is not None and self.younger:
+            remarks.append(younger_remark(self.younger, self.n_rows, self.age))
+        if self.copied:
+            remarks.append(
+                f"{len(self.copied):,} {of_all}: at least half of the words occur in one document "
+                f"of the reference (the first: {self.copied[0]}): copied, or borrowed? `exclude` "
+                "auto and `exclude_same` leave such documents out"
+            )
+        if self.failures:
+            remarks.append(
+                f"{len(self.failures):,} {of_all} have no score, since a look-up failed "
+                f"({self.failures[0]}); run again with `out` to retry"
+            )
+        return remarks
+
+    def save_page(self, path: Path) -> None:
+        from fabula.presentation.originality_page import write_page
+
+        write_page(path, self.texts, self.n_rows, self.size, self.n_marks)
+
+
+def younger_remark(ids: Sequence[str], n_texts: int, age: Age) -> str:
+    """What a reference cannot contain, since it is older than the texts."""
+    return (
+        f"{len(ids):,} of {n_texts:,} texts were written after {age.youngest}, later than every "
+        f"document of the reference: they cannot be in it (the first: {ids[0]})"
+    )
+
+
 def originality(
     texts: Stream,
     settings: OriginalitySettings,
@@ -289,7 +432,12 @@ def originality(
     from fabula.jobs.held_out import groups_of, held_out_of
     from fabula.reference.backend import described
 
-    confirm_cost(settings, confirm)
+    spec = settings.measure.exclude_model
+    if spec is not None:
+        from fabula.measures.quoting import estimate_quotes
+
+        price = settings.spending.prices().of(spec)
+        confirm(f"{spec}, for each text", estimate_quotes(price))
     numbers = groups_of(settings.measure.references)
     result = OriginalityResult(
         keep_texts=each is None or settings.html is not None,
@@ -308,17 +456,6 @@ def originality(
     return result
 
 
-def confirm_cost(settings: OriginalitySettings, confirm: Confirm) -> None:
-    """Confirm the cost of the model that decides doubtful exclusions, if there is one."""
-    spec = settings.measure.exclude_model
-    if spec is None:
-        return
-    from fabula.measures.quoting import estimate_quotes
-
-    price = settings.spending.prices().of(spec)
-    confirm(f"{spec}, for each text", estimate_quotes(price))
-
-
 @contextmanager
 def open_measure(
     options: OriginalityOptions,
@@ -334,79 +471,56 @@ def open_measure(
 
     same: what to exclude for each text, if `exclude_same` does not say so.
     """
+    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.uniqueness import Levels
     from fabula.reference import Reference
+    from fabula.reference.exclude import CopyRule
+    from fabula.text import read_ids
 
     with ExitStack() as stack:
         backend: Backend = opened or options.open_backend(progress, fresh=fresh)
         stack.enter_context(closing(backend))
         corpus = backend if isinstance(backend, Reference) else None
-        judge = _open_judge(stack, options.exclude_model, terms)
-        levels = options.levels
-        if levels is None:
-            # Passages written by a model are short: longer matches are too rare to compare.
-            levels = "5-7" if corpus is not None and corpus.written_by else "5-12"
+        judge, near = None, None
+        exclude: CopyRule | ExcludeIds | None = None
+        if options.exclude_model is not None:
+            from fabula.measures.quoting import QuoteJudge
+            from fabula.models.model_spec import open_model
+
+            judge = stack.enter_context(QuoteJudge(open_model(options.exclude_model, terms)))
+        if same is None and options.exclude_same is not None:
+            same = ExcludeSame.of(_needed(corpus, "exclude_same"), options.exclude_same)
+        # Passages written by a model are short: longer matches are too rare to compare.
+        usual = "5-7" if corpus is not None and corpus.written_by else "5-12"
+        levels = Levels.parse(usual if options.levels is None else options.levels)
+        if options.exclude == "auto":
+            exclude = CopyRule()
+        elif options.exclude != "none":
+            exclude = ExcludeIds.of(_needed(corpus, "exclude"), read_ids(Path(options.exclude)))
+        if options.match == "near":
+            near = options.near.open(_needed(corpus, "match"), progress)
         yield OriginalityMeasure(
             backend,
-            exclude_same=same or _same(options.exclude_same, corpus),
-            levels=Levels.parse(levels),
-            exclude=_excluded(options.exclude, corpus),
+            exclude_same=same,
+            levels=levels,
+            exclude=exclude,
             judge=judge,
-            near=_open_near(options, corpus, progress) if options.match == "near" else None,
+            near=near,
             n_sources=options.n_sources,
             spread=options.n_spread,
             n_threads=n_threads,
         )
 
 
-def _open_judge(
-    stack: ExitStack, spec: str | None, terms: ModelOptions | None
-) -> QuoteJudge | None:
-    if spec is None:
-        return None
-    from fabula.measures.quoting import QuoteJudge
-    from fabula.models.model_spec import open_model
-
-    return stack.enter_context(QuoteJudge(open_model(spec, terms)))
-
-
-def _same(field_name: str | None, corpus: Reference | None) -> ExcludeSame | None:
-    if field_name is None:
-        return None
+def _needed(corpus: Reference | None, name: str) -> Reference:
+    """The corpus that a setting needs. Raises `SettingsError` if the reference is none."""
     if corpus is None:
-        raise SettingsError("exclude_same", "needs a reference corpus built by Fabula")
-    from fabula.measures.exclusion import ExcludeSame
-
-    return ExcludeSame.of(corpus, field_name)
-
-
-def _excluded(exclude: str, corpus: Reference | None) -> CopyRule | ExcludeIds | None:
-    if exclude == "none":
-        return None
-    if exclude == "auto":
-        from fabula.reference.exclude import CopyRule
-
-        return CopyRule()
-    if corpus is None:
-        raise SettingsError("exclude", "needs a reference corpus built by Fabula")
-    from fabula.measures.exclusion import ExcludeIds
-    from fabula.text import read_ids
-
-    return ExcludeIds.of(corpus, read_ids(Path(exclude)))
-
-
-def _open_near(
-    options: OriginalityOptions, corpus: Reference | None, progress: Progress
-) -> NearSearch | PaperSearch:
-    """Near-verbatim search with these options."""
-    if corpus is None:
-        raise SettingsError(
-            "match",
-            "near needs a reference corpus built by Fabula; an infini-gram index only says where "
-            "n-grams occur verbatim",
-        )
-    return options.near.open(corpus, progress)
+        problem = "needs a reference corpus built by Fabula"
+        if name == "match":
+            problem = f"near {problem}; an infini-gram index only says where n-grams occur verbatim"
+        raise SettingsError(name, problem)
+    return corpus
 
 
 @contextmanager
@@ -418,10 +532,8 @@ def open_rows(
     from fabula.resume import Ledger
 
     options, engine = settings.measure, settings.engine
-    how: dict[str, Any] = {
-        "restart": settings.restart,
-        "share": share_of(settings.share, settings.out),
-    }
+    share = share_of(settings.share, settings.out)
+    how: dict[str, Any] = {"restart": settings.restart, "share": share}
     ledger = None
     if settings.out is not None:
         ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
@@ -429,7 +541,9 @@ def open_rows(
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
         if cluster is not None:
-            options = replace(options, references=tuple(map(_for_all_nodes, options.references)))
+            # By names that do not depend on the current folder.
+            names = (one if ":" in one else str(Path(one).resolve()) for one in options.references)
+            options = replace(options, references=tuple(names))
         measure = stack.enter_context(
             open_measure(
                 options, progress, terms=terms, n_threads=engine.n_processes, fresh=settings.restart
@@ -438,11 +552,8 @@ def open_rows(
         if cluster is None:
             yield ScoreRun(measure, to_row, settings.out, **how).rows, measure.reference
             return
-        there = partial(open_measure, options, SILENT, terms=terms)
-        scoring = ScoreRun(
-            _OnCluster(cluster, measure, there), attrgetter("row"), settings.out, **how
-        )
-        yield scoring.rows, measure.reference
+        there = _OnCluster(cluster, measure, partial(open_measure, options, SILENT, terms=terms))
+        yield ScoreRun(there, attrgetter("row"), settings.out, **how).rows, measure.reference
 
 
 class _OnCluster:
@@ -500,8 +611,3 @@ def _opened_there(opened: bytes) -> tuple[ExitStack, OriginalityMeasure]:
 
     stack = ExitStack()
     return stack, stack.enter_context(cloudpickle.loads(opened)())
-
-
-def _for_all_nodes(spec: str) -> str:
-    """A reference by a name that does not depend on the current folder."""
-    return spec if ":" in spec else str(Path(spec).resolve())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -13,7 +13,7 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.originality import Marking, Matching
 from fabula.jobs.reading import grammar_setting
 from fabula.jobs.result_files import TableFiles, page_setting
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 ON_REQUEST = ("fluency",)
 """The instruments that are off by default."""
@@ -35,16 +35,15 @@ def _is_off(name: str) -> str | None:
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
-def _is_measured(name: str) -> str | None:
-    """Reject what models say, comparisons of several texts and line notes: they make no group."""
-    return f"{name!r} is never part of a group" if name in _ungrouped() else _is_part(name)
-
-
 def _ungrouped() -> list[str]:
-    """The instruments that are skipped when a group is measured."""
+    """What models say, comparisons of several texts and line notes: they make no group."""
     from fabula.review.report_parts import OWN_PARTS
 
     return [one.id for one in OWN_PARTS if not one.has_groups]
+
+
+def _is_measured(name: str) -> str | None:
+    return f"{name!r} is never part of a group" if name in _ungrouped() else _is_part(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,9 @@ class InstrumentSettings(Processes, Matching):
     exclude: Literal["none", "auto"] = setting(
         "none", help="auto: leave out documents of the reference that copy or quote the text."
     )
-    exclude_same: str | None = setting(
-        None,
-        help="Leave out documents whose FIELD equals the text's, such as author or prompt_id; "
-        "texts that share it are not compared with each other either.",
-        unit="FIELD",
+    exclude_same: str | None = of_field(
+        "Leave out documents whose FIELD equals the text's, such as author or prompt_id; "
+        "texts that share it are not compared with each other either."
     )
     fluency_model: str = setting(
         "local",
@@ -155,11 +152,9 @@ class ReportSettings(InstrumentSettings):
         12, help="book, alone: show the N people named most often (0: all).", check=Between(0)
     )
     advice: AdviceOptions = part(AdviceOptions)
-    by: str | None = setting(
-        None,
-        help="Correct verdicts in groups by this field: author, model, ... (`fabula compare` "
-        "compares groups).",
-        unit="FIELD",
+    by: str | None = of_field(
+        "Correct verdicts in groups by this field: author, model, ... (`fabula compare` "
+        "compares groups)."
     )
     against_each_other: bool = setting(
         False,
@@ -205,17 +200,13 @@ class ReportSettings(InstrumentSettings):
 
     def check_together(self) -> None:
         InstrumentSettings.check_together(self)
-        if self.only != "feedback" and self.advice != AdviceOptions():
-            names = AdviceOptions.__dataclass_fields__
-            usual = AdviceOptions()
-            name = next(n for n in names if getattr(self.advice, n) != getattr(usual, n))
-            raise SettingsError(name, "is only for `only` feedback")
+        for name, usual in asdict(AdviceOptions()).items():
+            if self.only != "feedback" and getattr(self.advice, name) != usual:
+                raise SettingsError(name, "is only for `only` feedback")
         if self.only in ("feedback", "verdicts") and not self.models.models:
             raise SettingsError("models", f"must be named for `only` {self.only}")
-        if self.against_each_other:
-            self._check_class()
-
-    def _check_class(self) -> None:
+        if not self.against_each_other:
+            return
         from fabula.reference.reference_spec import is_elsewhere
 
         if self.exclude == "auto":

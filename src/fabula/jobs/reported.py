@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabula.errors import InputError
+from fabula.errors import InputError, ModelError
 from fabula.jobs.job import Texts
+from fabula.jobs.judging import labels_of_some
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportFiles, ReportSettings
 from fabula.jobs.result import Result, Row
@@ -18,7 +19,100 @@ from fabula.settings import SettingsError
 from fabula.types import Document, Measurement
 
 if TYPE_CHECKING:
+    from fabula.measures.book import Book
+    from fabula.measures.line_notes import LineReview
     from fabula.presentation.sheet import Block
+    from fabula.resume import KeptRows
+    from fabula.tasks.feedback.advising import Advice, Earlier
+    from fabula.tasks.feedback.points import Point
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadLines(Result):
+    """Drafts with their notes."""
+
+    documents: Sequence[Document]
+    reviews: Sequence[LineReview]
+    per_thousand: int
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.findings_view import line_tables
+
+        return line_tables(self.documents, self.reviews, self.per_thousand)
+
+    def rows(self) -> list[Row]:
+        """One row per document: the notes that are shown, and the number of each kind."""
+        return [
+            review.to_row(document, self.per_thousand)
+            for document, review in zip(self.documents, self.reviews, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasuredBooks(Result):
+    """Texts by chapter, and what determined the numbers."""
+
+    documents: Sequence[Document]
+    books: Sequence[Book | None]
+    """None for a text without words."""
+    n_people: int
+    signature: str
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.book_tables import book_tables
+
+        return book_tables(self.documents, self.books, self.n_people, self.signature)
+
+    def rows(self) -> list[Row]:
+        """One row per text, with all of its chapters, people and repetitions."""
+        return [
+            {
+                "id": document.id,
+                **({"missing_reason": "no_words"} if book is None else book.to_row()),
+                "signature": self.signature,
+            }
+            for document, book in zip(self.documents, self.books, strict=True)
+        ]
+
+    def frame_rows(self) -> list[Row]:
+        """One row per chapter, with numbers only."""
+        return [
+            {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
+            for row in self.rows()
+            for chapter in row.get("chapters", ())
+        ]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Advised(Result):
+    """What a model would change in a draft, and the status of its points on an earlier one."""
+
+    advice: Advice
+    fates: Sequence[Earlier]
+    new: Sequence[Point]
+
+    def lines(self) -> list[str]:
+        from fabula.presentation.advice import advice_text
+
+        shown = advice_text(self.advice, self.fates, self.new)
+        return [shown.encode(errors="replace").decode().rstrip("\n")]
+
+    def rows(self) -> list[Row]:
+        from fabula.store import measurement_row
+
+        return [measurement_row(one) for one in self.advice.measurements()]
+
+    def to_json(self) -> dict[str, Any]:
+        advice = self.advice
+        content: dict[str, Any] = {"points": self.rows()}
+        for name in ("n_answers", "n_perfect", "n_pointless", "missing", "dropped", "other_lines"):
+            content[name] = getattr(advice, name)
+        content["signature"] = advice.signature
+        if self.fates:
+            points = enumerate(advice.points, 1)
+            content["earlier"] = [asdict(one) for one in self.fates]
+            content["new"] = [f"point_{k}" for k, point in points if point in self.new]
+        return content
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -164,12 +258,15 @@ def report(
     settings = _checked(texts, settings, files, page)
     alone = _alone(texts, settings, page, progress, confirm)
     review = None
-    if (
-        alone is None
-        or files.comments is not None
-        or (page is not None and settings.only != "feedback")
-    ):
-        review = _reviewed(texts, settings, progress, confirm)
+    has_page = page is not None and settings.only != "feedback"
+    if alone is None or files.comments is not None or has_page:
+        with Reviewer(settings) as reviewer:
+            review = reviewer.run(texts, progress, confirm)
+        if settings.judge is not None:
+            rubric, verdicts = settings.judge.read()
+            review = with_verdicts(review, verdicts, rubric)
+            review = replace(review, people=tuple(labels_of_some(texts, settings.labels, rubric)))
+        review = corrected(review, settings.by)
     usual = page if files.out is None else None
     source = sources[0] if sources else None
     found = Reported(texts, review, settings.marking.n_marks, alone, usual, source)
@@ -201,7 +298,12 @@ def _checked(
             document.group(settings.by)
     if files.comments is not None:
         check_comments_path(files.comments, len(texts))
-    _check_prices(settings)
+    if settings.asks("verdicts") or settings.asks("feedback"):
+        from fabula.models.cost import Budget
+
+        options = settings.models.options()
+        for spec in settings.models.models:
+            Budget(options.prices.of(spec), options.shared_budget)
     if page is None:
         return settings
     check_page_path(page)
@@ -214,43 +316,108 @@ def _checked(
 def _alone(
     texts: Texts, settings: ReportSettings, page: Path | None, progress: Progress, confirm: Confirm
 ) -> Result | None:
-    """What an instrument has to say by itself, if that is more than a page of the report shows."""
-    if settings.only == "lines":
-        from fabula.jobs.lines import read_lines
+    """What an instrument has to say by itself, if that is more than a page of the report shows.
 
-        return read_lines(texts, settings, progress=progress)
-    if settings.only == "book":
-        from fabula.jobs.books import measure_books
-
-        return measure_books(texts, settings.n_people, progress=progress)
+    Raises `InputError`, `ModelError` if something is missing.
+    """
     if settings.only == "feedback":
-        from fabula.jobs.advice import advise
-
         if len(texts) > 1:
             raise InputError(f"feedback is about a single draft, not {len(texts):,} texts")
         return advise(texts[0], settings, page, progress=progress, confirm=confirm)
-    return None
+    if settings.only not in ("lines", "book"):
+        return None
+    from fabula.measures.book import BookInstrument, measure_book, pipelines
+    from fabula.measures.line_notes import read_drafts
+    from fabula.text import check_documents
+
+    documents = list(check_documents(texts))
+    if settings.only == "lines":
+        progress.begin("reading line by line", len(documents))
+        reviews, n_jobs = [], settings.n_processes
+        for read in read_drafts(documents, ["lines"], settings.grammar, n_jobs=n_jobs):
+            assert read.lines is not None
+            reviews.append(read.lines.without(settings.without, settings.with_))
+            progress.advance(1)
+        return ReadLines(documents, reviews, settings.per_thousand)
+    progress.begin("measuring chapters", len(documents))
+    books = []
+    for document in documents:
+        books.append(measure_book(document, *pipelines(), always=True))
+        progress.advance(1)
+    return MeasuredBooks(documents, books, settings.n_people, str(BookInstrument().signature))
 
 
-def _reviewed(
-    texts: Texts, settings: ReportSettings, progress: Progress, confirm: Confirm
-) -> Review:
-    """All instruments on the texts, and models' verdicts corrected by people's labels."""
-    from fabula.jobs.judging import labels_of_some
+def advise(
+    story: Document,
+    settings: ReportSettings,
+    html: Path | None = None,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Advised:
+    """Ask a model for feedback on a draft; its consistent points come first.
 
-    with Reviewer(settings) as reviewer:
-        review = reviewer.run(texts, progress, confirm)
-    if settings.judge is not None:
-        rubric, verdicts = settings.judge.read()
-        review = with_verdicts(review, verdicts, rubric)
-        review = replace(review, people=tuple(labels_of_some(texts, settings.labels, rubric)))
-    return corrected(review, settings.by)
+    Writes the page `html`, and keeps the points as the settings say. Raises `InputError`,
+    `ModelError`, `BusyError`.
+    """
+    import asyncio
 
+    from fabula.models.encoder import Encoder
+    from fabula.models.model_spec import open_model
+    from fabula.models.replay import CALLS, CachedModel
+    from fabula.resume import kept_rows
+    from fabula.store import read_measurements, write_rows
+    from fabula.tasks.feedback import advising, advising_book
 
-def _check_prices(settings: ReportSettings) -> None:
-    if settings.asks("verdicts") or settings.asks("feedback"):
-        from fabula.models.cost import Budget
+    options, models = settings.advice, settings.models
+    if len(models.models) != 1:
+        raise SettingsError("models", "must name one editor to ask")
+    measured = list(read_measurements(options.since)) if options.since else []
+    earlier, before = advising.earlier_points(measured), advising.earlier_draft(measured)
+    effort, is_book = models.reasoning_effort, options.by_chapter
+    plan = advising.AdvicePlan(
+        settings.n_samples,
+        options.n_points,
+        options.temperature,
+        seed=settings.seed,
+        effort=effort,
+        by_chapter=is_book,
+    )
+    # For a book, also one reading of each chapter for notes, and readings of all notes.
+    chapters = advising_book.chapters_to_read(story) if is_book else []
+    n_readings = settings.n_samples * (len(chapters) + 1) + len(chapters)
+    progress.begin("reading the draft", n_readings + len(earlier))
 
-        options = settings.models.options()
-        for spec in settings.models.models:
-            Budget(options.prices.of(spec), options.shared_budget)
+    async def ask(kept: KeptRows) -> Advised:
+        (spec,), terms, encoder = models.models, models.options(), Encoder()
+        estimate = advising_book.estimate_book if is_book else advising.estimate
+        ask_all = advising_book.advise_book if is_book else advising.advise
+        confirm(spec, estimate(story, plan, len(earlier), terms.prices.of(spec)))
+        async with open_model(spec, terms) as opened:
+            # Cached answers are free, so the cache comes before the budget.
+            model, meter = CachedModel(opened, kept, effort=effort), progress.advance
+            advice = await ask_all(story, model, plan, encoder, meter=meter)
+            if not earlier:
+                return Advised(advice, [], [])
+            parts = [(one.start, one.start + len(one.document.text)) for one in chapters]
+            fates, new = await advising.revisit(
+                earlier, advice, model, encoder, before=before, meter=meter, parts=parts
+            )
+        return Advised(advice, fates, new)
+
+    # Answers are kept beside the points, so that none is paid for twice.
+    file = options.points_file
+    try:
+        with kept_rows(file and file.with_suffix(".answers.jsonl"), CALLS) as kept:
+            advised = asyncio.run(ask(kept))
+    except ModelError as error:
+        if file is not None:
+            raise
+        raise ModelError(f"{error} (without `points_file`, nothing is kept)") from error
+    if file is not None:
+        write_rows(file, advised.rows(), are_results=True)
+    if html is not None:
+        from fabula.presentation.advice import write_advice_page
+
+        write_advice_page(html, advised.advice, advised.fates, advised.new)
+    return advised

@@ -62,7 +62,9 @@ async def ask_model(
     # Before anything is paid for.
     encoder = Encoder() if wants_advice else None
     with ExitStack() as stack:
-        path = None if plan.keep is None else plan.keep / _answers_name(plan)
+        # Other settings give another answer.
+        held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
+        path = None if plan.keep is None else plan.keep / f"answers{held}.jsonl"
         rows = stack.enter_context(kept_rows(path, CALLS))
         async with open_model(spec, options) as opened:
             # Cached answers are free, so the cache comes before the budget.
@@ -73,9 +75,8 @@ async def ask_model(
             name = model.name.partition("@")[0]
             if wants_verdicts:
                 progress.begin(f"verdicts by {name}", len(judging.items) * len(documents))
-                judged = await judge_stories(
-                    documents, model, judging, book, meter=progress.advance
-                )
+                meter = progress.advance
+                judged = await judge_stories(documents, model, judging, book, meter=meter)
                 verdicts += to_measurements(judged, documents, model.name, judging)
             advice: list[Advice] = []
             failures: list[str] = []
@@ -93,8 +94,7 @@ async def ask_model(
 def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
     """Estimate the cost of a model before it is opened; cached answers are not considered."""
     options = plan.models.options()
-    model = open_model(spec, options)
-    return _expected(spec, documents, plan, options, model, AnswerBook())
+    return _expected(spec, documents, plan, options, open_model(spec, options), AnswerBook())
 
 
 def _expected(
@@ -113,25 +113,14 @@ def _expected(
     if plan.asks("feedback"):
         advising = _advice_plan(plan)
         expected += [estimate(document, advising, 0, price) for document in documents]
-    return _sum(expected)
+    known = [one.cost for one in expected if one.cost is not None]
+    return Estimate(
+        sum(one.n_calls for one in expected),
+        sum((one.usage for one in expected), start=Usage()),
+        math.fsum(known) if len(known) == len(expected) else None,
+        any(one.is_most for one in expected),
+    )
 
 
 def _advice_plan(plan: ReportSettings) -> AdvicePlan:
     return AdvicePlan(n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort)
-
-
-def _answers_name(plan: ReportSettings) -> str:
-    """The file for answers: other settings give another answer."""
-    held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
-    return f"answers{held}.jsonl"
-
-
-def _sum(expected: Sequence[Estimate]) -> Estimate:
-    costs = [one.cost for one in expected]
-    known = [cost for cost in costs if cost is not None]
-    return Estimate(
-        sum(one.n_calls for one in expected),
-        sum((one.usage for one in expected), start=Usage()),
-        math.fsum(known) if len(known) == len(costs) else None,
-        any(one.is_most for one in expected),
-    )

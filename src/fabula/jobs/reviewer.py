@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fabula.errors import CallFailed, InputError, ModelError
 from fabula.instruments import SET, Instrument, instruments
-from fabula.jobs.originality import OriginalityOptions, open_measure
-from fabula.jobs.originality_result import younger_remark
+from fabula.jobs.originality import OriginalityOptions, open_measure, younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.measures.groups import GroupBook
@@ -27,13 +28,13 @@ from fabula.text.pipeline import sentence_pipeline
 from fabula.types import Document, Measurement, Part, Rubric
 
 if TYPE_CHECKING:
-    from fabula.jobs.reading_ahead import ReadingAhead
     from fabula.jobs.review_models import Said
-    from fabula.measures.originality_measure import OriginalityMeasure
-    from fabula.models.surprisal import SurprisalModel
-    from fabula.types import Document
+    from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 
 _NAME = "these-texts"
+_NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
+_AGAIN = "run the same command again"
+_OTHER_MODEL = "name another model: `fabula report --set tools.fluency-model`"
 
 
 @contextmanager
@@ -76,6 +77,68 @@ _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
 
+class ReadingAhead:
+    """A language model that reads texts in a separate thread, while other instruments run.
+
+    Reading takes longer than the rest of a report, and mostly without holding Python's GIL. It
+    starts at once: `with ReadingAhead(open_model, documents) as reading`, where `open_model` is
+    called in the thread. On exit, unread texts are dropped.
+    """
+
+    def __init__(
+        self, open_model: Callable[[], SurprisalModel], documents: Sequence[Document]
+    ) -> None:
+        self._open_model, self._documents = open_model, documents
+        self._is_over = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._limits = _one_blas_thread()
+        self._limits.__enter__()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="fluency")
+        self._model = self._pool.submit(self._open_model)
+        self._read: list[Future[TokenSurprisal | None]] = [
+            self._pool.submit(self._read_one, document) for document in self._documents
+        ]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._pool.shutdown(cancel_futures=True)
+        self._limits.__exit__(None, None, None)
+
+    def model(self) -> SurprisalModel:
+        """Wait for the model. Raises what opening it raised."""
+        return self._model.result()
+
+    def tokens(self, k: int) -> TokenSurprisal | None:
+        """Wait for the tokens of the `k`-th document. Raises what reading it raised."""
+        return self._read[k].result()
+
+    def _read_one(self, document: Document) -> TokenSurprisal | None:
+        from fabula.measures.fluency import read_tokens
+
+        return read_tokens(self._model.result(), document, self._check)
+
+    def _check(self) -> None:
+        if self._is_over.is_set():
+            raise CallFailed("the text was not read to its end")
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Use one thread for matrix products until everything is read.
+
+    The output layer sets this while it works, for the whole process: other products must not depend
+    on the timing.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        # Without it no model is opened either.
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
+
+
 class Reviewer:
     """The instruments of a plan, kept open: `with Reviewer(plan) as reviewer`.
 
@@ -106,10 +169,8 @@ class Reviewer:
 
     def can_do(self, plan: ReportSettings) -> bool:
         """Whether the open instruments serve another plan too."""
-        mine = self.plan
-        if _states_of(plan.references) != self._references:
-            return False
-        return all(getattr(mine, name) == getattr(plan, name) for name in _OPENED)
+        is_alike = all(getattr(self.plan, name) == getattr(plan, name) for name in _OPENED)
+        return is_alike and _states_of(plan.references) == self._references
 
     def run(
         self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
@@ -131,7 +192,11 @@ class Reviewer:
             rubric = judge_plan(self.plan).rubric
             people = labels_of_some(documents, self.plan.labels, rubric)
             review = replace(review, rubric=rubric, people=tuple(people))
-        self._check_reference(progress)
+        plan = self.plan
+        is_here = not any("://" in one for one in plan.references)
+        if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
+            # Invalid settings are rejected before a model starts reading.
+            self._opened_measure(progress)
         with self._reading([text.document for text in reviews]) as reading:
             for step in (self._originality, self._read, partial(self._fluently, reading)):
                 review = step(review, progress)
@@ -141,21 +206,12 @@ class Reviewer:
             yield review
         yield self._models(review, progress, confirm)
 
-    def _check_reference(self, progress: Progress) -> None:
-        """Reject invalid settings before a model starts reading."""
-        plan = self.plan
-        is_here = not any("://" in one for one in plan.references)
-        if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
-            self._opened_measure(progress)
-
     def _reading(
         self, documents: Sequence[Document]
     ) -> AbstractContextManager[ReadingAhead | None]:
         """The surprisals of texts, computed in the background from now on."""
         if not self.plan.asks("fluency"):
             return nullcontext()
-        from fabula.jobs.reading_ahead import ReadingAhead
-
         return ReadingAhead(self._opened_model, documents)
 
     def _originality(self, review: Review, progress: Progress) -> Review:
@@ -167,13 +223,11 @@ class Reviewer:
             with open_class(documents, self._options, progress, n_threads=threads) as measure:
                 return self._measured(review, measure, progress)
         if not self.plan.references:
-            return _left_out(
-                review,
-                "originality",
-                "no reference was named",
+            remedy = (
                 "build one from texts that you have, `fabula reference build books/ --out "
-                "books.ref`, and name it: `fabula report --reference books.ref`",
+                "books.ref`, and name it: `fabula report --reference books.ref`"
             )
+            return _left_out(review, "originality", "no reference was named", remedy)
         return self._measured(review, self._opened_measure(progress), progress)
 
     def _measured(self, review: Review, measure: OriginalityMeasure, progress: Progress) -> Review:
@@ -190,13 +244,8 @@ class Reviewer:
         review = replace(review, texts=tuple(texts), size=size, remarks=tuple(remarks))
         failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
         if failed:
-            review = _left_out(
-                review,
-                "originality",
-                f"{len(failed):,} texts have no score: {failed[0]}",
-                "run the same command again",
-                is_failure=True,
-            )
+            reason = f"{len(failed):,} texts have no score: {failed[0]}"
+            review = _left_out(review, "originality", reason, _AGAIN, is_failure=True)
         return _signed(review, "originality", str(measure.signature))
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
@@ -242,12 +291,9 @@ class Reviewer:
                 progress.advance(1)
         except ModelError as error:
             is_own = self.plan.grammar != ReportSettings().grammar
-            remedy = (
-                "name another checker: `fabula report --set tools.grammar`"
-                if is_own
-                else _NLP_EXTRA
-            )
+            other = "name another checker: `fabula report --set tools.grammar`"
             for part in wanted:
+                remedy = other if is_own else _NLP_EXTRA
                 review = _left_out(review, part, str(error), remedy, is_failure=is_own)
             return review
         review = replace(review, texts=tuple(texts))
@@ -266,32 +312,20 @@ class Reviewer:
             measure = FluencyMeasure(reading.model(), sentence_pipeline())
         except ModelError as error:
             is_own = self.plan.fluency_model != ReportSettings().fluency_model
-            remedy = f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
-            remedy = (
-                "name another model: `fabula report --set tools.fluency-model`"
-                if is_own
-                else remedy
-            )
+            remedy = _OTHER_MODEL if is_own else f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
             return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
-        texts = []
-        lost = ""
-        for k, text in enumerate(review.texts):
+        texts, lost = list(review.texts), ""
+        for k, text in enumerate(texts):
             try:
                 fluency = measure.measured(text.document, reading.tokens(k))
-                texts.append(replace(text, fluency=fluency))
+                texts[k] = replace(text, fluency=fluency)
             except (ModelError, CallFailed) as error:
                 lost = str(error)
-                texts.append(text)
             progress.advance(1)
         review = replace(review, texts=tuple(texts))
         if lost:
-            review = _left_out(
-                review,
-                "fluency",
-                f"not for all texts: {lost}",
-                "name another model: `fabula report --set tools.fluency-model`",
-                is_failure=True,
-            )
+            reason = f"not for all texts: {lost}"
+            review = _left_out(review, "fluency", reason, _OTHER_MODEL, is_failure=True)
         return _signed(review, "fluency", str(measure.signature))
 
     def _opened_model(self) -> SurprisalModel:
@@ -343,10 +377,8 @@ class Reviewer:
             is_class=self.plan.against_each_other,
             apart=self.plan.exclude_same if self.plan.against_each_other else None,
         )
-        review = replace(review, together=found)
-        return (
-            review if found.diversity is None else _signed(review, SET, found.diversity.signature)
-        )
+        review, diversity = replace(review, together=found), found.diversity
+        return review if diversity is None else _signed(review, SET, diversity.signature)
 
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
         wanted: list[Part] = []
@@ -354,12 +386,7 @@ class Reviewer:
             if not self.plan.asks(part):
                 review = _without(review, part)
             elif not self.plan.models.models:
-                review = _left_out(
-                    review,
-                    part,
-                    "no language model was named",
-                    "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration",
-                )
+                review = _left_out(review, part, "no language model was named", _NAME_MODEL)
             else:
                 wanted.append(part)
         if not wanted:
@@ -369,41 +396,28 @@ class Reviewer:
         options = self.plan.models.options()
         documents = [text.document for text in review.texts]
         for spec in dict.fromkeys(self.plan.models.models):
+            asked = ask_model(spec, documents, self.plan, options, progress, confirm)
             try:
-                said = asyncio.run(
-                    ask_model(spec, documents, self.plan, options, progress, confirm)
-                )
+                said = asyncio.run(asked)
             except Declined:
+                reason = f"{spec} was not asked, since its cost was not confirmed"
+                remedy = "run again and agree; `fabula report --yes` agrees in advance"
                 for part in wanted:
-                    review = _left_out(
-                        review,
-                        part,
-                        f"{spec} was not asked, since its cost was not confirmed",
-                        "run again and agree; `fabula report --yes` agrees in advance",
-                    )
+                    review = _left_out(review, part, reason, remedy)
                 continue
             except ModelError as error:
                 # The results of the other instruments are kept.
                 for part in wanted:
-                    review = _left_out(
-                        review, part, str(error), "run the same command again", is_failure=True
-                    )
+                    review = _left_out(review, part, str(error), _AGAIN, is_failure=True)
                 continue
             review = _with_said(review, said)
             n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
             if n_failed:
-                review = _left_out(
-                    review,
-                    "verdicts",
-                    f"{n_failed:,} calls failed, so their verdicts are missing",
-                    "run the same command again",
-                    is_failure=True,
-                )
+                reason = f"{n_failed:,} calls failed, so their verdicts are missing"
+                review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
             if said.failures:
                 reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
-                review = _left_out(
-                    review, "feedback", reason, "run the same command again", is_failure=True
-                )
+                review = _left_out(review, "feedback", reason, _AGAIN, is_failure=True)
         return _summarised(review)
 
 
@@ -412,9 +426,7 @@ def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -
 
     Raises `InputError` if none is about any of the texts.
     """
-    of_text: dict[str, list[Measurement]] = {}
-    for one in said:
-        of_text.setdefault(one.document_id, []).append(one)
+    of_text = _by_text(said)
     if of_text.keys().isdisjoint(text.document.id for text in review.texts):
         raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
     texts = tuple(
@@ -443,11 +455,8 @@ def corrected(review: Review, by: str | None) -> Review:
             run = correct_measurements(verdicts, review.people, rubric, settings, documents)
         except InputError as error:
             # What was measured, and paid for, is kept.
-            name = judge.rater.partition("@")[0]
-            reason, remedy = (
-                f"{name} is not corrected: {error}",
-                ("label some of the texts that it judged"),
-            )
+            reason = f"{judge.rater.partition('@')[0]} is not corrected: {error}"
+            remedy = "label some of the texts that it judged"
             review = _left_out(review, "verdicts", reason, remedy)
         else:
             found[judge.rater] = run.correction
@@ -480,20 +489,22 @@ def _states_of(references: Sequence[str]) -> list[int]:
 
 def _with_said(review: Review, said: Said) -> Review:
     """Add what a model said about each text, after what others said."""
-    verdicts: dict[str, list[Measurement]] = {}
-    for one in said.verdicts:
-        verdicts.setdefault(one.document_id, []).append(one)
+    verdicts = _by_text(said.verdicts)
     advice = {one.document.id: one for one in said.advice}
     texts = []
     for text in review.texts:
         id_ = text.document.id
-        new = (advice[id_],) if id_ in advice else ()
-        texts.append(
-            replace(
-                text, verdicts=(*text.verdicts, *verdicts.get(id_, ())), advice=(*text.advice, *new)
-            )
-        )
+        judged = (*text.verdicts, *verdicts.get(id_, ()))
+        advised = (*text.advice, advice[id_]) if id_ in advice else text.advice
+        texts.append(replace(text, verdicts=judged, advice=advised))
     return replace(review, texts=tuple(texts))
+
+
+def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    found: dict[str, list[Measurement]] = {}
+    for one in verdicts:
+        found.setdefault(one.document_id, []).append(one)
+    return found
 
 
 def _signed(review: Review, part: str, signature: str) -> Review:

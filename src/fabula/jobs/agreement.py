@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import InputError, MixError
 from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.models import Pricing
 from fabula.jobs.result import Result, Row
 from fabula.settings import SettingsError, seed_setting, setting
-from fabula.types import by_rater
+from fabula.types import Document, Estimate, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
-    from fabula.jobs.judge_comparison import JudgeComparison, JudgeRun
-    from fabula.measures.graded import GradedAgreement
+    from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
+    from fabula.measures.corrected_means import CorrectedRow
+    from fabula.measures.graded import GradedAgreement, JudgesOnItem
     from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
-    from fabula.types import Estimate, Measurement, Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,131 @@ class AgreementSettings(Pricing):
         option="stories",
     )
     seed: int = seed_setting("Seed for the intervals.")
+
+
+_COSTS = ("n_calls", "n_input", "n_output", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRun:
+    """What one judge said in a run, and its cost, if that is known."""
+
+    name: str
+    """The run's, added to the judge's if it has several runs."""
+    rater: str
+    measurements: list[Measurement]
+    cost: JudgeCost | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """Judges, then their panels, each measured in the same way; and compared in pairs."""
+
+    judges: Sequence[JudgeFigures]
+    pairs: Sequence[JudgePair]
+    costs: Mapping[str, JudgeCost]
+    corrected: Mapping[str, CorrectedRow]
+    """By judge, what experts would have said of everything it judged; empty without labels."""
+    graded: GradedAgreement | None = None
+    """On items other than yes-no; None if the rubric has none."""
+    graded_pairs: Sequence[JudgesOnItem] = ()
+    has_tests: bool = True
+    """Whether the rubric has yes-no items."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.judge_comparison_tables import judge_comparison_tables
+
+        return judge_comparison_tables(
+            self.judges if self.has_tests else [],
+            self.pairs,
+            self.costs,
+            self.corrected,
+            self.graded,
+            self.graded_pairs,
+            everybody=self.judges,
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One entry per judge and panel."""
+        return [self._entry(one) for one in self.judges]
+
+    def _entry(self, one: JudgeFigures) -> dict[str, Any]:
+        judge, counts, place = one.judge, one.confusion, one.judge.place
+        row, cost = self.corrected.get(judge.rater), self.costs.get(judge.rater)
+        return {
+            "rater": judge.rater,
+            "kind": judge.kind,
+            **_ends(one.kappa, "kappa"),
+            "n": one.kappa.n,
+            "n_documents": one.kappa.n_units,
+            "baseline": one.baseline,
+            "sensitivity": counts.recall,
+            "specificity": counts.specificity,
+            "accuracy": counts.accuracy,
+            "share_yes": one.share_yes,
+            "corrected": None if row is None else row.to_json(),
+            "n_answers": judge.n_answers,
+            "missing": dict(judge.missing),
+            "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
+            "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
+            "length": _ends(one.length, "correlation"),
+            "own_family": _ends(one.own_family, "difference"),
+            "first_place": None if place is None else place.first_share,
+            "turned": None if place is None else place.n_turned / place.n_pairs,
+            **{name: cost and getattr(cost, name) for name in _COSTS},
+            "against": _seen_from(judge.rater, self.pairs),
+            "graded": self._graded(judge.rater),
+            "why_missing": dict(one.why_missing),
+            "signature": one.kappa.signature,
+        }
+
+    def _graded(self, rater: str) -> dict[str, dict[str, Any]]:
+        """By item: agreement with people and among them, and with each other judge."""
+        if self.graded is None:
+            return {}
+        found: dict[str, dict[str, Any]] = {}
+        for item, one in self.graded.judges.get(rater, {}).items():
+            found[item] = {
+                **_ends(one.kappa, "kappa"),
+                "n": one.n,
+                "people": _ends(one.people, "kappa"),
+                "difference": _ends(one.difference, "difference"),
+                "correlation": _ends(one.correlation, "correlation"),
+                "signature": one.kappa.signature,
+            }
+        for item in dict.fromkeys(pair.item for pair in self.graded_pairs):
+            mine = [pair for pair in self.graded_pairs if pair.item == item]
+            found.setdefault(item, {})["against"] = _seen_from(rater, mine)
+        return found
+
+
+def _seen_from(
+    rater: str, pairs: Sequence[JudgePair] | Sequence[JudgesOnItem]
+) -> dict[str, dict[str, Any]]:
+    """By other judge: how much better this one is, and how far the two agree."""
+    found: dict[str, dict[str, Any]] = {}
+    for pair in pairs:
+        if rater not in (pair.first, pair.second):
+            continue
+        is_first = rater == pair.first
+        ends = _ends(pair.difference, "difference")
+        if not is_first:
+            value, low, high = (None if v is None else -v for v in ends.values())
+            ends = {"difference": value, "low": high, "high": low}
+        agreement = pair.agreement
+        found[pair.second if is_first else pair.first] = {
+            **ends,
+            "n": pair.difference.n,
+            "agreement": agreement.value,
+            "agreement_low": agreement.low,
+            "agreement_high": agreement.high,
+            "agreement_n": agreement.n,
+        }
+    return found
+
+
+def _ends(estimate: Estimate, name: str) -> dict[str, float | None]:
+    return {name: estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +249,6 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
 
     Raises `InputError`, `SettingsError`, and `MixError` for runs of different items.
     """
-    from fabula.errors import InputError, MixError
-    from fabula.jobs.judge_comparison import JudgeRun, compare_runs
     from fabula.measures.labels import sides
     from fabula.rubrics.load import load_rubric
 
@@ -161,6 +286,93 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     return Agreements(comparison, people)
 
 
+def compare_runs(
+    runs: Sequence[JudgeRun],
+    rubric: Rubric,
+    labels: Sequence[Measurement],
+    source: str,
+    stories: Sequence[Document],
+    *,
+    seed: int,
+) -> JudgeComparison:
+    """Compare judges with people's labels, from `source`, and with each other.
+
+    With `stories`, the texts that were judged, length bias is measured. Raises `InputError` for a
+    run that is named twice.
+    """
+    from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
+    from fabula.judging.run import RETEST
+    from fabula.measures.graded import graded_agreement, graded_items, graded_pairs
+    from fabula.measures.rater_agreement import panel_of_labels
+    from fabula.text import count_words
+
+    n_runs = Counter(one.rater for one in runs)
+    said: dict[str, list[Measurement]] = {}
+    costs: dict[str, JudgeCost] = {}
+    for one in runs:
+        name = one.rater if n_runs[one.rater] == 1 else f"{one.rater} ({one.name})"
+        if name in said:
+            raise InputError(f"{one.name}: is named twice; name each run once")
+        said[name] = one.measurements
+        if one.cost is not None:
+            costs[name] = one.cost
+    judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
+    n_words = {story.id: count_words(story.text) for story in stories}
+    panel = panel_of_labels(labels, rubric, source)
+    yardstick = Yardstick(panel if labels else None, n_words, seed)
+    everybody = [*judges, *judge_panels(judges)]
+    pairs = [
+        pair_of(first, second, yardstick)
+        for k, first in enumerate(everybody)
+        for second in everybody[k + 1 :]
+        if first.answers and second.answers
+    ]
+    figures = [judge_figures(judge, yardstick) for judge in everybody]
+    corrected = {
+        name: row for name, mine in said.items() if (row := _corrected(mine, labels, rubric))
+    }
+    first = {
+        # Answers about pairs, and repeats, are not about documents that people have labelled.
+        name: [
+            replace(one, rater=name)
+            for one in mine
+            if not one.document_id.endswith(RETEST) and "orders" not in one.details
+        ]
+        for name, mine in said.items()
+    }
+    is_graded, everything = bool(graded_items(rubric)), [one for m in first.values() for one in m]
+    return JudgeComparison(
+        figures,
+        pairs,
+        costs,
+        corrected,
+        graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
+        graded_pairs(first, labels, rubric, seed=seed),
+        has_tests=any(item.scale.agreement == "kappa" for item in rubric.items),
+    )
+
+
+def _corrected(
+    said: Sequence[Measurement], labels: Sequence[Measurement], rubric: Rubric
+) -> CorrectedRow | None:
+    """The mean that experts would have given, over the items that can be averaged, if any."""
+    from fabula.jobs.correction import CorrectSettings, correct_measurements
+    from fabula.measures.corrected_means import averaged_items
+
+    try:
+        items = averaged_items(rubric)
+    except InputError:
+        return None
+    ids = {item.id for item in items}
+    own, people = ([one for one in many if one.item in ids] for many in (said, labels))
+    known = {one.document_id for one in people}
+    if not any(one.document_id in known and one.value is not None for one in own):
+        return None
+    settings = CorrectSettings(judge=own[0].rater)
+    part = replace(rubric, items=tuple(items))
+    return correct_measurements(own, people, part, settings).correction.overall
+
+
 def _with_people(
     judges: Sequence[Sequence[Measurement]],
     labels: Sequence[Measurement],
@@ -169,17 +381,12 @@ def _with_people(
     source: str,
 ) -> WithPeople:
     """Agreement of each judge's measurements with labels, which are from `source`."""
+    from fabula.measures import rater_agreement as measures
     from fabula.measures.graded import graded_agreement
-    from fabula.measures.rater_agreement import (
-        expert_correlation,
-        judge_agreement,
-        panel_agreement,
-        panel_of_labels,
-    )
 
     by, seed = settings.by, settings.seed
     graded = graded_agreement([one for mine in judges for one in mine], labels, rubric, seed=seed)
-    panel = panel_of_labels(labels, rubric, source)
+    panel = measures.panel_of_labels(labels, rubric, source)
     rest = graded if graded.people else None
     if not panel.subjects:
         return WithPeople(rubric, [], [], None, rest)
@@ -187,41 +394,27 @@ def _with_people(
     return WithPeople(
         rubric,
         [
-            judge_agreement(mine, panel, rubric, by, seed=seed)
+            measures.judge_agreement(mine, panel, rubric, by, seed=seed)
             for mine in judges
             # The comparison of judges says that the others have no document in common with people.
             if any((one.document_id, one.item) in truth for one in mine)
         ],
-        panel_agreement(panel, rubric, by, seed=seed),
-        expert_correlation(panel, rubric, seed=seed),
+        measures.panel_agreement(panel, rubric, by, seed=seed),
+        measures.expert_correlation(panel, rubric, seed=seed),
         rest,
     )
 
 
 def _judge_json(judge: JudgeAgreement) -> dict[str, Any]:
-    rows = []
-    for row in (*judge.rows, judge.overall):
+    found = asdict(judge)
+    del found["why_no_correlation"]
+    found["rows"] = [*found["rows"], found.pop("overall")]
+    for row, kept in zip((*judge.rows, judge.overall), found["rows"], strict=True):
         counts = row.confusion
-        rows.append(
-            asdict(row)
-            | {
-                "balanced_accuracy": counts.balanced_accuracy,
-                "precision": counts.precision,
-                "recall": counts.recall,
-                "f1": counts.f1,
-                "phi": counts.phi,
-                "percent": None if counts.accuracy is None else 100 * counts.accuracy,
-            }
-        )
-    return {
-        "rater": judge.rater,
-        "signature": judge.signature,
-        "rows": rows,
-        "pearson": asdict(judge.pearson),
-        "spearman": judge.spearman,
-        "n_stories": judge.n_stories,
-        "n_ties": judge.n_ties,
-    }
+        for name in ("balanced_accuracy", "precision", "recall", "f1", "phi"):
+            kept[name] = getattr(counts, name)
+        kept["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
+    return found
 
 
 def _figures(entry: Row) -> Row:

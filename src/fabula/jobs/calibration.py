@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fabula.measures.graded import GradedAgreement
     from fabula.measures.rater_agreement import JudgeAgreement, Panel
     from fabula.presentation.sheet import Block
-    from fabula.types import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,8 @@ class Calibration(Result):
 
     def rows(self) -> list[Row]:
         """The trust of each judge in each item."""
-        return [asdict(one) for _, trusts in self.judges for one in trusts] + [
-            asdict(one) for one in self.graded_trusts
-        ]
+        trusts = [one for _, mine in self.judges for one in mine]
+        return [asdict(one) for one in [*trusts, *self.graded_trusts]]
 
     def tables(self) -> list[Block]:
         from fabula.judging.people import panel_on
@@ -121,6 +119,7 @@ def calibrate(
 
     Raises `InputError`, before anything is paid for, if no labels match the stories.
     """
+    from fabula.judging.judging_plan import is_identified
     from fabula.judging.trust import TrustBook, graded_trust, released_folder
     from fabula.judging.trust import calibrate as calibrated
     from fabula.measures.graded import graded_agreement
@@ -147,22 +146,13 @@ def calibrate(
     panel = panel_of_labels(given, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()
-    said = [one for one in judged.said if _has_kappa(one, judged)]
+    said = [one for one in judged.said if plan.rubric.item(one.item).scale.agreement == "kappa"]
     judges = calibrated(said, panel, plan, book, today) if panel.subjects and said else []
     graded = graded_agreement(judged.said, given, plan.rubric, seed=plan.seed)
     rest = graded_trust(judged.said, graded, plan, book, labels.name, today)
     if settings.html is not None:
         # Its verdicts carry the trust that was just measured.
         judged.save_page(settings.html)
-    is_kept = any(_is_kept(trust) for trust in [*rest, *(t for _, many in judges for t in many)])
+    trusts = [*rest, *(trust for _, many in judges for trust in many)]
+    is_kept = any(is_identified(trust.model) for trust in trusts)
     return Calibration(judged, panel, judges, graded, rest, book.path if is_kept else None)
-
-
-def _has_kappa(one: Measurement, judged: Judged) -> bool:
-    return judged.plan.rubric.item(one.item).scale.agreement == "kappa"
-
-
-def _is_kept(trust: Trust) -> bool:
-    from fabula.judging.judging_plan import is_identified
-
-    return is_identified(trust.model)

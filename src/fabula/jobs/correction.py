@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.corrected_means import Correction
@@ -26,10 +26,8 @@ class CorrectSettings(Settings):
         help="People's labels for some of the documents, drawn at random: a table of document, "
         "item, rater, value, a study's export, or TTCW's.",
     )
-    by: str | None = setting(
-        None,
-        help="Correct each group separately, and compare groups, by this field of the texts.",
-        unit="FIELD",
+    by: str | None = of_field(
+        "Correct each group separately, and compare groups, by this field of the texts."
     )
     texts: GivenSource | None = setting(
         None, help="The texts that were judged, needed for fields other than author.", unit="TEXTS"
@@ -45,11 +43,9 @@ class CorrectSettings(Settings):
         help="What the intervals are about: the texts that were judged, or the source that they "
         "are a sample of (all that a model or an author would write), which is wider.",
     )
-    cluster: str | None = setting(
-        None,
-        help="Count texts that share this field (a prompt, an author) as one, above all if labels "
-        "were drawn by it.",
-        unit="FIELD",
+    cluster: str | None = of_field(
+        "Count texts that share this field (a prompt, an author) as one, above all if labels "
+        "were drawn by it."
     )
     width: float = setting(
         0.1,
@@ -96,7 +92,6 @@ def correct(run: Run, settings: CorrectSettings) -> CorrectedRun:
 
     Raises `InputError`, `SettingsError`.
     """
-
     rubric, measurements = run.read()
     if any("orders" in one.details for one in measurements):
         raise InputError(
@@ -105,8 +100,7 @@ def correct(run: Run, settings: CorrectSettings) -> CorrectedRun:
             f"as people"
         )
     labels = [] if settings.labels is None else settings.labels.read(rubric)
-    texts = settings.texts
-    documents = run.documents() if texts is None else tuple(texts.read())
+    documents = run.documents() if settings.texts is None else settings.texts.read()
     return correct_measurements(measurements, labels, rubric, settings, documents)
 
 
@@ -151,10 +145,8 @@ def _field_of(
 ) -> Callable[[str], str] | None:
     if by is None:
         return None
-    known: dict[str, Any] = {}
-    if documents:
-        known = {one.id: one.fields.get(by) for one in documents}
-    elif by == "author":
+    known: dict[str, Any] = {one.id: one.fields.get(by) for one in documents}
+    if not documents and by == "author":
         known = {one.document_id: one.details.get("author") for one in measurements}
         named = (one for one in measurements if one.details.get("author"))
         known |= {one.document_id: one.details["author"] for one in named}

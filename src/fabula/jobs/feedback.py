@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import ModelError
 from fabula.jobs.given import Rows
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, Spending, max_tokens_setting, temperature_setting
@@ -19,9 +20,7 @@ from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.models.base import Model
     from fabula.models.encoder import Encoder
-    from fabula.models.model_spec import ModelOptions
     from fabula.presentation.sheet import Block
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
@@ -118,14 +117,7 @@ class Corrupted(Result):
         return [*lines, f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:
-        left_out = [asdict(one) for one in self.left_out]
-        return {
-            "out": str(self.out),
-            "n": self.n,
-            "left_out": left_out,
-            "repeated": self.repeated,
-            "unavailable": self.unavailable,
-        }
+        return {**asdict(self), "out": str(self.out)}
 
     def lacking(self) -> str | None:
         return None if self.unavailable is None else ""
@@ -151,21 +143,15 @@ def corrupt(
     Raises `InputError`, `ModelError`, `BusyError`. Without any translator the other methods are
     applied.
     """
-    from fabula.errors import ModelError
-    from fabula.tasks.feedback.corrupting import (
-        ALL_METHODS,
-        CorruptPlan,
-        sample_sets,
-        without_repeats,
-    )
+    from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.translating import best_offline_translator
 
     named = _names(settings.methods)
-    chosen = tuple(method for method in ALL_METHODS if method in named)
-    read, repeated = without_repeats(stories)
+    chosen = tuple(method for method in corrupting.ALL_METHODS if method in named)
+    read, repeated = corrupting.without_repeats(stories)
     whole = settings.per_set if settings.balanced else None
     drawn = None if settings.balanced else settings.per_set
-    documents = sample_sets(read, settings.by, drawn, settings.seed)
+    documents = corrupting.sample_sets(read, settings.by, drawn, settings.seed)
     share = share_of(settings.share, settings.out)
     documents = documents if share is None else list(share.of(documents))
     translator = settings.translator or best_offline_translator()
@@ -178,9 +164,8 @@ def corrupt(
         chosen = tuple(method for method in chosen if method != "backtranslate")
         if not chosen:
             raise ModelError(unavailable)
-    plan = CorruptPlan(
-        chosen, settings.rounds, settings.seed, settings.balanced, whole, settings.by
-    )
+    rounds, by = settings.rounds, settings.by
+    plan = corrupting.CorruptPlan(chosen, rounds, settings.seed, settings.balanced, whole, by)
     n, left_out = _corrupt(documents, plan, translator or "", settings, progress, confirm)
     return Corrupted(settings.out, n, left_out, repeated, unavailable)
 
@@ -194,14 +179,18 @@ def _corrupt(
     confirm: Confirm,
 ) -> tuple[dict[str, int], list[LeftOut]]:
     """How many rows of each method exist now, and what was left out."""
+    from fabula.models.model_spec import open_model
     from fabula.resume import Ledger, kept_rows
     from fabula.tasks.feedback import corrupting
-    from fabula.tasks.feedback.translating import open_translator
-    from fabula.tasks.feedback.written_faults import FaultWriter
+    from fabula.tasks.feedback.model_translator import estimate_round_trips
+    from fabula.tasks.feedback.translating import is_model, open_translator
+    from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, estimate_faults
     from fabula.text.pipeline import load_pipeline
 
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
+    share = share_of(settings.share, settings.out)
+    inserted = [method for method in plan.methods if method in WRITABLE]
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
         ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
@@ -210,19 +199,26 @@ def _corrupt(
         if "backtranslate" in plan.methods:
             opened = open_translator(translator, settings.translator_language, terms)
             model = stack.enter_context(opened)
-        writing = _writing_model(plan, settings, terms)
-        kept = stack.enter_context(
-            kept_rows(
-                settings.out,
-                corrupting.CORRUPTED,
-                restart=settings.restart,
-                share=share_of(settings.share, settings.out),
-            )
+        writing = None
+        if inserted:
+            if settings.writer is None:
+                wanted = ", ".join(inserted)
+                raise SettingsError("writer", f"must name a language model, which writes {wanted}")
+            writing = open_model(settings.writer, terms)
+        rows_kept = kept_rows(
+            settings.out, corrupting.CORRUPTED, restart=settings.restart, share=share
         )
+        kept = stack.enter_context(rows_kept)
         kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
         kept.begin()
-        ids = {row["id"] for row in kept.kept()}
-        _confirm_costs(documents, plan, translator, settings, ids, confirm)
+        # All costs are confirmed before any model is called.
+        ids, prices = {row["id"] for row in kept.kept()}, terms.prices
+        if "backtranslate" in plan.methods and is_model(translator):
+            texts = [s.text for s in documents if f"{s.id}_backtranslate" not in ids]
+            confirm(translator, estimate_round_trips(texts, plan.rounds, prices.of(translator)))
+        if settings.writer is not None and inserted:
+            texts = [s.text for s in documents for name in inserted if f"{s.id}_{name}" not in ids]
+            confirm(settings.writer, estimate_faults(texts, prices.of(settings.writer)))
         nlp = load_pipeline(corrupting.parts_needed(plan.methods))
         writer = None
         if writing is not None:
@@ -233,46 +229,6 @@ def _corrupt(
             left_out += failed
             progress.advance(1)
     return dict(n), left_out
-
-
-def _writing_model(
-    plan: CorruptPlan, settings: CorruptSettings, terms: ModelOptions
-) -> Model | None:
-    """The model that writes faults, if any."""
-    from fabula.models.model_spec import open_model
-    from fabula.tasks.feedback.written_faults import WRITABLE
-
-    wanted = [method for method in plan.methods if method in WRITABLE]
-    if not wanted:
-        return None
-    if settings.writer is None:
-        raise SettingsError(
-            "writer", f"must name a language model, which writes {', '.join(wanted)}"
-        )
-    return open_model(settings.writer, terms)
-
-
-def _confirm_costs(
-    documents: Sequence[Document],
-    plan: CorruptPlan,
-    translator: str,
-    settings: CorruptSettings,
-    ids: Collection[str],
-    confirm: Confirm,
-) -> None:
-    """Confirm each model's cost before any is called; rows `ids` already exist."""
-    from fabula.tasks.feedback.model_translator import estimate_round_trips
-    from fabula.tasks.feedback.translating import is_model
-    from fabula.tasks.feedback.written_faults import WRITABLE, estimate_faults
-
-    prices = settings.spending.options().prices
-    if "backtranslate" in plan.methods and is_model(translator):
-        texts = [s.text for s in documents if f"{s.id}_backtranslate" not in ids]
-        confirm(translator, estimate_round_trips(texts, plan.rounds, prices.of(translator)))
-    methods = [method for method in plan.methods if method in WRITABLE]
-    if settings.writer is not None and methods:
-        texts = [s.text for s in documents for name in methods if f"{s.id}_{name}" not in ids]
-        confirm(settings.writer, estimate_faults(texts, prices.of(settings.writer)))
 
 
 def _are_numbers(text: str) -> str | None:
@@ -359,13 +315,8 @@ def elicit(
     if unknown:
         raise SettingsError("prompts", f"{unknown[0]}: must be one of {', '.join(known)}")
     shots = tuple(dict.fromkeys(map(int, settings.shots.split(","))))
-    sampling = Sampling(
-        settings.temperature,
-        1.0,
-        settings.max_tokens,
-        settings.seed,
-        settings.models.reasoning_effort,
-    )
+    effort = settings.models.reasoning_effort
+    sampling = Sampling(settings.temperature, 1.0, settings.max_tokens, settings.seed, effort)
     plan = ElicitPlan(prompts, names, shots, sampling)
     share = share_of(settings.share, settings.out)
     stories = read_corrupted(corrupted)
@@ -466,14 +417,14 @@ class ScoredFeedback(Result):
         return [subset_row(subset) for subset in self.subsets]
 
     def to_json(self) -> dict[str, Any]:
-        content: dict[str, Any] = {
-            "signature": self.subsets[0].values["repetition"].signature,
+        signature = self.subsets[0].values["repetition"].signature
+        content = {
+            "signature": signature,
             "missing": self.answers.n_missing,
             "subsets": self.rows(),
         }
-        if self.validation:
-            content["validation"] = {item: asdict(one) for item, one in self.validation.items()}
-        return content
+        validation = {item: asdict(one) for item, one in self.validation.items()}
+        return content | ({"validation": validation} if validation else {})
 
 
 def score(

@@ -9,30 +9,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
 from fabula.jobs.feedback_reading import check_overlap, feedback_rows, people_means
 from fabula.jobs.given import Labels, Rows
-from fabula.jobs.judging import (
-    FOLDER_HELP,
-    Asking,
-    Judged,
-    Judging,
-    JudgingSettings,
-    Questions,
-    ask_judges,
-    plan_of,
-)
+from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting, restart_setting
 from fabula.settings import Settings, SettingsError, part, setting
-from fabula.types import by_rater
+from fabula.types import Document, Estimate, by_rater
 
 if TYPE_CHECKING:
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
     from fabula.presentation.sheet import Block
-    from fabula.types import Document, Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +140,11 @@ class RatedFeedback(AnsweredFeedback):
         return parts
 
     def values(self) -> dict[str, Any]:
-        return {
-            "agreement_with_people": {
-                rater: {item: asdict(one) for item, one in by_item.items()}
-                for rater, by_item in self.agreements.items()
-            }
+        found = {
+            rater: {item: asdict(one) for item, one in by_item.items()}
+            for rater, by_item in self.agreements.items()
         }
+        return {"agreement_with_people": found}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -167,24 +157,23 @@ class LabelledFeedback(AnsweredFeedback):
     def answers(self) -> list[Block]:
         from fabula.presentation.rating_tables import category_tables
 
-        parts: list[Block] = []
         given = by_rater(self.judged.said)
         categories = self.judged.plan.rubric.items[0].scale.options
-        for rater, (shares, accuracy) in self.found.items():
-            signature = given[rater][0].signature
-            parts += category_tables(shares, categories, accuracy, signature)
-        return parts
+        return [
+            block
+            for rater, (shares, accuracy) in self.found.items()
+            for block in category_tables(shares, categories, accuracy, given[rater][0].signature)
+        ]
 
     def values(self) -> dict[str, Any]:
-        return {
-            "labels": {
-                rater: {
-                    "shares": [asdict(one) for one in shares],
-                    "accuracy": accuracy and asdict(accuracy),
-                }
-                for rater, (shares, accuracy) in self.found.items()
+        labels = {
+            rater: {
+                "shares": [asdict(one) for one in shares],
+                "accuracy": accuracy and asdict(accuracy),
             }
+            for rater, (shares, accuracy) in self.found.items()
         }
+        return {"labels": labels}
 
 
 def rate(
@@ -209,7 +198,6 @@ def rate(
 
     Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
     """
-    from fabula.errors import InputError
     from fabula.judging.feedback_rater import feedback_template
     from fabula.measures.categories import category_shares, label_accuracy, read_gold
     from fabula.measures.ratings import agreements_with_people
@@ -218,6 +206,7 @@ def rate(
     from fabula.text.feedback_pieces import count_withheld, feedback_documents
 
     is_labelling = _is_labelling(settings)
+    out = settings.out or Path("labelled" if is_labelling else "rated")
     documents: list[Document] = []
     names: list[str] = []
     left_out: Counter[str] = Counter()
@@ -228,9 +217,9 @@ def rate(
         left_out.update(count_withheld(rows))
     if not documents:
         raise InputError(f"{', '.join(names)}: contains no feedback")
-    judging = Judging(Questions(settings.rubric), settings.asking, settings.models)
+    how = judging_of(settings.rubric, settings.asking, settings.models, out, settings.restart)
     template = feedback_template(settings.asking.style, with_story=not is_labelling)
-    plan = plan_of(judging, template=template)
+    plan = plan_of(how.judging, template=template)
     ids = [document.id for document in documents]
     theirs = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
     gold: dict[str, frozenset[str]] = {}
@@ -239,9 +228,7 @@ def rate(
         labels = Rows.of(settings.labels.source)
         gold = read_gold(labels, categories, str(settings.labels.path or settings.labels.name))
         check_overlap(ids, gold, "labels")
-    out = settings.out or Path("labelled" if is_labelling else "rated")
     note_output("out", out)
-    how = JudgingSettings(judging, out, settings.restart)
     judged = ask_judges(documents, plan, how, progress=progress, confirm=confirm)
     story_of = _stories(documents).__getitem__
     if not is_labelling:
@@ -266,7 +253,6 @@ def rate(
 
 def _is_labelling(settings: RateSettings) -> bool:
     """Whether the rubric asks for categories. Raises `InputError`, `SettingsError`."""
-    from fabula.errors import InputError
     from fabula.rubrics.load import load_rubric
 
     items = {
@@ -281,8 +267,8 @@ def _is_labelling(settings: RateSettings) -> bool:
             "only their wording"
         )
     is_labelling = asked == items["feedback_category"]
-    for name, value in (("labels", settings.labels), ("plot", settings.plot)):
-        if value is not None and not is_labelling:
+    for name in ("labels", "plot"):
+        if getattr(settings, name) is not None and not is_labelling:
             raise SettingsError(name, "is only for the categories: `rubric` feedback_category")
     if settings.people and is_labelling:
         raise SettingsError("people", "cannot be used with categories, only `labels`")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
 from fabula.jobs.given import Part, Row, located_in
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
     From files of `study export`, these are people's own feedback. `whole` requires every field of
     such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
-    from fabula.errors import InputError
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
     rows: list[Row] = []
@@ -57,19 +57,24 @@ def people_means(
     Raises `InputError` for answers of a model, on another rubric, with another wording, or about
     none of the pieces `ids`.
     """
-    from fabula.errors import InputError
     from fabula.measures.ratings import mean_scores, score_table
     from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
     from fabula.store import read_measurements
-    from fabula.text.feedback_pieces import feedback_id
+    from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 
     given: list[Measurement] = []
     means: dict[str, dict[str, float]] = {}
     for path in paths:
         if path.name != RATINGS_FILE:
-            found = list(read_measurements(path))
-            _check_people(found, rubric, path)
-            given += found
+            for one in list(read_measurements(path)):
+                if one.signature.startswith("judge|"):
+                    by = f"by a model ({one.rater}), not by people"
+                    raise InputError(f"{path}: contains answers {by}")
+                if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
+                    raise InputError(
+                        f"{path}: contains answers to {one.rubric}, not to {rubric.key}"
+                    )
+                given.append(one)
             continue
         for row in read_released_file(path):
             for question, value in row["ratings"].items():
@@ -89,22 +94,8 @@ def people_means(
     return means
 
 
-def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> None:
-    """Raise `InputError` unless these are people's answers to this rubric."""
-    from fabula.errors import InputError
-    from fabula.text.feedback_pieces import OWN_FEEDBACK
-
-    for one in found:
-        if one.signature.startswith("judge|"):
-            raise InputError(f"{path}: contains answers by a model ({one.rater}), not by people")
-        if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
-            raise InputError(f"{path}: contains answers to {one.rubric}, not to {rubric.key}")
-
-
 def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
     """Raise `InputError` if answers or labels are about none of the pieces."""
-    from fabula.errors import InputError
-
     if given and not any(id_ in given for id_ in ids):
         raise InputError(
             f"`{name}`: none of its ids matches the feedback; its ids look like "

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import InputError
 from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting, restart_setting
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
-from fabula.types import by_rater
+from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
+from fabula.types import Document, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.correction import CorrectedRun
@@ -25,11 +26,8 @@ if TYPE_CHECKING:
     from fabula.judging.summary import JudgeSummary
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
-    from fabula.types import Document, Measurement, Rubric
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
-
-
 _ANSWERED = (
     "no_answer", "no_verdict", "truncated", "refusal", "blocked", "too_long", "contradictory",
     "out_of_scale",
@@ -37,13 +35,13 @@ _ANSWERED = (
 """Why an answer may have no verdict; failed calls are repeated in any case."""
 
 
-def _reasons(again: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (again or "").split(",") if name.strip())
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _are_reasons(again: str) -> str | None:
-    unknown = [name for name in _reasons(again) if name not in _ANSWERED]
-    if unknown or not _reasons(again):
+    names = _names(again)
+    if not names or not set(names) <= set(_ANSWERED):
         return f"{again!r}: name one or more of {', '.join(_ANSWERED)}, separated by commas"
     return None
 
@@ -132,10 +130,12 @@ class JudgingSettings(Settings):
         if self.again and (self.restart or self.out is None):
             raise SettingsError("again", "needs the answers in `out`; leave out `restart`")
 
-    @property
-    def measurements_path(self) -> Path | None:
-        """Where the verdicts are written; None if nothing is kept."""
-        return None if self.out is None else self.out / "measurements.jsonl"
+
+def judging_of(
+    rubric: str, asking: Asking, models: ModelSettings, out: Path | None, restart: bool
+) -> JudgingSettings:
+    """A run that asks all items of a rubric."""
+    return JudgingSettings(Judging(Questions(rubric), asking, models), out, restart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,19 +175,15 @@ class StoriesSettings(LabelledSettings):
         help="Ask which of two stories passes more convincingly, in both orders; not with `html`, "
         "`n_retest`, `n_samples` or `template`.",
     )
-    by: str | None = setting(
-        None, help="Pair only stories that share this field (pairwise).", unit="FIELD"
-    )
+    by: str | None = of_field("Pair only stories that share this field (pairwise).")
     max_pairs: int | None = setting(
         None,
         help="Ask only N pairs, drawn at random so that all stories are connected (pairwise).",
         check=Between(1),
         default_text="all pairs",
     )
-    rank_by: str | None = setting(
-        None,
-        help="Also rank the groups of this field, such as models (pairwise, with `by`).",
-        unit="FIELD",
+    rank_by: str | None = of_field(
+        "Also rank the groups of this field, such as models (pairwise, with `by`).",
         default_text="author",
     )
     html: Path | None = page_setting("Write an HTML page of the results here.")
@@ -197,12 +193,8 @@ class StoriesSettings(LabelledSettings):
         judging = self.judging
         if self.n_shots and self.labels is None:
             raise SettingsError("n_shots", "needs `labels`, from which examples are drawn")
-        for name, is_given in (
-            ("by", self.by),
-            ("max_pairs", self.max_pairs),
-            ("rank_by", self.rank_by),
-        ):
-            if is_given and not self.pairwise:
+        for name in ("by", "max_pairs", "rank_by"):
+            if getattr(self, name) and not self.pairwise:
                 raise SettingsError(name, "is only for `pairwise`")
         if self.rank_by and not self.by:
             raise SettingsError(
@@ -339,8 +331,8 @@ class Judged(Result):
         return spent_lines(self.spent)
 
     def written(self) -> Sequence[Path]:
-        path = None if self.settings is None else self.settings.measurements_path
-        return () if path is None else (path,)
+        out = None if self.settings is None else self.settings.out
+        return () if out is None else (out / "measurements.jsonl",)
 
     def lacking(self) -> str | None:
         """That calls failed, and the reason of the first."""
@@ -388,7 +380,6 @@ def judge(
 
     Raises `InputError`, `ModelError`, `BusyError`; finished answers are kept in `out`.
     """
-    from fabula.errors import InputError
     from fabula.judging.pairwise import drawn_from, numbered, pairs_of
     from fabula.stats.pair_choice import least_pairs
 
@@ -446,7 +437,6 @@ def labels_of_some(
     documents: Sequence[Document], labels: Labels | None, rubric: Rubric
 ) -> list[Measurement]:
     """People's labels. Raises `InputError` if they could not correct a judge of the documents."""
-    from fabula.errors import InputError
     from fabula.measures.corrected_means import averaged_items
 
     if labels is None:
@@ -487,7 +477,7 @@ def ask_judges(
         options=options,
         max_cost=models.spending.max_cost,
         restart=settings.restart,
-        again=_reasons(settings.again),
+        again=_names(settings.again),
         max_unreadable=settings.judging.asking.max_unreadable,
     )
     measurements, spent = run_session(
@@ -506,7 +496,7 @@ def plan_of(
 
     questions, asking = judging.questions, judging.asking
     rubric = load_rubric(questions.rubric)
-    only = tuple(name.strip() for name in (questions.items or "").split(",") if name.strip())
+    only = _names(questions.items)
     _check_items(rubric, only, is_pairwise=is_pairwise)
     if template is None:
         file = questions.template
@@ -537,7 +527,6 @@ def plan_of(
 
 def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) -> None:
     """Raise if an item is not in the rubric, or cannot be asked this way."""
-    from fabula.errors import InputError
     from fabula.rubrics.conditions import Condition
 
     known = [item.id for item in rubric.items]

@@ -8,23 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import InputError
 from fabula.jobs.feedback import are_crosses, crosses_of
 from fabula.jobs.given import Labels, Rows
-from fabula.jobs.judging import (
-    FOLDER_HELP,
-    Asking,
-    Judging,
-    JudgingSettings,
-    Questions,
-    ask_judges,
-    plan_of,
-)
+from fabula.jobs.judging import FOLDER_HELP, Asking, ask_judges, judging_of, plan_of
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import restart_setting
 from fabula.settings import Settings, part, setting
-from fabula.types import by_rater
+from fabula.types import Measurement, by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
@@ -32,7 +25,6 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.tasks.feedback.fault_matches import Findings
     from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
-    from fabula.types import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +86,18 @@ class FoundFaults(Result):
         return finding_tables(self.readers, self.scores, self.pairs, self.accuracies, self.crosses)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "readers": [
-                {
-                    "by": one.by,
-                    "signature": one.signature,
-                    "missing": dict(Counter(reason for _, reason in one.missing)),
-                    "subsets": [asdict(score) for score in self.scores[one.by]],
-                    "pairs": [asdict(pair) for pair in self.pairs[one.by]],
-                    "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
-                }
-                for one in self.readers
-            ]
-        }
+        readers = [
+            {
+                "by": one.by,
+                "signature": one.signature,
+                "missing": dict(Counter(reason for _, reason in one.missing)),
+                "subsets": [asdict(score) for score in self.scores[one.by]],
+                "pairs": [asdict(pair) for pair in self.pairs[one.by]],
+                "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
+            }
+            for one in self.readers
+        ]
+        return {"readers": readers}
 
     def notices(self) -> list[str]:
         from fabula.presentation.judging_tables import spent_lines
@@ -123,16 +114,10 @@ class FoundFaults(Result):
         judged = [{one.id: one for one in reader.answers} for reader in self.readers[1:]]
         rows = []
         for one in self.readers[0].answers:
-            row: Row = {
-                "id": one.id,
-                "story_id": one.story,
-                **one.labels,
-                "names_fault": one.names_fault,
-                "found": one.found,
-                "rule": one.rule,
-                "n_points": one.n_points,
-                "chance": None if one.chance != one.chance else one.chance,
-            }
+            row: Row = {"id": one.id, "story_id": one.story, **one.labels}
+            for name in ("names_fault", "found", "rule", "n_points"):
+                row[name] = getattr(one, name)
+            row["chance"] = None if one.chance != one.chance else one.chance
             for reader, known in zip(self.readers[1:], judged, strict=True):
                 theirs = known.get(one.id)
                 row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
@@ -157,7 +142,6 @@ def find(
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
-    from fabula.errors import InputError
     from fabula.jobs.feedback_reading import check_overlap, feedback_rows
     from fabula.rubrics.load import load_rubric
     from fabula.store import write_rows
@@ -186,12 +170,8 @@ def find(
         raise InputError(
             "no answer about a changed story is readable, so there is nothing to measure"
         )
-    readers = [findings]
-    spent: list[Spent] = []
-    if settings.models.models or functions:
-        judged, spent = _judged(rows, findings, settings, progress, confirm, functions)
-        readers += judged
-    seed = settings.asking.seed
+    judged, spent = _judged(rows, findings, settings, progress, confirm, functions)
+    readers, seed = [findings, *judged], settings.asking.seed
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
     votes = label_votes(labels)
@@ -218,13 +198,15 @@ def _judged(
     functions: Sequence[FunctionModel],
 ) -> tuple[list[Findings], list[Spent]]:
     """The answers as each judge reads them; those without points are not given to it."""
-    from fabula.errors import InputError
+    if not (settings.models.models or functions):
+        return [], []
     from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import feedback_documents
 
-    judging = Judging(Questions(settings.rubric), settings.asking, settings.models)
-    plan = plan_of(judging, template=feedback_template(settings.asking.style))
+    asking, out = settings.asking, settings.out
+    how = judging_of(settings.rubric, asking, settings.models, out, settings.restart)
+    plan = plan_of(how.judging, template=feedback_template(settings.asking.style))
     wanted = [item.id for item in load_rubric("feedback_fault").items]
     if [item.id for item in plan.rubric.items] != wanted:
         raise InputError(f"{settings.rubric}: its items must be {', '.join(wanted)}")
@@ -232,16 +214,9 @@ def _judged(
     documents = [one for one in feedback_documents(rows, "the answers") if one.id in asked]
     if not documents:
         return [], []
-    run = ask_judges(
-        documents,
-        plan,
-        JudgingSettings(judging, settings.out, settings.restart),
-        progress=progress,
-        confirm=confirm,
-        functions=functions,
-    )
+    run = ask_judges(documents, plan, how, progress=progress, confirm=confirm, functions=functions)
     found = []
-    for rater, mine in by_rater(run.measurements()).items():
+    for rater, mine in by_rater(run.said).items():
         verdicts: dict[str, dict[str, str | None]] = {}
         for one in mine:
             said = verdicts.setdefault(one.document_id, {})
@@ -252,16 +227,9 @@ def _judged(
 
 def label_votes(labels: Sequence[Measurement]) -> dict[str, dict[str, bool]]:
     """By item and answer, what the majority says; nothing for ties."""
-    votes: dict[str, dict[str, Counter[bool]]] = {}
+    votes: dict[str, Counter[str]] = {}
     for one in labels:
         if one.value is not None:
-            said = votes.setdefault(one.item, {}).setdefault(one.document_id, Counter())
-            said[one.value == "Yes"] += 1
-    return {
-        item: {
-            id_: said[True] > said[False]
-            for id_, said in given.items()
-            if said[True] != said[False]
-        }
-        for item, given in votes.items()
-    }
+            said = votes.setdefault(one.item, Counter())
+            said[one.document_id] += 1 if one.value == "Yes" else -1
+    return {item: {id_: n > 0 for id_, n in said.items() if n != 0} for item, said in votes.items()}

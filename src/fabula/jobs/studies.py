@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from fabula.errors import InputError
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import check_kept
 from fabula.settings import Between, Settings, SettingsError, changed, setting
@@ -51,11 +52,8 @@ class OpenStudy(NamedTuple):
     def files(self) -> list[Path]:
         """Its files, which must not be overwritten."""
         design, file = self.design, self.store.file
-        held = [
-            design.path,
-            design.documents,
-            *([design.rubric_file] if design.rubric_file else []),
-        ]
+        held = [design.path, design.documents]
+        held += [design.rubric_file] if design.rubric_file else []
         ends = () if file is None else ("", "-wal", "-shm")
         return [*held, *(file.with_name(file.name + end) for end in ends if file is not None)]
 
@@ -74,8 +72,6 @@ def open_study(
     `create` creates the database if it does not exist. Raises `InputError`, also if the study was
     started with a file or documents that differ.
     """
-    from fabula.errors import InputError
-
     _check_packages()
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -100,8 +96,6 @@ def open_study(
 
 
 def _check_packages() -> None:
-    from fabula.errors import InputError
-
     try:
         import fabula.studies.database  # noqa: F401
     except ImportError as error:
@@ -194,16 +188,11 @@ class DesignedStudy(Result):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "out": str(self.design.path),
-            "n_units": len(self.units),
-            "n_texts": self.n_texts,
-            "n_for_one_person": self.work.n_for_one_person,
-            "n_readings": self.work.n_readings,
-            "n_people": self.work.n_people,
-            "n_people_shared_out": self.work.n_people_shared_out,
-            "notes": self.notes(),
-        }
+        found: dict[str, Any] = {"out": str(self.design.path), "n_units": len(self.units)}
+        found["n_texts"] = self.n_texts
+        for name in ("n_for_one_person", "n_readings", "n_people", "n_people_shared_out"):
+            found[name] = getattr(self.work, name)
+        return found | {"notes": self.notes()}
 
     def notes(self) -> list[str]:
         """What an organiser should know before inviting people."""
@@ -211,9 +200,10 @@ class DesignedStudy(Result):
         found = []
         is_limited = work.n_for_one_person < min(len(units), design.per_participant)
         if is_limited and design.kind == "pairs":
+            n = design.per_story
+            times = {1: "once", 2: "twice"}.get(n, f"{n:,} times")
             found.append(
-                f"nobody reads a story more than {_times(design.per_story)}; raise per_story in "
-                f"{design.path} for more"
+                f"nobody reads a story more than {times}; raise per_story in {design.path} for more"
             )
         elif is_limited:
             found.append(
@@ -228,18 +218,13 @@ class DesignedStudy(Result):
         if design.kind != "feedback":
             single = [unit.key for unit in units if len(unit.documents) == 1]
             if single:
-                found.append(
-                    f"{named(single)}: contains only one story, so there is nothing to rank"
-                )
+                only = "contains only one story, so there is nothing to rank"
+                found.append(f"{named(single)}: {only}")
             stories = {one.id: one for unit in units for one in unit.documents}
             nameless = [one.id for one in stories.values() if not one.author]
             if nameless:
                 found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
         return found
-
-
-def _times(n: int) -> str:
-    return {1: "once", 2: "twice"}.get(n, f"{n:,} times")
 
 
 def named(names: Sequence[str]) -> str:
@@ -255,7 +240,6 @@ def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
 
     Raises `InputError`.
     """
-    from fabula.errors import InputError
     from fabula.studies.assigning import workload_of
     from fabula.studies.design import load_study, new_study
     from fabula.studies.units import NoGroup, group_field_of, read_units
@@ -333,20 +317,19 @@ def serve(
 
     Raises `InputError`; else it returns when the process is stopped.
     """
-    if settings.preview:
-        if place.database is not None:
-            raise SettingsError("database", "is of no use with `preview`, which keeps no answers")
+    if not settings.preview:
+        with open_study(file, place, create=True, serves=True, warn=warn) as study:
+            _serve(study, settings, announce)
+    elif place.database is not None:
+        raise SettingsError("database", "is of no use with `preview`, which keeps no answers")
+    else:
         _serve_preview(file, settings, announce)
-        return Result()
-    with open_study(file, place, create=True, serves=True, warn=warn) as study:
-        _serve(study, settings, announce)
     return Result()
 
 
 def _serve(study: OpenStudy, settings: StudyServeSettings, announce: Callable[[str], None]) -> None:
     import secrets
 
-    from fabula.errors import InputError
     from fabula.studies.app import create_app
     from fabula.web import app as web
     from fabula.web.guard import is_loopback
@@ -466,12 +449,7 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
 
     Raises `InputError`.
     """
-    from fabula.studies.export_files import (
-        write_measurements,
-        write_people,
-        write_times,
-        write_wide,
-    )
+    from fabula.studies import export_files
     from fabula.studies.exporting import export as measurements_of
     from fabula.studies.forms import pages_of
     from fabula.studies.quality import page_times, standings
@@ -486,11 +464,12 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
             everybody = standings(connection, design, found) if people else []
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []
-    (write_wide if settings.wide else write_measurements)(found, settings.out, settings.format)
+    write = export_files.write_wide if settings.wide else export_files.write_measurements
+    write(found, settings.out, settings.format)
     if people is not None:
-        write_people(everybody, people, settings.format)
+        export_files.write_people(everybody, people, settings.format)
     if times is not None:
-        write_times(spent, times, settings.format)
+        export_files.write_times(spent, times, settings.format)
     given = [one for one in found if one.value is not None]
     n_people = len({one.rater for one in given})
     return Exported([path for path in files.values() if path], len(given), n_people)
@@ -506,12 +485,11 @@ class Copied(Result):
 
     def lines(self) -> list[str]:
         done = self.done
-        how = "restored" if self.is_restored else "copied"
-        lines = [
-            f"{done.n_answers:,} saved answers of {done.n_people:,} people, {how} and compared"
-        ]
-        if not self.is_restored:
-            lines.append(f"written: {self.file}")
+        said = f"{done.n_answers:,} saved answers of {done.n_people:,} people,"
+        if self.is_restored:
+            lines = [f"{said} restored and compared"]
+        else:
+            lines = [f"{said} copied and compared", f"written: {self.file}"]
         if done.lacked_log:
             lines.append(f"{self.file} was copied without its log: later answers may be missing")
         return lines

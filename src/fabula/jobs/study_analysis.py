@@ -15,11 +15,17 @@ from fabula.jobs.studies import OpenStudy, StudyFile, StudyPlace, answers_of, op
 from fabula.settings import Settings, SettingsError, seed_setting
 
 if TYPE_CHECKING:
+    from fabula.judging.pairwise import PairRanking
     from fabula.measures.rater_agreement import Panel, PanelRow
     from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
+    from fabula.presentation.study_tables import PairItem
     from fabula.studies.design import StudyDesign
+    from fabula.studies.units import Unit
     from fabula.types import Estimate, Measurement, Rubric
+
+
+_PEOPLE = "people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,12 @@ class StoryAnalysis(StudyAnalysis):
 
     def tables(self) -> list[Block]:
         from fabula.presentation.study_tables import study_tables
-        from fabula.replicate.ttcw import panel_replica
+        from fabula.replicate.ttcw import AUTHORS, panel_replica
         from fabula.replicate.ttcw_tables import NOT_MADE, replica_tables
 
-        if self._is_of_paper():
+        # The figures of the paper can be shown beside those of its stories.
+        stories = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
+        if self.design.rubric.id == "ttcw" and set(self.authors) == stories:
             replica = panel_replica(self.panel, self.design.rubric, self.preferred)
             parts = replica_tables(replica)
         else:
@@ -73,12 +81,8 @@ class StoryAnalysis(StudyAnalysis):
             passed, *rest = self._counts()
             parts = study_tables(self.rubric, rates, agreement, passed, correlation, *rest)
             n_stories = len({story for story, _ in self.panel.subjects})
-            parts += [
-                "",
-                f"{n_stories:,} stories, {self.n_verdicts:,} verdicts",
-                NOT_MADE,
-                self.signature,
-            ]
+            counts = f"{n_stories:,} stories, {self.n_verdicts:,} verdicts"
+            parts += ["", counts, NOT_MADE, self.signature]
         known = {item.id for item in self.rubric.items}
         left_out = [item.id for item in self.design.rubric.items if item.id not in known]
         if left_out:
@@ -127,13 +131,6 @@ class StoryAnalysis(StudyAnalysis):
         passed = tests_passed(self.panel, self.rubric, self.authors.__getitem__)
         return passed, *preferences_by_author(self.preferred, self.authors)
 
-    def _is_of_paper(self) -> bool:
-        """Whether these are the stories of the paper, so that its figures can be shown beside."""
-        from fabula.replicate.ttcw import AUTHORS
-
-        expected = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
-        return self.design.rubric.id == "ttcw" and set(self.authors) == expected
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FeedbackAnalysis(StudyAnalysis):
@@ -161,16 +158,41 @@ class FeedbackAnalysis(StudyAnalysis):
         return [*parts, self.signature]
 
     def to_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        return {name: found[name] for name in ("agreement", "means", "n_people")}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PeoplesPairs(StudyAnalysis):
+    """Stories, and authors, ranked by people's preferences; and people's agreement."""
+
+    by: str
+    """The field that stories of a pair share."""
+    items: Sequence[PairItem]
+    rankings: Sequence[PairRanking]
+    """Over all items, then by item; of stories, then of authors."""
+    n_people: int
+    at_once: int
+    """How many stories were shown together."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.judging_tables import ranking_tables
+        from fabula.presentation.study_tables import pair_items
+
+        parts: list[Block] = [*pair_items(self.items, self.n_people, self.at_once)]
+        for ranking in self.rankings:
+            if ranking.item == "all":
+                parts += ["", *ranking_tables(ranking, _PEOPLE, self.by)]
+        return parts
+
+    def to_json(self) -> dict[str, Any]:
+        from fabula.judging.pairwise import ranking_row
+
         return {
-            "agreement": {item: asdict(one) for item, one in self.agreement.items()},
-            "means": {
-                name: {
-                    group: {item: asdict(mean) for item, mean in by_item.items()}
-                    for group, by_item in groups.items()
-                }
-                for name, groups in self.means.items()
-            },
             "n_people": self.n_people,
+            "at_once": self.at_once,
+            "items": [asdict(one) for one in self.items],
+            "rankings": [ranking_row(one, _PEOPLE) for one in self.rankings],
         }
 
 
@@ -190,8 +212,6 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
         if settings.plot is not None:
             raise SettingsError("plot", "is only for the design ttcw")
         if study.design.kind == "pairs":
-            from fabula.jobs.study_pairs import analyse_pairs
-
             return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
         return _of_feedback(study)
 
@@ -225,33 +245,68 @@ def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
 
 
 def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
-    from fabula.measures.ratings import (
-        group_means,
-        item_agreement,
-        mean_scores,
-        score_table,
-        spans_of,
-    )
+    from fabula.measures import ratings
     from fabula.presentation.rating_tables import FIELDS
 
     design, found = study.design, answers_of(study)
-    scores = score_table(found, design.rubric)
+    scores = ratings.score_table(found, design.rubric)
     if not any(scores.values()):
         raise _too_early(design)
     known = {one.id: one.meta for unit in study.units for one in unit.documents}
-    means = mean_scores(scores)
+    means, by_field = ratings.mean_scores(scores), {}
     items = [item.id for item in design.rubric.items if item.scale.has_worth]
-    by_field = {}
     for name in FIELDS:
         by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
-        by_field[name] = group_means(means, by.get)
-    return FeedbackAnalysis(
-        items,
-        item_agreement({item: scores[item] for item in items}, spans_of(design.rubric)),
-        by_field,
-        len({one.rater for one in found}),
-        found[0].signature,
-    )
+        by_field[name] = ratings.group_means(means, by.get)
+    of_items = {item: scores[item] for item in items}
+    agreement = ratings.item_agreement(of_items, ratings.spans_of(design.rubric))
+    n_people = len({one.rater for one in found})
+    return FeedbackAnalysis(items, agreement, by_field, n_people, found[0].signature)
+
+
+def analyse_pairs(
+    design: StudyDesign, units: Sequence[Unit], found: Sequence[Measurement], *, seed: int
+) -> PeoplesPairs:
+    """Rank stories, and their authors, by Bradley and Terry's model with a place effect.
+
+    Each answer counts in the order in which the stories were shown. For stories, answers about one
+    pair, or one set of four, are treated as correlated; for authors, those about one group of
+    stories. `found` are a study's measurements. Raises `InputError` without answers.
+    """
+    from fabula.judging.pairwise import rank_groups, rank_stories
+    from fabula.presentation.study_tables import PairItem
+    from fabula.studies.pairs import compared_answers, pairs_within
+
+    given = [one for one in found if "orders" in one.details]
+    if not given:
+        raise _too_early(design)
+    pairs = list(pairs_within([unit.documents for unit in units]).values())
+    # An answer about four stories makes five comparisons at once.
+    cluster = None if design.at_once == 2 else "unit"
+    by = design.group_field
+    rankings = rank_stories(given, pairs, by, seed=seed, by_item=True, cluster=cluster)
+    rankings += rank_groups(given, pairs, by, "author", seed=seed, by_item=True)
+    compared = compared_answers(given)
+    items = []
+    for item in design.rubric.items:
+        mine = [one for one in given if one.item == item.id]
+        said = [side for one in mine for side in one.details["orders"] if side]
+        alike = [one for one in compared if one.item == item.id]
+        n_others = sum(one.n_others for one in alike)
+        n_decided = len(said) - said.count("tie")
+        items.append(
+            PairItem(
+                item=item.title,
+                n=len({(one.rater, one.details["unit"]) for one in mine}),
+                n_neither=said.count("tie"),
+                first_share=said.count("A") / n_decided if n_decided else None,
+                n_shared=len({one.document_id for one in alike}),
+                share_same=sum(one.n_same for one in alike) / n_others if n_others else None,
+            )
+        )
+    n_people = len({one.rater for one in given})
+    rankings.sort(key=lambda ranking: ranking.item != "all")
+    return PeoplesPairs(by, items, rankings, n_people, design.at_once)
 
 
 def _too_early(design: StudyDesign) -> InputError:

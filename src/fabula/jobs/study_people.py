@@ -211,31 +211,25 @@ def people(
 
     Raises `InputError`.
     """
-    if settings.statuses and participants:
-        raise SettingsError("statuses", "and participants cannot be used together")
+    for name in ("statuses", "status"):
+        if participants and getattr(settings, name):
+            raise SettingsError(name, "and participants cannot be used together")
     if not participants and settings.remove and not settings.status:
         raise SettingsError("status", "or participants (such as p0007) must be given")
-    if not participants and (settings.reissue or settings.forget):
-        name = "reissue" if settings.reissue else "forget"
-        raise SettingsError(name, "needs participants (such as p0007)")
-    if participants and settings.status:
-        raise SettingsError("status", "and participants cannot be used together")
+    for name in ("reissue", "forget"):
+        if not participants and getattr(settings, name):
+            raise SettingsError(name, "needs participants (such as p0007)")
     with open_study(file, place) as study:
         if settings.statuses:
             return _fetch_statuses(study)
-        if settings.reissue:
-            done = _reissue(study, participants, settings)
-            _tell_if_local(settings, progress)
-            return done
-        return (_remove if settings.remove else _forget)(study, participants, settings, agree)
+        if not settings.reissue:
+            return (_remove if settings.remove else _forget)(study, participants, settings, agree)
+        from fabula.studies.participants import number_of, reissue
 
-
-def _reissue(study: OpenStudy, participants: Sequence[str], settings: PeopleSettings) -> PeopleDone:
-    from fabula.studies.participants import number_of, reissue
-
-    with study.store.writing() as connection:
-        numbers = dict.fromkeys(map(number_of, participants))
-        links = [reissue(connection, number, "command line") for number in numbers]
+        with study.store.writing() as connection:
+            numbers = dict.fromkeys(map(number_of, participants))
+            links = [reissue(connection, number, "command line") for number in numbers]
+    _tell_if_local(settings, progress)
     invited = Invited(links, settings.address)
     return PeopleDone(invited.to_json(), invited.lines())
 

@@ -12,7 +12,7 @@ from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Part, Rows, located_in
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
-from fabula.settings import Settings, SettingsError, seed_setting, setting
+from fabula.settings import Settings, SettingsError, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.group_comparison import Comparison
@@ -27,11 +27,9 @@ _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 class ComparisonSettings(Settings):
     """Which groups are compared, and what counts as one text."""
 
-    by: str | None = setting(
-        None,
-        help="Field to group the texts by, such as author or model; for scores of originality also "
-        "`file`, the score file.",
-        unit="FIELD",
+    by: str | None = of_field(
+        "Field to group the texts by, such as author or model; for scores of originality also "
+        "`file`, the score file."
     )
     unnamed: str | None = setting(
         None, help="Name of the group of texts that lack this field, such as human.", unit="NAME"
@@ -39,23 +37,15 @@ class ComparisonSettings(Settings):
     texts: GivenSource | None = setting(
         None, help="The texts that were measured, for fields that rows lack.", unit="TEXTS"
     )
-    cluster: str | None = setting(
-        None,
-        help="Count texts that share this field (a prompt, an author) as one; near-duplicates "
-        "always count as one.",
-        unit="FIELD",
+    cluster: str | None = of_field(
+        "Count texts that share this field (a prompt, an author) as one; near-duplicates "
+        "always count as one."
     )
     baseline: str | None = setting(
         None, help="Compare every group with this one only.", unit="NAME"
     )
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
     seed: int = seed_setting("Seed for the permutations.")
-
-    def grouping_field(self) -> str:
-        """The field that groups scores. Raises `SettingsError` if there is none."""
-        if self.by is None:
-            raise SettingsError("by", "is missing; set it to the field that groups the scores")
-        return self.by
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,16 +100,14 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
     from fabula.measures.group_comparison import compare_rows
     from fabula.measures.number_comparison import compare_numbers
 
-    by = settings.grouping_field()
-    how: dict[str, Any] = {
-        "baseline": settings.baseline,
-        "cluster": settings.cluster,
-        "seed": settings.seed,
-    }
+    by = settings.by
+    if by is None:
+        raise SettingsError("by", "is missing; set it to the field that groups the scores")
+    how: Any = {name: getattr(settings, name) for name in ("baseline", "cluster", "seed")}
     parts = [part for one in results for part in one.parts]
     for part in parts:
-        if isinstance(part, Path):
-            _check_scores(part)
+        if isinstance(part, Path) and not part.is_dir():
+            _check_file(part)
     extra = settings.texts is not None or settings.unnamed is not None
     if not extra and all(map(_are_scores, parts)):
         found = Compared(compare_rows(_with_files(parts, by), by=by, **how))
@@ -128,7 +116,8 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
         return found
     if settings.plot is not None:
         raise SettingsError("plot", "is only for scores of originality alone")
-    fields = _fields(settings.texts)
+    texts = [] if settings.texts is None else settings.texts.read()
+    fields = {one.id: one.fields for one in texts}
     return Compared(
         compare_numbers(_measured(parts), by=by, unnamed=settings.unnamed, fields=fields, **how)
     )
@@ -173,10 +162,6 @@ def _measured(parts: Sequence[Part]) -> MeasuredTexts:
     return found
 
 
-def _fields(texts: GivenSource | None) -> dict[str, dict[str, Any]]:
-    return {} if texts is None else {one.id: one.fields for one in texts.read()}
-
-
 def _are_scores(part: Part) -> bool:
     if isinstance(part, Path) and part.is_dir():
         return False
@@ -184,10 +169,8 @@ def _are_scores(part: Part) -> bool:
     return "creativity_index" in first
 
 
-def _check_scores(path: Path) -> None:
+def _check_file(path: Path) -> None:
     """Raise `InputError` for a file that cannot be read, or with a result of diversity."""
-    if path.is_dir():
-        return
     try:
         with path.open("rb") as file:
             beginning = file.read(256)

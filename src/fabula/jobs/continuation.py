@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from fabula.errors import InputError
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
 from fabula.jobs.models import NoModelSettings, temperature_setting
@@ -77,13 +78,8 @@ class Passages(Result):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "out": str(self.out),
-            "n": len(self.passages),
-            "n_found": self.n_found,
-            "n_texts": self.n_texts,
-            "n_chapters": self.n_chapters,
-        }
+        counts = {name: getattr(self, name) for name in ("n_found", "n_texts", "n_chapters")}
+        return {"out": str(self.out), "n": len(self.passages), **counts}
 
 
 def passages(books: WholeStream, settings: CutSettings) -> Passages:
@@ -95,18 +91,16 @@ def passages(books: WholeStream, settings: CutSettings) -> Passages:
 
     Raises `InputError` if no chapter is long enough, or two books have the same name.
     """
-    from fabula.errors import InputError
     from fabula.store import write_rows
     from fabula.tasks.continuation.story_passages import book_chapters, passages_of
     from fabula.text.pipeline import load_pipeline
 
-    named = ", ".join(books.names) or "the books"
+    named, n = ", ".join(books.names) or "the books", settings.n_sentences
     chapters = list(book_chapters(books, load_pipeline(("senter",))))
-    found = list(passages_of(chapters, settings.n_sentences, settings.stride))
+    found = list(passages_of(chapters, n, settings.stride))
     if not found:
         raise InputError(
-            f"{named}: no chapter has {settings.n_sentences + 1} sentences; choose fewer with "
-            "`n_sentences`"
+            f"{named}: no chapter has {n + 1} sentences; choose fewer with `n_sentences`"
         )
     if len({passage.id for passage in found}) < len(found):
         raise InputError(
@@ -173,12 +167,8 @@ class Trained(Result):
         return [*lines, f"trained: {', '.join(self.settings.kinds)}"]
 
     def to_json(self) -> dict[str, Any]:
-        plot = self.settings.plot
-        return {
-            "out": str(self.settings.out),
-            "trained": self.settings.kinds,
-            "plot": plot and str(plot),
-        }
+        out, plot = self.settings.out, self.settings.plot
+        return {"out": str(out), "trained": self.settings.kinds, "plot": plot and str(plot)}
 
 
 def train(
@@ -208,14 +198,8 @@ def train(
 
         progress.begin("indexing cases", None)
         index_cases(corpus, progress.say)
-    log = _train_recurrent(corpus, settings, progress) if "recurrent" in settings.kinds else []
-    return Trained(corpus, log, settings)
-
-
-def _train_recurrent(
-    corpus: Corpus, settings: TrainSettings, progress: Progress
-) -> list[dict[str, float]]:
-    """Train the network; returns its losses."""
+    if "recurrent" not in settings.kinds:
+        return Trained(corpus, [], settings)
     from fabula.tasks.continuation.training import Training as Plan
     from fabula.tasks.continuation.training import train_recurrent
 
@@ -235,7 +219,7 @@ def _train_recurrent(
         from fabula.presentation.charts import save_loss
 
         save_loss(log, settings.plot)
-    return log
+    return Trained(corpus, log, settings)
 
 
 def _is_generator(kind: str) -> str | None:
@@ -318,16 +302,11 @@ def generate(
         kind: settings.folder if kind in get_args(Kind) else settings.contexts
         for kind in settings.kinds
     }
-    choices = [
-        GeneratorChoice(kind, source, settings.temperature)
-        for kind, source in sources.items()
-        if source is not None
-    ]
+    heat = settings.temperature
+    choices = [GeneratorChoice(kind, place, heat) for kind, place in sources.items() if place]
     for choice in choices:
         choice.open()  # before anything is written
-    sampling = Sampling(
-        settings.temperature, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort
-    )
+    sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
     rows: list[Row] = []
     with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
@@ -431,7 +410,6 @@ class ComparedSystems(Result):
         return system_records(self.table)
 
     def writers(self) -> dict[str, Any]:
-        """The page."""
         from fabula.presentation.continuation_tables import write_system_page
 
         return {".html": lambda path: write_system_page(path, self.table, self.examples)}

@@ -12,7 +12,7 @@ from fabula.jobs.given import Rows, named_parts
 from fabula.jobs.job import Stream
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting, restart_setting, share_of, share_setting
-from fabula.settings import Between, Settings, seed_setting, setting
+from fabula.settings import Between, Settings, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.detector import Calibration
@@ -83,12 +83,10 @@ def _rates(text: str) -> list[float]:
 
 def _are_rates(text: str) -> str | None:
     try:
-        rates = _rates(text)
+        are_shares = all(0 < rate < 1 for rate in _rates(text))
     except ValueError:
         return f"{text}: write shares such as 0.01,0.05"
-    return (
-        None if all(0 < rate < 1 for rate in rates) else (f"{text}: shares must be between 0 and 1")
-    )
+    return None if are_shares else f"{text}: shares must be between 0 and 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +97,9 @@ class DetectorSettings(Settings):
         help="Which texts are human: those whose field has the value, as in label=human.",
         unit="FIELD=VALUE",
     )
-    cluster: str | None = setting(
-        None,
-        help="Count texts that share this field (a prompt, an author) as one; near-duplicates "
+    cluster: str | None = of_field(
+        "Count texts that share this field (a prompt, an author) as one; near-duplicates "
         "always count as one.",
-        unit="FIELD",
         default_text="prompt_id, pair_id or author, whichever exists",
     )
     names: tuple[ScoreName, ...] = setting(
@@ -133,7 +129,7 @@ class Detector(Result):
 
     calibrations: list[Calibration]
     label: Label
-    cluster: str | None = None
+    cluster: str | None
 
     def tables(self) -> list[Block]:
         from fabula.presentation.detection_tables import calibration_tables
@@ -147,15 +143,14 @@ class Detector(Result):
 
     def writers(self) -> dict[str, Any]:
         """The detectors, for `detect apply`, and a picture of the ROC curves."""
+        from fabula.measures.detector_verdicts import write_detectors
         from fabula.presentation.detection_tables import save_rocs
 
-        plots = {e: partial(save_rocs, self.calibrations) for e in (".svg", ".pdf", ".png")}
-        return {".json": self._write, **plots}
+        def write(path: Path) -> None:
+            write_detectors(path, self.calibrations, self.label, self.cluster)
 
-    def _write(self, path: Path) -> None:
-        from fabula.measures.detector_verdicts import write_detectors
-
-        write_detectors(path, self.calibrations, self.label, self.cluster)
+        plots = (".svg", ".pdf", ".png")
+        return {".json": write, **dict.fromkeys(plots, partial(save_rocs, self.calibrations))}
 
 
 def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
@@ -185,10 +180,10 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
         )
     ]
     detector = Detector(found, label, cluster)
-    for path in (settings.out, settings.plot):
-        if path is not None:
-            writers = detector.writers()
-            writers[path.suffix if path is settings.plot else ".json"](path)
+    if settings.out is not None:
+        detector.writers()[".json"](settings.out)
+    if settings.plot is not None:
+        detector.writers()[settings.plot.suffix](settings.plot)
     return detector
 
 
@@ -209,21 +204,20 @@ class ApplySettings(Settings):
 class DetectorFile:
     """Detectors: a file that `detect calibrate` wrote, or its result."""
 
-    path: Path | None
-    detector: Detector | None = None
+    source: Path | Detector
 
     @classmethod
     def of(cls, value: Any) -> DetectorFile:
         """From a path or a result."""
-        return cls(None, value) if isinstance(value, Detector) else cls(Path(value))
+        return cls(value if isinstance(value, Detector) else Path(value))
 
     def read(self) -> list[dict[str, Any]]:
         """Raises `InputError`."""
         from fabula.measures.detector_verdicts import detector_rows, read_detectors
 
-        if self.path is not None:
-            return read_detectors(self.path)
-        return detector_rows(self.detector.calibrations if self.detector else [])
+        if isinstance(self.source, Path):
+            return read_detectors(self.source)
+        return detector_rows(self.source.calibrations)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

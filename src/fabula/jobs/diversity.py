@@ -12,7 +12,7 @@ from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.reading import encoder_setting
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity, Plan
@@ -42,17 +42,13 @@ class EqualLength(Settings):
 class DiversitySettings(EqualLength):
     """Which groups are compared, by what, and how many draws are made."""
 
-    by: str | None = setting(
-        None,
-        help="Field to group the texts by, such as author or model.",
-        unit="FIELD",
+    by: str | None = of_field(
+        "Field to group the texts by, such as author or model.",
         default_text="all texts are one group",
     )
-    prompt: str | None = setting(
-        None,
-        help="Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
-        "prompt, and words of the prompt do not count as shared.",
-        unit="FIELD",
+    prompt: str | None = of_field(
+        "Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
+        "prompt, and words of the prompt do not count as shared."
     )
     baseline: str | None = setting(
         None, help="Compare every group with this one only.", unit="NAME"
@@ -143,15 +139,8 @@ class Alike(Result):
     def rows(self) -> list[Row]:
         """A row per group and measure, with its interval."""
         return [
-            {
-                "group": group.name,
-                "measure": measure,
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "n": group.n,
-                "n_units": one.n_units,
-            }
+            {"group": group.name, "measure": measure, "value": one.value}
+            | {"low": one.low, "high": one.high, "n": group.n, "n_units": one.n_units}
             for group in self.diversity.groups
             for measure, one in group.estimates.items()
         ]

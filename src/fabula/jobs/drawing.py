@@ -9,7 +9,7 @@ from typing import Any
 
 from fabula.jobs.job import Stream
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, of_field, seed_setting, setting
 
 _CELLS = "model,method,prompt,shots"
 _N_LISTED = 20
@@ -31,11 +31,9 @@ class DrawSettings(Settings):
         help="Draw N pieces of feedback in all (1,920 in the paper), equally many of each cell.",
         check=Between(1),
     )
-    by: str | None = setting(
-        None,
-        help="Field to group the texts by, such as author or model; of feedback, fields whose "
+    by: str | None = of_field(
+        "Field to group the texts by, such as author or model; of feedback, fields whose "
         "values together make a cell.",
-        unit="FIELD",
         default_text=f"all texts are one group; of feedback, {_CELLS}",
     )
     out: Path = setting(help="Write what was drawn here (.jsonl); feedback is for `study new`.")
@@ -89,25 +87,21 @@ def _texts(sources: Stream, settings: DrawSettings) -> Drawn:
     from fabula.tasks.random_draw import draw_texts
     from fabula.text import check_ids
 
-    by, out = settings.by, settings.out
+    by = settings.by
     found = draw_texts(sources, settings.n_each or 1, by=by, seed=settings.seed)
     check_ids(found.documents)
     rows = [{**one.fields, "id": one.id, "text": one.text} for one in found.documents]
     there, drawn = found.n_there, found.n_drawn
-    groups = [] if by is None else sorted(there)
-    lines = [f"{len(rows):,} of {sum(there.values()):,} texts"]
+    groups, n_there = [] if by is None else sorted(there), sum(there.values())
+    lines = [f"{len(rows):,} of {n_there:,} texts"]
     if by is not None:
         lines[0] += f", from {len(groups):,} groups ({by})"
         lines += [f"  {one}: {drawn[one]:,} of {there[one]:,}" for one in groups[:_N_LISTED]]
     if len(groups) > _N_LISTED:
         lines.append(f"  and {len(groups) - _N_LISTED:,} more groups")
-    counts = {
-        "out": str(out),
-        "n": len(rows),
-        "n_there": sum(there.values()),
-        "groups": [{"group": one, "n_there": there[one], "n_drawn": drawn[one]} for one in groups],
-    }
-    return Drawn(rows, [*lines, f"written: {out}"], counts)
+    each = [{"group": one, "n_there": there[one], "n_drawn": drawn[one]} for one in groups]
+    counts = {"out": str(settings.out), "n": len(rows), "n_there": n_there, "groups": each}
+    return Drawn(rows, [*lines, f"written: {settings.out}"], counts)
 
 
 def _pieces(sources: Stream, settings: DrawSettings) -> Drawn:
@@ -120,8 +114,8 @@ def _pieces(sources: Stream, settings: DrawSettings) -> Drawn:
     by = tuple(dict.fromkeys(name.strip() for name in (settings.by or _CELLS).split(",")))
     rows = feedback_rows(map(Path, sources.names), whole=True)
     found = sample_evenly(rows, settings.pieces or 1, by, settings.seed)
-    least = min(cell.n_drawn for cell in found.cells)
-    most = max(cell.n_drawn for cell in found.cells)
+    drawn = [cell.n_drawn for cell in found.cells]
+    least, most = min(drawn), max(drawn)
     each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
     lines = [
         f"{len(found.rows):,} of {found.n_there:,} pieces, from {len(found.cells):,} cells "
@@ -135,17 +129,11 @@ def _pieces(sources: Stream, settings: DrawSettings) -> Drawn:
         *(f"left out: {n:,}, {explain(why)}" for why, n in found.left_out.items()),
         f"written: {settings.out}",
     ]
-    counts = {
-        "out": str(settings.out),
-        "n": len(found.rows),
-        "n_there": found.n_there,
-        "n_stories": found.n_stories,
-        "n_of_story": found.n_of_story,
-        "left_out": dict(found.left_out),
-        "cells": [
-            dict(zip(by, cell.values, strict=True))
-            | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
-            for cell in found.cells
-        ],
-    }
+    counts: Row = {"out": str(settings.out), "n": len(found.rows)}
+    for name in ("n_there", "n_stories", "n_of_story", "left_out"):
+        counts[name] = getattr(found, name)
+    counts["cells"] = [
+        dict(zip(by, cell.values, strict=True)) | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
+        for cell in found.cells
+    ]
     return Drawn([dict(row) for row in found.rows], lines, counts)

@@ -46,7 +46,11 @@ def recorded(job: Job, given: dict[str, Any]) -> Iterator[Kept]:
     with recording() as noted:
         yield kept
     noted.ended_ns = time.time_ns()
-    values = {name: _where(value) for name, value in given.items()}
+    values = {}
+    for name, value in given.items():
+        # For an open reference, its locations.
+        paths = getattr(value, "paths", None)
+        values[name] = list(map(str, paths)) if isinstance(paths, list | tuple) else value
     out = values.get("out")
     settings = {name: _plain(value) for name, value in values.items()}
     sources = tuple(dict.fromkeys(_sources(values)))
@@ -68,12 +72,6 @@ def saving(result: Result, path: Path) -> Iterator[None]:
         noted.inputs |= made.noted.inputs
         noted.started_ns, noted.ended_ns = made.noted.started_ns, made.noted.ended_ns
         noted.keep(made.call, {**made.settings, "saved": True}, {"path": path}, made.sources)
-
-
-def _where(value: Any) -> Any:
-    """For an open reference, its locations."""
-    paths = getattr(value, "paths", None)
-    return [str(path) for path in paths] if isinstance(paths, list | tuple) else value
 
 
 def _sources(given: dict[str, Any]) -> Iterator[str]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from fabula.errors import InputError
 from fabula.jobs.diversity import EqualLength
 from fabula.jobs.job import OneSource
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, SettingsError, seed_setting, setting
+from fabula.settings import Between, SettingsError, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases
@@ -28,9 +29,7 @@ NamedTexts = tuple[str, "Sequence[Document]"]
 class PhraseSettings(EqualLength):
     """Which groups are compared, and which phrases are listed."""
 
-    by: str | None = setting(
-        None, help="Field that divides the texts into both groups, such as label.", unit="FIELD"
-    )
+    by: str | None = of_field("Field that divides the texts into both groups, such as label.")
     of: str | None = setting(
         None,
         help="Group A of the field, or without `by` the name of A.",
@@ -43,11 +42,9 @@ class PhraseSettings(EqualLength):
         unit="NAME",
         default_text="all texts that are not in A",
     )
-    prompt: str | None = setting(
-        None,
-        help="Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
-        "prompt, and phrases of three words or more that occur in the prompt do not count.",
-        unit="FIELD",
+    prompt: str | None = of_field(
+        "Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
+        "prompt, and phrases of three words or more that occur in the prompt do not count."
     )
     shortest: int = setting(
         1, help="Shortest phrase, in words.", check=Between(1, 8), tunes="tests"
@@ -134,7 +131,6 @@ def split_texts(
     documents: Sequence[Document], settings: PhraseSettings
 ) -> tuple[NamedTexts, NamedTexts]:
     """The groups A and B of the field `by`. Raises `InputError` unless it has exactly two."""
-    from fabula.errors import InputError
     from fabula.measures.diversity.grouped_texts import groups_by
 
     names = groups_by(documents, settings.by or "")
@@ -210,13 +206,21 @@ def phrases(
     from fabula.measures.diversity.key_phrases import find_key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.packages import check_scipy
+    from fabula.reference.reference_spec import is_elsewhere, is_served, open_backend
 
     check_scipy("the tests of phrases")
     stages = Stages(progress.begin, progress.advance)
     with ExitStack() as opened:
         background = None
+        for spec in settings.background:
+            if is_elsewhere(spec) and not is_served(spec):
+                raise InputError(
+                    f"`background` {spec}: must be a corpus, in a folder, an object store or "
+                    "served; thousands of phrases are looked up"
+                )
         if settings.background:
-            background = opened.enter_context(closing(_background(settings.background, progress)))
+            backend = cast("Reference", open_backend(settings.background, report=progress.say))
+            background = opened.enter_context(closing(backend))
         found = find_key_phrases(*_groups(a, b, settings), settings.plan(), stages, background)
     if settings.out is not None:
         write_key_phrases(settings.out, found)
@@ -239,16 +243,3 @@ def _groups(a: OneSource, b: OneSource, settings: PhraseSettings) -> tuple[Named
         names = [settings.of or usual[0], settings.against or usual[1]]
     first, second = ((name, list(one)) for name, one in zip(names, (a, b), strict=True))
     return first, second
-
-
-def _background(specs: Sequence[str], progress: Progress) -> Reference:
-    from fabula.errors import InputError
-    from fabula.reference.reference_spec import is_elsewhere, is_served, open_backend
-
-    for spec in specs:
-        if is_elsewhere(spec) and not is_served(spec):
-            raise InputError(
-                f"`background` {spec}: must be a corpus, in a folder, an object store or served; "
-                "thousands of phrases are looked up"
-            )
-    return cast("Reference", open_backend(specs, report=progress.say))

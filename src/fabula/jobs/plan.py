@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.errors import InputError
 from fabula.jobs.given import Labels
 from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fabula.measures.rater_agreement import Panel
-    from fabula.presentation.sheet import Block, Cell
+    from fabula.presentation.sheet import Block
     from fabula.stats.planning import Size
 
 _MAX_SIZES = 100
@@ -118,9 +119,8 @@ class PlannedItem:
         def first(reaches: Sequence[bool]) -> int | None:
             return next((s.n_stories for s, does in zip(sizes, reaches, strict=True) if does), None)
 
-        widths = {"mean": self.mean_width, "kappa": settings.kappa_width}
         found = {}
-        for name, target in widths.items():
+        for name, target in {"mean": self.mean_width, "kappa": settings.kappa_width}.items():
             known = [getattr(size, f"{name}_width") for size in sizes]
             found[name] = first([width is not None and width <= target for width in known])
         if self.groups:
@@ -141,98 +141,78 @@ class Plan(Result):
         """One rater reading one story, however many items it has."""
         return n_stories * n_raters * max(1, len(one.groups))
 
-    def people(self, n_readings: int) -> int | None:
-        per_person = self.settings.per_person
-        return None if per_person is None else math.ceil(n_readings / per_person)
-
     def rows(self) -> list[Row]:
         """A row for each item and size; `item` is missing for all yes-no items together."""
-        found = []
-        for one in self.items:
-            for size in one.sizes:
-                n_readings = self.readings(one, size.n_stories, size.n_raters)
-                more = {"n_readings": n_readings, "n_people": self.people(n_readings)}
-                found.append({"item": one.item, **asdict(size), **more})
-        return found
+        return [row for one in self.items for row in self._sizes(one)]
+
+    def _sizes(self, one: PlannedItem) -> Iterator[Row]:
+        per_person = self.settings.per_person
+        for size in one.sizes:
+            n = self.readings(one, size.n_stories, size.n_raters)
+            n_people = None if per_person is None else math.ceil(n / per_person)
+            yield {"item": one.item, **asdict(size), "n_readings": n, "n_people": n_people}
 
     def to_json(self) -> dict[str, Any]:
         settings = self.settings
+        targets = ("mean_width", "kappa_width", "power")
+        pilots = [
+            {
+                "item": one.item,
+                "groups": list(one.groups),
+                "n_stories": list(one.n_pilot),
+                "n_raters": one.n_raters,
+                "mean_width": one.mean_width,
+                "smallest": [
+                    {"n_raters": m, **one.smallest(m, settings)}
+                    for m in dict.fromkeys(size.n_raters for size in one.sizes)
+                ],
+            }
+            for one in self.items
+        ]
         return {
-            "targets": {
-                "mean_width": settings.mean_width,
-                "kappa_width": settings.kappa_width,
-                "power": settings.power,
-            },
-            "pilots": [
-                {
-                    "item": one.item,
-                    "groups": list(one.groups),
-                    "n_stories": list(one.n_pilot),
-                    "n_raters": one.n_raters,
-                    "mean_width": one.mean_width,
-                    "smallest": [
-                        {"n_raters": m, **one.smallest(m, settings)}
-                        for m in dict.fromkeys(size.n_raters for size in one.sizes)
-                    ],
-                }
-                for one in self.items
-            ],
+            "targets": {name: getattr(settings, name) for name in targets},
+            "pilots": pilots,
             "sizes": self.rows(),
             "why_missing": dict(self.why_missing),
         }
 
     def tables(self) -> list[Block]:
+        from fabula.presentation.sheet import Column, Sheet
+
         parts: list[Block] = []
         for one in self.items:
-            parts += self._tables(one)
+            has_people, has_groups = self.settings.per_person is not None, bool(one.groups)
+            columns = [
+                Column("raters", "d", name="n_raters"),
+                Column("stories of each" if has_groups else "stories", ",d", name="n_stories"),
+                Column("readings", ",d", name="n_readings"),
+                *([Column("people", ",d", name="n_people")] if has_people else []),
+                Column("mean: width", ".3f", name="mean_width"),
+                Column("kappa: width", ".3f", name="kappa_width"),
+            ]
+            if has_groups:
+                difference = Column("difference: width", ".3f", name="difference_width")
+                columns += [difference, Column("power", ".0%")]
+            about = ("item", one.item) if one.item else None
+            of_whom = " and ".join(
+                f"{n:,} stories{f' by {name}' if name else ''}"
+                for n, name in zip(one.n_pilot, one.groups or ("",), strict=True)
+            )
+            parts += [
+                f"{f'{one.item}: ' if one.item else ''}the pilot has {of_whom}, and {one.n_raters} "
+                f"raters per story",
+                "",
+                Sheet.of("plan", self._sizes(one), columns, about=about),
+                "",
+                *self._reached(one),
+                "",
+            ]
         parts += [f"not planned: {name}, {reason}" for name, reason in self.why_missing.items()]
         return [
             *parts,
             "widths: of 95 % intervals; resampled from the pilot, and as good as it: other stories "
             "or raters may vary more, and so do stories if few people read them all",
         ]
-
-    def _tables(self, one: PlannedItem) -> list[Block]:
-        from fabula.presentation.sheet import Column, Sheet
-
-        has_people, has_groups = self.settings.per_person is not None, bool(one.groups)
-        columns = [
-            Column("raters", "d", name="n_raters"),
-            Column("stories of each" if has_groups else "stories", ",d", name="n_stories"),
-            Column("readings", ",d", name="n_readings"),
-            *([Column("people", ",d", name="n_people")] if has_people else []),
-            Column("mean: width", ".3f", name="mean_width"),
-            Column("kappa: width", ".3f", name="kappa_width"),
-        ]
-        if has_groups:
-            columns += [
-                Column("difference: width", ".3f", name="difference_width"),
-                Column("power", ".0%"),
-            ]
-        rows: list[list[Cell]] = []
-        for size in one.sizes:
-            n_readings = self.readings(one, size.n_stories, size.n_raters)
-            rows.append(
-                [
-                    size.n_raters,
-                    size.n_stories,
-                    n_readings,
-                    *([self.people(n_readings)] if has_people else []),
-                    size.mean_width,
-                    size.kappa_width,
-                    *([size.difference_width, size.power] if has_groups else []),
-                ]
-            )
-        of_whom = " and ".join(
-            f"{n:,} stories{f' by {name}' if name else ''}"
-            for n, name in zip(one.n_pilot, one.groups or ("",), strict=True)
-        )
-        lines = [
-            f"{f'{one.item}: ' if one.item else ''}the pilot has {of_whom}, and {one.n_raters} "
-            f"raters per story"
-        ]
-        about = ("item", one.item) if one.item else None
-        return [*lines, "", Sheet("plan", columns, rows, about=about), "", *self._reached(one), ""]
 
     def _reached(self, one: PlannedItem) -> list[str]:
         """For each target, the smallest size that reaches it with each number of raters."""
@@ -265,15 +245,16 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
 
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
-    from fabula.errors import InputError
     from fabula.measures.graded import graded_items, numbers_said
     from fabula.measures.rater_agreement import panel_of_labels
     from fabula.rubrics.load import load_rubric
+    from fabula.text import read_documents
 
     rubric = load_rubric(settings.rubric)
     given = labels.read(rubric)
     panel = panel_of_labels(given, rubric, labels.name)
-    authors = _authors(settings.documents) | dict(panel.authors)
+    stories = [] if settings.documents is None else read_documents([settings.documents])
+    authors = {one.id: one.author for one in stories if one.author} | dict(panel.authors)
     groups = _groups(authors, settings)
     why: dict[str, str] = {}
     items: list[PlannedItem] = []
@@ -297,13 +278,6 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
         reason = next(iter(why.values()), f"has no verdicts on items of {rubric.id} to plan from")
         raise InputError(f"{labels}: {reason}")
     return Plan(settings, tuple(items), why)
-
-
-def _authors(documents: Path | None) -> dict[str, str]:
-    from fabula.text import read_documents
-
-    read = [] if documents is None else read_documents([documents])
-    return {one.id: one.author for one in read if one.author}
 
 
 def _groups(authors: Mapping[str, str], settings: PlanSettings) -> tuple[str, ...]:

@@ -205,25 +205,19 @@ class BuiltCorpus(Result):
 
     def lines(self) -> list[str]:
         if self.manifest is None:
-            done = f"share {self.share} is written"
-            return [f"{done}; when all are, run the same command without it"]
+            return [f"share {self.share} is written; when all are, run the same command without it"]
         return [_summary(self.place, self.manifest)]
 
     def notices(self) -> list[str]:
-        told = "nothing to add: these texts were the last ones added"
-        return [told] if self.is_same else []
+        return ["nothing to add: these texts were the last ones added"] if self.is_same else []
 
     def to_json(self) -> dict[str, Any]:
         manifest = self.manifest
         if manifest is None:
             return {"share": self.share}
-        content: dict[str, Any] = {
-            "reference": str(self.place),
-            "n_documents": manifest.n_documents,
-            "n_words": manifest.n_words,
-            "n_removed": manifest.n_removed,
-            "fingerprint": manifest.fingerprint,
-        }
+        content: dict[str, Any] = {"reference": str(self.place)}
+        for name in ("n_documents", "n_words", "n_removed", "fingerprint"):
+            content[name] = getattr(manifest, name)
         return content if manifest.source is None else content | {"source": manifest.source}
 
 
@@ -239,7 +233,6 @@ class WrittenCorpus(BuiltCorpus):
         return tuple(dict.fromkeys(row["model"] for row in self.asked))
 
     def lines(self) -> list[str]:
-        """What there is, and what is missing."""
         from fabula.tasks.written import without_prompt
 
         assert self.manifest is not None, "it is None only for a share"
@@ -337,16 +330,11 @@ def _sampled(
 
     collection = catalogue.corpus(name)
     if sampling.sample is None:
-        words = collection.about_words
-        holds = (
-            "its size is known once it is read"
-            if words is None
-            else f"it contains about {words:,} words"
-        )
-        raise SettingsError(
-            "sample",
-            f"is required for {name}: {holds}; set how many words to read, as in 100M, or all",
-        )
+        holds = "its size is known once it is read"
+        if collection.about_words is not None:
+            holds = f"it contains about {collection.about_words:,} words"
+        wanted = "set how many words to read, as in 100M, or all"
+        raise SettingsError("sample", f"is required for {name}: {holds}; {wanted}")
     n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
     rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
     progress.say(f"listing the files of {name}")
@@ -578,10 +566,8 @@ def info(
         if problem := is_folder(name):
             raise SettingsError("name", problem)
         if not Path(name).exists():
-            raise InputError(
-                f"{name}: no such folder, and not in the catalogue; `fabula reference info` lists "
-                "the names"
-            )
+            where = "`fabula reference info` lists the names"
+            raise InputError(f"{name}: no such folder, and not in the catalogue; {where}")
         return _about_corpus(Path(name), settings, progress)
     for wrong in ("ids", "check"):
         if getattr(settings, wrong):
@@ -600,10 +586,9 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
     if settings.check:
         checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
         n_shards = len(checked.shards)
-        return CorpusInfo(
-            [f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"],
-            [{"reference": str(place), "n_shards": n_shards, "is_whole": True}],
-        )
+        shown = f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"
+        row = {"reference": str(place), "n_shards": n_shards, "is_whole": True}
+        return CorpusInfo([shown], [row])
     if settings.ids:
         ids = [id_ for _, id_ in Reference.open(place).local.ids()]
         return Listing(ids, [{"id": id_} for id_ in ids])

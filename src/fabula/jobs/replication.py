@@ -11,11 +11,10 @@ from fabula.jobs.engine import Processes
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import page_setting, plot_setting
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
-    from fabula.reference.exclude import CopyRule
     from fabula.replicate.creativity_index import Plan
 
 _N_ON_PAGE = 2
@@ -183,11 +182,9 @@ class CreativityIndexSettings(Settings):
     )
     label: str = setting("label=human", help="Which texts are by people.", unit="FIELD=VALUE")
     by: str = setting("model", help="Field to group texts by.", unit="FIELD")
-    cluster: str | None = setting(
-        None,
-        help="Count texts that share this field, and near-duplicates, as one; in the reference "
+    cluster: str | None = of_field(
+        "Count texts that share this field, and near-duplicates, as one; in the reference "
         "they are left out.",
-        unit="FIELD",
         default_text="prompt_id, pair_id or author, whichever exists",
     )
     levels: str = setting(
@@ -244,28 +241,25 @@ def creativity_index(
     Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.presentation.charts import check_matplotlib
+    from fabula.replicate import creativity_index_tables as tables
     from fabula.replicate.creativity_index import run_analyses
-    from fabula.replicate.creativity_index_tables import (
-        analyses_json,
-        analyses_tables,
-        write_figures,
-    )
     from fabula.store import dump_json, write_whole
 
     check_matplotlib()
     out, plan = settings.out, _plan(folder, settings)
     found = run_analyses(plan, out, report=progress.say)
     progress.say("drawing")
-    figures = write_figures(found, out / "figures")
-    content = analyses_json(found)
+    figures = tables.write_figures(found, out / "figures")
+    content = tables.analyses_json(found)
     write_whole(out / "results.json", (dump_json(content) + "\n").encode())
     said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
-    return Replicated(analyses_tables(found), content, [said])
+    return Replicated(tables.analyses_tables(found), content, [said])
 
 
 def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
     from fabula.measures.detector_verdicts import Label
     from fabula.measures.uniqueness import Levels
+    from fabula.reference.exclude import CopyRule
     from fabula.replicate.creativity_index import Plan, machines, read_set, release_plan
 
     n_words, cluster = settings.n_words, settings.cluster
@@ -282,6 +276,9 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
     if not references and texts:
         whole = (read_set(path, None, label, cluster) for path in settings.texts)
         references = {"machine": machines(label, whole)}
+    exclude = CopyRule() if settings.exclude == "auto" else None
+    if settings.exclude is None and base is not None:
+        exclude = base.exclude
     return Plan(
         texts=texts or (base.texts if base else {}),
         references=references or (base.references if base else {}),
@@ -292,21 +289,13 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
         spread=settings.spread,
         model=None if settings.model == "none" else settings.model,
         matches=settings.matches,
-        exclude=_exclusion(settings.exclude, base),
+        exclude=exclude,
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
         release=base.release if base else None,
         n_words=n_words,
         seed=settings.seed,
         n_threads=settings.processes.n_processes,
     )
-
-
-def _exclusion(asked: str | None, base: Plan | None) -> CopyRule | None:
-    from fabula.reference.exclude import CopyRule
-
-    if asked is None:
-        return base.exclude if base is not None else None
-    return CopyRule() if asked == "auto" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,14 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from fabula import provenance
 from fabula.errors import InputError
 from fabula.formats import CHECKSUM
 from fabula.jobs.result import Result
+from fabula.provenance import Record
 from fabula.settings import Settings, setting
-
-if TYPE_CHECKING:
-    from fabula.provenance import Record
 
 _N_SHOWN = 5
 _LEFT_OUT = (".lock", "run.json", "answers.jsonl")
@@ -47,13 +46,8 @@ class Rerun(Result):
         return not self.numbers
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "result": self.result,
-            "command": self.command,
-            "is_equal": self.is_equal,
-            "numbers": list(self.numbers),
-            "causes": list(self.causes),
-        }
+        how = {"numbers": list(self.numbers), "causes": list(self.causes)}
+        return {"result": self.result, "command": self.command, "is_equal": self.is_equal, **how}
 
     def lacking(self) -> str | None:
         return None if self.is_equal else ""
@@ -99,56 +93,44 @@ def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None)
 
     Raises `InputError`, also from Python: it is a command that makes a result again.
     """
-    from fabula.provenance import differences, digest_of, read_record, record_path, steps_of
-
     if runner is None:
         raise InputError(f"a result is made again by its command: run `fabula rerun {result}`")
     place = Path(result.rstrip("/").removesuffix(".provenance.json"))
-    record = read_record(place)
+    record = provenance.read_record(place)
     if not place.exists():
         raise InputError(f"{place}: does not exist, so there is nothing to compare with")
     own = place.resolve()
-    names = _settings_of(record, own)
+    # The settings that may have named the result, that of its own place first.
+    outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
+    names = [name for name, path in outputs.items() if Path(path).name == own.name]
     if not names:
-        raise InputError(f"{record_path(place)}: is the record of another result")
+        raise InputError(f"{provenance.record_path(place)}: is the record of another result")
+    home = provenance.folder_of_record(record, own)
+    name = min(names, key=lambda name: (home / outputs[name]).resolve() != own)
     if settings.keep is not None and settings.keep.exists():
         raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
         folder = Path(aside) if settings.keep is None else settings.keep.resolve()
-        made = _made_again(record, own, names[0], folder, runner)
+        made = _made_again(record, own, name, folder, runner)
         if not made.exists():
             raise InputError(
                 f"{place}: the command ended without writing it again; run "
                 f"`fabula {record['command']}` to see why"
             )
         numbers = compare_results(own, made)
-        steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)
-        causes = list(dict.fromkeys(one for then, now in steps for one in differences(then, now)))
-    if digest_of(own) != record["outputs"][names[0]]["sha256"]:
+        before, after = provenance.steps_of(record, own), provenance.read_record(made)
+        steps = zip(before, provenance.steps_of(after, made), strict=False)
+        differing = (one for step in steps for one in provenance.differences(*step))
+        causes = list(dict.fromkeys(differing))
+    if provenance.digest_of(own) != record["outputs"][name]["sha256"]:
         causes.insert(0, f"{place} has changed since the record was written")
     return Rerun(str(place), f"fabula {record['command']}", tuple(numbers), tuple(causes))
 
 
-def _settings_of(record: Record, own: Path) -> list[str]:
-    """The settings that may have named a result, that of its own place first."""
-    from fabula.provenance import folder_of_record
-
-    outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
-    folder = folder_of_record(record, own)
-
-    def is_another(name: str) -> bool:
-        return (folder / outputs[name]).resolve() != own
-
-    named = (name for name, path in outputs.items() if Path(path).name == own.name)
-    return sorted(named, key=is_another)
-
-
 def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runner) -> Path:
     """Where the result is that the setting `name` names, after the steps of the record."""
-    from fabula.provenance import folder_of_record, steps_of
-
     made = place / name / own.name
-    for step in steps_of(record, own):
+    for step in provenance.steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.
         is_before = step is not record
         targets = {
@@ -157,7 +139,7 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runne
             else place / other / Path(one["path"]).name
             for other, one in step["outputs"].items()
         }
-        folder = folder_of_record(step, own).resolve()
+        folder = provenance.folder_of_record(step, own).resolve()
         # A folder further up would make everything below it the record's own.
         near = {own.parent, place} | ({folder} & set(own.parents[:2]))
         _run(step, folder, targets, near, place, runner)
@@ -207,34 +189,21 @@ def compare_results(before: Path, after: Path) -> list[str]:
     """How two results of one command differ, file by file; for rows, also field by field."""
     if not before.is_dir():
         return list(_of_files(before, after, after.name))
-    found: list[str] = []
-    for name in _compared(_files_in(before), _files_in(after)):
-        found += _of_files(before / name, after / name, name)
-    return found
-
-
-def _compared(old: Collection[str], new: Collection[str]) -> list[str]:
-    """The files to compare.
-
-    Left out is what `reference measure` adds to a corpus, if only one has it.
-    """
     from fabula.reference.storage import HELD_OUT
 
-    in_both = set(old) & set(new)
-    is_corpus = "manifest.json" in in_both
-    return [
-        name
-        for name in sorted({*old, *new})
-        if name in in_both or not (is_corpus and name == HELD_OUT)
-    ]
-
-
-def _files_in(folder: Path) -> list[str]:
-    return [
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in _LEFT_OUT
-    ]
+    old, new = (
+        {
+            path.relative_to(folder).as_posix()
+            for path in folder.rglob("*")
+            if path.is_file() and path.name not in _LEFT_OUT
+        }
+        for folder in (before, after)
+    )
+    names = old | new
+    if "manifest.json" in old & new and HELD_OUT not in old & new:
+        # `reference measure` adds this to a corpus.
+        names.discard(HELD_OUT)
+    return [said for name in sorted(names) for said in _of_files(before / name, after / name, name)]
 
 
 def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
@@ -245,22 +214,20 @@ def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
     old, new = before.read_bytes(), after.read_bytes()
     if old == new:
         return
-    rows = [_rows(data) for data in (old, new)] if before.suffix == ".jsonl" else [None, None]
-    if rows[0] is None or rows[1] is None:
+    is_rows = before.suffix == ".jsonl"
+    then, now = (_rows(data) if is_rows else None for data in (old, new))
+    if then is None or now is None:
         yield f"{name}: {len(old):,} bytes then, {len(new):,} now, and not the same"
         return
-    if len(rows[0]) != len(rows[1]):
-        yield f"{name}: {len(rows[0]):,} rows then, {len(rows[1]):,} now"
-    differing = [
-        (number, *_first_difference(a, b))
-        for number, (a, b) in enumerate(zip(*rows, strict=False), 1)
-        if a != b
-    ]
-    for number, field, was, now in differing[:_N_SHOWN]:
-        yield f"{name}, row {number}: {field} {was} then, {now} now"
+    if len(then) != len(now):
+        yield f"{name}: {len(then):,} rows then, {len(now):,} now"
+    pairs = enumerate(zip(then, now, strict=False), 1)
+    differing = [(number, *_first_difference(a, b)) for number, (a, b) in pairs if a != b]
+    for number, field, was, is_ in differing[:_N_SHOWN]:
+        yield f"{name}, row {number}: {field} {was} then, {is_} now"
     if len(differing) > _N_SHOWN:
         yield f"{name}: {len(differing) - _N_SHOWN:,} more rows differ"
-    if not differing and len(rows[0]) == len(rows[1]):
+    if not differing and len(then) == len(now):
         yield f"{name}: the same rows, in different bytes"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
 from fabula.resume import Share
@@ -53,36 +53,30 @@ def _is_plot(path: Path) -> None:
     check_plot_path(path)
 
 
-def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A002 (click's word)
+def page_setting(help: str, default_text: str = "") -> Any:  # noqa: A002 (click's word)
     """A field for the page of a result. It refuses to overwrite files not written by Fabula."""
-    made: Path | None = setting(
-        None, help=help, unit="PAGE", check=_is_page, default_text=default_text
-    )
-    return made
+    return setting(None, help=help, unit="PAGE", check=_is_page, default_text=default_text)
 
 
-def plot_setting(help: str) -> Path | None:  # noqa: A002
+def plot_setting(help: str) -> Any:  # noqa: A002
     """A field for a picture; an unknown suffix, or no matplotlib, raises `InputError`."""
-    made: Path | None = setting(None, help=help, check=_is_plot)
-    return made
+    return setting(None, help=help, check=_is_plot)
 
 
-def restart_setting() -> bool:
+def restart_setting() -> Any:
     """A field for starting over."""
-    made: bool = setting(False, help="Start over, ignoring what is there.", tunes="running")
-    return made
+    return setting(False, help="Start over, ignoring what is there.", tunes="running")
 
 
-def share_setting() -> str | None:
+def share_setting() -> Any:
     """A field for the share of a job whose rows are in the file `out`; see `share_of`."""
-    made: str | None = setting(
+    return setting(
         None,
         help="Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same "
         "command without this option joins them.",
         unit="I/N",
         shared="running",
     )
-    return made
 
 
 def share_of(share: str | None, out: object) -> Share | None:

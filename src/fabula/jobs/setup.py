@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import ModelError
 from fabula.jobs.models import Pricing
 from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
 from fabula.jobs.result import Result, Row
 from fabula.settings import Between, SettingsError, setting
+from fabula.types import Document
 
 if TYPE_CHECKING:
-    from fabula.judging.judging_plan import JudgePlan
     from fabula.judging.trust import Trust
-    from fabula.models.cost import Prices
     from fabula.models.fetching import ModelFiles
     from fabula.presentation.sheet import Block
 
@@ -81,7 +81,6 @@ class Step:
     installed: Path | None
 
     def line(self) -> str:
-        """A line for display."""
         if self.installed is not None:
             return f"{self.title}: installed in {self.installed}"
         return (
@@ -90,7 +89,6 @@ class Step:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
         return {
             "name": self.name,
             "title": self.title,
@@ -98,7 +96,7 @@ class Step:
             "bytes": self.n_bytes,
             "from": list(self.origins),
             "folder": str(self.folder),
-            "installed": None if self.installed is None else str(self.installed),
+            "installed": self.installed and str(self.installed),
         }
 
 
@@ -116,13 +114,8 @@ class Judge:
     """Whether it is a single model, rather than all models of a provider."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "model": self.name,
-            "where": self.where,
-            "cost": self.cost,
-            "is_named": self.is_named,
-            "trust": None if self.trust is None else asdict(self.trust),
-        }
+        row = {"model": self.name, "where": self.where, "cost": self.cost}
+        return row | {"is_named": self.is_named, "trust": self.trust and asdict(self.trust)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -249,12 +242,8 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
     from fabula.models.fetching import KNOWN
 
-    names: list[str] = []
-    if "nlp" in sets:
-        names.append(PIPELINE)
-    if "local" in sets:
-        names.append(LANGUAGE_MODEL)
-    names.append(ENCODER)
+    of_sets = {"nlp": PIPELINE, "local": LANGUAGE_MODEL}
+    names = [*(name for key, name in of_sets.items() if key in sets), ENCODER]
     extras = tuple(name for name in SETS if name in sets and name not in usable_sets())
     return SetUp(tuple(_step(KNOWN[name], settings) for name in names), extras)
 
@@ -274,20 +263,12 @@ def _step(files: ModelFiles, settings: SetupSettings) -> Step:
         n_bytes = files.download.n_bytes
     if settings.source != "maker" or files.download is None:
         origins.append("the package index: " + ", ".join(files.packages.wheels))
-    return Step(
-        files.name,
-        files.title,
-        files.licence,
-        n_bytes,
-        tuple(origins),
-        models_folder() / files.name,
-        _installed(files.name),
-    )
+    folder, there = models_folder() / files.name, _installed(files.name)
+    return Step(files.name, files.title, files.licence, n_bytes, tuple(origins), folder, there)
 
 
 def _installed(name: str) -> Path | None:
     """The path of the model that Fabula would use, following its search order."""
-    from fabula.errors import ModelError
     from fabula.model_files import LANGUAGE_MODEL, PIPELINE
     from fabula.models.encoder import packaged_encoder
     from fabula.models.local import embedded_model
@@ -304,8 +285,11 @@ def _installed(name: str) -> Path | None:
 def _available(settings: SetupSettings) -> SetUp:
     """The models that are named, or all that are found. Raises `InputError`, `ModelError`."""
     from fabula.judging.judge_prompts import Template
-    from fabula.judging.judging_plan import JudgePlan
+    from fabula.judging.judging_plan import AnswerBook, JudgePlan, identity
+    from fabula.judging.session import Session, estimate_calls
+    from fabula.judging.trust import TrustBook
     from fabula.models.available import find_models
+    from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric
 
     plan = JudgePlan(load_rubric(settings.rubric), Template("reason-first"))
@@ -313,29 +297,18 @@ def _available(settings: SetupSettings) -> SetUp:
     if settings.models:
         where = {name: place for name, place, _ in found}
         found = [(name, where.get(name, "named"), True) for name in settings.models]
-    judges = [
-        _judge(name, place, plan, settings.words, settings.prices())
-        if is_one
-        else Judge(name, place, None, None, False)
-        for name, place, is_one in found
-    ]
+    prices, story = settings.prices(), [Document("story", "word " * settings.words)]
+    judges = []
+    for name, place, is_one in found:
+        if not is_one:
+            judges.append(Judge(name, place, None, None, False))
+            continue
+        model, session = open_model(name), Session(story, [name], plan, None)
+        estimate = estimate_calls(session, story, model, AnswerBook(), prices.of(name))
+        trust = TrustBook().best(identity(model.name), plan.rubric.key)
+        judges.append(Judge(name, place, trust, estimate.cost))
     about = (
         f"one story: {settings.words:,} words, {len(plan.items)} items; use a judge by the name "
         "shown here"
     )
     return SetUp(judges=tuple(judges), about=about)
-
-
-def _judge(name: str, where: str, plan: JudgePlan, n_words: int, prices: Prices) -> Judge:
-    from fabula.judging.judging_plan import AnswerBook, identity
-    from fabula.judging.session import Session, estimate_calls
-    from fabula.judging.trust import TrustBook
-    from fabula.models.model_spec import open_model
-    from fabula.types import Document
-
-    model = open_model(name)
-    story = [Document("story", "word " * n_words)]
-    session = Session(story, [name], plan, None)
-    estimate = estimate_calls(session, story, model, AnswerBook(), prices.of(name))
-    trust = TrustBook().best(identity(model.name), plan.rubric.key)
-    return Judge(name, where, trust, estimate.cost)

@@ -17,8 +17,8 @@ from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.resume import Share
-    from fabula.tasks.story_writing import Plot, WritePlan
+    from fabula.tasks.story_writing import Plot
+    from fabula.types import Document
 
 _SEED_HELP = "Seed for sampling."
 _PLOT_TOKENS = 60
@@ -166,15 +166,13 @@ def plot(
 
     share = share_of(settings.share, settings.out)
     documents = list(sources if share is None else share.of(sources))
-    texts = [document.text for document in documents]
+    texts, seed = [document.text for document in documents], settings.seed
     with kept_rows(settings.out, PLOTS, restart=settings.restart, share=share) as kept:
         progress.begin("plots", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,
             kept,
-            lambda model: make_plots(
-                documents, model, kept, seed=settings.seed, meter=progress.advance
-            ),
+            lambda model: make_plots(documents, model, kept, seed=seed, meter=progress.advance),
             estimate_texts(texts, _PLOT_TOKENS),
             confirm,
         )
@@ -199,12 +197,13 @@ def write(
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
+    from fabula.resume import kept_rows
     from fabula.store import write_rows
-    from fabula.tasks.story_writing import WritePlan, check_output, read_plots, story_row
-    from fabula.text import count_words, read_documents
+    from fabula.tasks import story_writing
+    from fabula.text import read_documents
 
     out = settings.out
-    check_output(out, [plots, *map(Path, settings.human)])
+    story_writing.check_output(out, [plots, *map(Path, settings.human)])
     human = []
     if settings.human:
         names: dict[str, Any] = {
@@ -213,14 +212,14 @@ def write(
             "format_": how_to_read.format,
         }
         human = read_stories(settings.human, lambda others: read_documents(others, **names))
-    wanted, n_unverified = read_plots(
+    wanted, n_unverified = story_writing.read_plots(
         plots, n_words=settings.n_words, verified_only=settings.verified_only
     )
     share = share_of(settings.share, out)
     wanted = list(wanted if share is None else share.of(wanted))
     if n_unverified:
         progress.tell(f"note: {n_unverified} of {len(wanted)} plots are not verified")
-    plan = WritePlan(
+    plan = story_writing.WritePlan(
         settings.within,
         settings.attempts,
         temperature=settings.temperature,
@@ -228,60 +227,51 @@ def write(
         seed=settings.seed,
         effort=settings.models.reasoning_effort,
     )
-    last = _last_rounds(wanted, plan, settings, share, progress, confirm)
+    n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in wanted) / len(wanted))
+    # Every round is kept beside `out`.
+    rounds = out.with_name(f"{out.stem}.rounds.jsonl")
+    with kept_rows(rounds, story_writing.ROUNDS, restart=settings.restart, share=share) as kept:
+        progress.begin("stories", len(wanted) * settings.models.n_models)
+        last = ask_models(
+            settings.models,
+            kept,
+            lambda model: story_writing.write_stories(
+                wanted, model, plan, kept, meter=progress.advance
+            ),
+            estimate_texts([plot.text for plot in wanted], n_output, n_again=plan.max_rounds),
+            confirm,
+        )
+        kept.settle(())
     if share is not None:
-        return WrittenStories(last, share.beside(_rounds_of(out)), "stories")
+        return WrittenStories(last, share.beside(rounds), "stories")
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
-    places = {one.id: place for place, one in enumerate(wanted)}
-    finished: list[Row] = [
+    finished = _finished(wanted, human, last)
+    write_rows(out, finished)
+    return WrittenStories(last, out, "stories", finished)
+
+
+def _finished(plots: Sequence[Plot], human: Sequence[Document], last: Sequence[Row]) -> list[Row]:
+    """People's stories and those of models in their last round, in the order of the plots."""
+    from fabula.tasks.story_writing import story_row
+    from fabula.text import count_words
+
+    places = {one.id: place for place, one in enumerate(plots)}
+    rows: list[Row] = [
         {
             "id": f"{document.id}_human",
             "text": document.text,
             "author": document.author or "human",
             "prompt_id": document.id,
-            "plot": wanted[places[document.id]].text,
+            "plot": plots[places[document.id]].text,
             "n_words": count_words(document.text),
         }
         for document in human
         if document.id in places
     ]
-    finished += [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
-    finished.sort(key=lambda row: places[row["prompt_id"]])
-    write_rows(out, finished)
-    return WrittenStories(last, out, "stories", finished)
-
-
-def _last_rounds(
-    plots: Sequence[Plot],
-    plan: WritePlan,
-    settings: StorySettings,
-    share: Share | None,
-    progress: Progress,
-    confirm: Confirm,
-) -> list[Row]:
-    """The last round of each story; every round is kept beside `out`."""
-    from fabula.resume import kept_rows
-    from fabula.tasks.story_writing import ROUNDS, write_stories
-
-    n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in plots) / len(plots))
-    rounds = _rounds_of(settings.out)
-    with kept_rows(rounds, ROUNDS, restart=settings.restart, share=share) as kept:
-        progress.begin("stories", len(plots) * settings.models.n_models)
-        last = ask_models(
-            settings.models,
-            kept,
-            lambda model: write_stories(plots, model, plan, kept, meter=progress.advance),
-            estimate_texts([plot.text for plot in plots], n_output, n_again=plan.max_rounds),
-            confirm,
-        )
-        kept.settle(())
-    return last
-
-
-def _rounds_of(out: Path) -> Path:
-    return out.with_name(f"{out.stem}.rounds.jsonl")
+    rows += [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
+    return sorted(rows, key=lambda row: places[row["prompt_id"]])
 
 
 def openings(
@@ -324,13 +314,9 @@ def openings(
             human_row(one, beginning, settings.kind, nlp)
             for one, beginning in zip(whole, documents, strict=True)
         ]
-    sampling = Sampling(
-        settings.temperature,
-        settings.top_p,
-        settings.max_tokens,
-        settings.seed,
-        settings.models.reasoning_effort,
-    )
+    effort = settings.models.reasoning_effort
+    heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
+    sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)
     texts = [document.text for document in documents for _ in formats]
     with kept_rows(settings.out, OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)

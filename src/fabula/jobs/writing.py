@@ -74,7 +74,6 @@ def _confirm_all(
     estimate: Callable[[Price | None], Estimate],
     confirm: Confirm,
 ) -> None:
-    """Confirm the cost of all models before the first call."""
     for spec in dict.fromkeys(models):
         confirm(spec, estimate(prices.of(spec)))
 

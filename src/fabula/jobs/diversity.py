@@ -15,7 +15,7 @@ from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.diversity import Diversity, Plan
+    from fabula.measures.diversity import Diversity
     from fabula.presentation.sheet import Block
 
 
@@ -99,26 +99,6 @@ class DiversitySettings(EqualLength):
         if self.encoder is not None and "embeddings" not in self.extras:
             raise SettingsError("encoder", "is only for `extras` embeddings")
 
-    def plan(self) -> Plan:
-        from fabula.measures.diversity import Plan, Resampling
-        from fabula.text import TextSettings
-
-        return Plan(
-            by=self.by,
-            prompt=self.prompt,
-            baseline=self.baseline,
-            n_words=self.n_words,
-            n_texts=self.n_texts,
-            settings=TextSettings(self.case, self.punct),
-            how=Resampling(self.n_draws, self.n_permutations, self.seed),
-            extras=self.extras,
-            encoder=self.encoder,
-            n_phrases=self.n_phrases,
-            n_pairs=self.n_pairs,
-            run_words=self.run_words,
-            n_threads=self.engine.n_processes,
-        )
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alike(Result):
@@ -158,9 +138,25 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
     Raises `InputError` if a text lacks a field, if no group has two texts that are long enough, or
     if SciPy (extra `[stats]`) is not installed.
     """
-    from fabula.measures.diversity import Stages, measure_diversity
+    from fabula.measures.diversity import Plan, Resampling, Stages, measure_diversity
     from fabula.packages import check_scipy
+    from fabula.text import TextSettings
 
     check_scipy("the intervals of diversity")
-    found = measure_diversity(texts, settings.plan(), Stages(progress.begin, progress.advance))
+    plan = Plan(
+        by=settings.by,
+        prompt=settings.prompt,
+        baseline=settings.baseline,
+        n_words=settings.n_words,
+        n_texts=settings.n_texts,
+        settings=TextSettings(settings.case, settings.punct),
+        how=Resampling(settings.n_draws, settings.n_permutations, settings.seed),
+        extras=settings.extras,
+        encoder=settings.encoder,
+        n_phrases=settings.n_phrases,
+        n_pairs=settings.n_pairs,
+        run_words=settings.run_words,
+        n_threads=settings.engine.n_processes,
+    )
+    found = measure_diversity(texts, plan, Stages(progress.begin, progress.advance))
     return Alike(found, {one.id: one.text for one in texts})

@@ -197,9 +197,8 @@ class StoriesSettings(LabelledSettings):
             if getattr(self, name) and not self.pairwise:
                 raise SettingsError(name, "is only for `pairwise`")
         if self.rank_by and not self.by:
-            raise SettingsError(
-                "rank_by", "needs `by`: intervals of groups are over its values, such as prompts"
-            )
+            why = "intervals of groups are over its values, such as prompts"
+            raise SettingsError("rank_by", f"needs `by`: {why}")
         for name, is_set in (
             ("n_retest", self.n_retest > 0),
             ("n_samples", judging.asking.n_samples > 1),
@@ -317,11 +316,8 @@ class Judged(Result):
         for run in self.corrected().values():
             parts += ["", *run.tables()]
         if self.people and not self.labels:
-            parts += [
-                "",
-                "not corrected: every labelled story was shown as an example (`n_shots`), so none "
-                "is left to measure the judge",
-            ]
+            why = "every labelled story was shown as an example (`n_shots`)"
+            parts += ["", f"not corrected: {why}, so none is left to measure the judge"]
         return parts
 
     def notices(self) -> Sequence[str]:
@@ -390,9 +386,8 @@ def judge(
     if pairs is not None and settings.max_pairs is not None:
         least = least_pairs(numbered(pairs)[1])
         if settings.max_pairs < least:
-            raise SettingsError(
-                "max_pairs", f"must be at least {least}: fewer pairs do not connect these stories"
-            )
+            problem = f"must be at least {least}: fewer pairs do not connect these stories"
+            raise SettingsError("max_pairs", problem)
         pairs = list(drawn_from(pairs, settings.max_pairs, plan.seed))
     people = labels_of_some(stories, settings.labels, plan.rubric)
     plan, labels = with_examples(plan, stories, people, settings.n_shots)
@@ -517,11 +512,9 @@ def plan_of(
     )
     for item in plan.items:
         if len(item.paraphrases) < asking.n_paraphrases:
-            raise SettingsError(
-                "n_paraphrases",
-                f"asks for more wordings than item {item.id} of {rubric.id} has "
-                f"({len(item.paraphrases)}); write more of them into the rubric's file",
-            )
+            has = f"item {item.id} of {rubric.id} has ({len(item.paraphrases)})"
+            more = "write more of them into the rubric's file"
+            raise SettingsError("n_paraphrases", f"asks for more wordings than {has}; {more}")
     return plan
 
 
@@ -532,18 +525,15 @@ def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) ->
     known = [item.id for item in rubric.items]
     for name in only:
         if name not in known:
-            raise SettingsError(
-                "items", f"has {name}, but the items of {rubric.id} are {', '.join(known)}"
-            )
+            items = ", ".join(known)
+            raise SettingsError("items", f"has {name}, but the items of {rubric.id} are {items}")
     for item in rubric.items:
         if only and item.id not in only:
             continue
         names = Condition.parse(item.show_if).names if only and item.show_if else frozenset()
-        if lacking := names - {*only, *rubric.facts}:
-            raise SettingsError(
-                "items",
-                f"has {item.id}, which is asked only after {', '.join(sorted(lacking))}; add it",
-            )
+        if lacking := ", ".join(sorted(names - {*only, *rubric.facts})):
+            problem = f"has {item.id}, which is asked only after {lacking}; add it"
+            raise SettingsError("items", problem)
         if item.scale.is_ranking and not is_pairwise:
             raise InputError(
                 f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "

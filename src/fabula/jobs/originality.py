@@ -40,13 +40,15 @@ if TYPE_CHECKING:
     from fabula.reference.info import Age
     from fabula.types import Document
 
-    Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
-
 
 _TECHNICAL = ("text_digest", "word_counts")
 """Fields of a row that no frame has."""
 _UNFAMILIAR = 0.2
 """Share of words unknown to the reference above which a remark is made."""
+
+
+def _near(help: str, default_text: str, **known: Any) -> Any:  # noqa: A002 (click's word)
+    return setting(None, help=help, default_text=default_text, tunes="near", **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,59 +60,30 @@ class NearOptions(Settings):
         help="near: the published search, in a corpus on this machine: passages by BM25, word "
         "mover similarity of 0.95.",
     )
-    threshold: float | None = setting(
-        None,
-        help="Minimum similarity of two words.",
-        unit="T",
-        check=Between(0, 1, low_open=True),
-        default_text="0.45",
-        tunes="near",
+    threshold: float | None = _near(
+        "Minimum similarity of two words.", "0.45", unit="T", check=Between(0, 1, low_open=True)
     )
-    floor: int | None = setting(
-        None,
-        help="Minimum number of similar content words.",
-        check=Between(1),
-        default_text="4",
-        tunes="near",
+    floor: int | None = _near("Minimum number of similar content words.", "4", check=Between(1))
+    ratio: float | None = _near(
+        "Maximum ratio of the spans' lengths in words.", "2", unit="R", check=Between(1)
     )
-    ratio: float | None = setting(
-        None,
-        help="Maximum ratio of the spans' lengths in words.",
-        unit="R",
-        check=Between(1),
-        default_text="2",
-        tunes="near",
-    )
-    meaning: float | None = setting(
-        None,
-        help="Minimum cosine of the spans' sentence vectors; 0 turns the check off.",
+    meaning: float | None = _near(
+        "Minimum cosine of the spans' sentence vectors; 0 turns the check off.",
+        "0.5",
         unit="M",
         check=Between(0, 1),
-        default_text="0.5",
-        tunes="near",
     )
-    bits: float | None = setting(
-        None,
-        help="Minimum score of a match, in bits above chance.",
-        unit="N",
-        check=Between(0),
-        default_text="22",
-        tunes="near",
+    bits: float | None = _near(
+        "Minimum score of a match, in bits above chance.", "22", unit="N", check=Between(0)
     )
-    stop_words: str | None = setting(
-        None,
-        help="Words that do not count as content words.",
-        unit="english|none|FILE",
-        default_text="english",
-        tunes="near",
+    stop_words: str | None = _near(
+        "Words that do not count as content words.", "english", unit="english|none|FILE"
     )
-    vectors: str | None = setting(
-        None,
-        help="Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
+    vectors: str | None = _near(
+        "Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
         "for those of the English pipeline.",
+        "those of the sentence encoder",
         unit="PATH|spacy",
-        default_text="those of the sentence encoder",
-        tunes="near",
     )
 
     def check_together(self) -> None:
@@ -430,23 +403,44 @@ def originality(
     its row says why. All rows are kept in memory unless `each` receives them.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
+    from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference.backend import described
+    from fabula.resume import Ledger
 
-    spec = settings.measure.exclude_model
-    if spec is not None:
+    options, engine = settings.measure, settings.engine
+    if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
         price = settings.spending.prices().of(spec)
         confirm(f"{spec}, for each text", estimate_quotes(price))
-    numbers = groups_of(settings.measure.references)
+    numbers = groups_of(options.references)
     result = OriginalityResult(
         keep_texts=each is None or settings.html is not None,
         kept=[] if each is None else None,
         n_marks=settings.marking.n_marks,
     )
-    with open_rows(settings, progress) as (rows, backend):
-        result.size, result.age = described(backend), backend.age
-        for document, row in rows(texts):
+    share, ledger = share_of(settings.share, settings.out), None
+    how: dict[str, Any] = {"restart": settings.restart, "share": share}
+    if settings.out is not None:
+        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+    terms = settings.spending.options(ledger)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
+        if cluster is not None:
+            # By names that do not depend on the current folder.
+            names = (one if ":" in one else str(Path(one).resolve()) for one in options.references)
+            options = replace(options, references=tuple(names))
+        n_threads, fresh = engine.n_processes, settings.restart
+        opened = open_measure(options, progress, terms=terms, n_threads=n_threads, fresh=fresh)
+        measure = stack.enter_context(opened)
+        result.size, result.age = described(measure.reference), measure.reference.age
+        if cluster is None:
+            rows = ScoreRun(measure, to_row, settings.out, **how).rows(texts)
+        else:
+            there = partial(open_measure, options, SILENT, terms=terms)
+            on_cluster = _OnCluster(cluster, measure, there)
+            rows = ScoreRun(on_cluster, attrgetter("row"), settings.out, **how).rows(texts)
+        for document, row in rows:
             result.add(document, row)
             if each is not None:
                 each(row)
@@ -521,39 +515,6 @@ def _needed(corpus: Reference | None, name: str) -> Reference:
             problem = f"near {problem}; an infini-gram index only says where n-grams occur verbatim"
         raise SettingsError(name, problem)
     return corpus
-
-
-@contextmanager
-def open_rows(
-    settings: OriginalitySettings, progress: Progress = SILENT
-) -> Iterator[tuple[Rows, Backend]]:
-    """Open the source of score rows, in this process or on a cluster, and the reference."""
-    from fabula.measures.scores import ScoreRun, to_row
-    from fabula.resume import Ledger
-
-    options, engine = settings.measure, settings.engine
-    share = share_of(settings.share, settings.out)
-    how: dict[str, Any] = {"restart": settings.restart, "share": share}
-    ledger = None
-    if settings.out is not None:
-        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
-    terms = settings.spending.options(ledger)
-    with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
-        if cluster is not None:
-            # By names that do not depend on the current folder.
-            names = (one if ":" in one else str(Path(one).resolve()) for one in options.references)
-            options = replace(options, references=tuple(names))
-        measure = stack.enter_context(
-            open_measure(
-                options, progress, terms=terms, n_threads=engine.n_processes, fresh=settings.restart
-            )
-        )
-        if cluster is None:
-            yield ScoreRun(measure, to_row, settings.out, **how).rows, measure.reference
-            return
-        there = _OnCluster(cluster, measure, partial(open_measure, options, SILENT, terms=terms))
-        yield ScoreRun(there, attrgetter("row"), settings.out, **how).rows, measure.reference
 
 
 class _OnCluster:

@@ -15,7 +15,7 @@ from fabula.jobs.result import Result, Row
 from fabula.settings import Between, SettingsError, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases
+    from fabula.measures.diversity.key_phrases import KeyPhrases
     from fabula.presentation.sheet import Block
     from fabula.reference import Reference
     from fabula.types import Document
@@ -108,24 +108,6 @@ class PhraseSettings(EqualLength):
         if self.of is not None and self.of == self.against:
             raise SettingsError("against", "must differ from `of`")
 
-    def plan(self) -> KeynessPlan:
-        from fabula.measures.diversity.key_phrases import KeynessPlan
-        from fabula.text import TextSettings
-
-        return KeynessPlan(
-            prompt=self.prompt,
-            n_words=self.n_words,
-            shortest=self.shortest,
-            longest=self.longest,
-            settings=TextSettings(self.case, self.punct),
-            extras=self.extras,
-            prior_size=self.prior,
-            min_ratio=self.min_ratio,
-            max_p=self.max_p or (1.0 if self.background else 0.05),
-            max_background=self.max_background,
-            seed=self.seed,
-        )
-
 
 def split_texts(
     documents: Sequence[Document], settings: PhraseSettings
@@ -203,10 +185,11 @@ def phrases(
     from contextlib import ExitStack, closing
 
     from fabula.measures.diversity import Stages
-    from fabula.measures.diversity.key_phrases import find_key_phrases
+    from fabula.measures.diversity.key_phrases import KeynessPlan, find_key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.packages import check_scipy
     from fabula.reference.reference_spec import is_elsewhere, is_served, open_backend
+    from fabula.text import TextSettings
 
     check_scipy("the tests of phrases")
     stages = Stages(progress.begin, progress.advance)
@@ -221,7 +204,20 @@ def phrases(
         if settings.background:
             backend = cast("Reference", open_backend(settings.background, report=progress.say))
             background = opened.enter_context(closing(backend))
-        found = find_key_phrases(*_groups(a, b, settings), settings.plan(), stages, background)
+        plan = KeynessPlan(
+            prompt=settings.prompt,
+            n_words=settings.n_words,
+            shortest=settings.shortest,
+            longest=settings.longest,
+            settings=TextSettings(settings.case, settings.punct),
+            extras=settings.extras,
+            prior_size=settings.prior,
+            min_ratio=settings.min_ratio,
+            max_p=settings.max_p or (1.0 if settings.background else 0.05),
+            max_background=settings.max_background,
+            seed=settings.seed,
+        )
+        found = find_key_phrases(*_groups(a, b, settings), plan, stages, background)
     if settings.out is not None:
         write_key_phrases(settings.out, found)
     return Phrases(found, settings.n_listed)

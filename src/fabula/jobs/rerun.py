@@ -128,7 +128,10 @@ def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None)
 
 
 def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runner) -> Path:
-    """Where the result is that the setting `name` names, after the steps of the record."""
+    """Where the result is that the setting `name` names, after the steps of the record.
+
+    Whatever else they write goes into the folder `place`; what they read elsewhere is agreed.
+    """
     made = place / name / own.name
     for step in provenance.steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.
@@ -142,25 +145,25 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runne
         folder = provenance.folder_of_record(step, own).resolve()
         # A folder further up would make everything below it the record's own.
         near = {own.parent, place} | ({folder} & set(own.parents[:2]))
-        _run(step, folder, targets, near, place, runner)
+        words, settings = _allowed(step), dict(step["settings"])
+        for one in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
+            target = targets.get(one) or place / one / Path(str(settings[one])).name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            settings[one] = str(target)
+        runner.allow(words, runner.elsewhere(words, settings, folder, near))
+        if any("-" in one for one in settings.values() if isinstance(one, list)):
+            raise InputError(
+                "its texts came from standard input, which is not kept; nothing to rerun"
+            )
+        runner.run(words, settings, folder)
     return made
 
 
-def _run(
-    record: Record,
-    folder: Path,
-    targets: dict[str, Path],
-    near: set[Path],
-    place: Path,
-    runner: Runner,
-) -> None:
-    """Run the command with its results at `targets`, by the settings that name them.
-
-    Whatever else it writes goes into the folder `place`. What it reads lies `near`, or is agreed.
-    """
+def _allowed(record: Record) -> str:
+    """The command of a record. Raises `InputError` if a record may not start it."""
     from fabula.jobs.registry import jobs
 
-    words = record["command"]
+    words: str = record["command"]
     if words.startswith("fabula."):
         raise InputError(
             f"it was saved from Python, by `{words}()`; repeat that call with the settings of the "
@@ -174,15 +177,7 @@ def _run(
             f"`fabula {words}` does more than make a result, so a record does not start it; run "
             "the command yourself if you trust the record"
         )
-    settings = dict(record["settings"])
-    for name in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
-        target = targets.get(name) or place / name / Path(str(settings[name])).name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        settings[name] = str(target)
-    runner.allow(words, runner.elsewhere(words, settings, folder, near))
-    if any("-" in one for one in settings.values() if isinstance(one, list)):
-        raise InputError("its texts came from standard input, which is not kept; nothing to rerun")
-    runner.run(words, settings, folder)
+    return words
 
 
 def compare_results(before: Path, after: Path) -> list[str]:

@@ -107,9 +107,21 @@ def invite(
     """
     from fabula.store import write_whole
     from fabula.studies.export_files import invitations_csv
+    from fabula.studies.forms import clean_text
     from fabula.studies.participants import invite_each
 
-    notes = _notes(n, settings)
+    if n is None and settings.notes is None:
+        raise SettingsError("notes", "or N must be given: how many people to invite")
+    if n is not None and settings.notes is not None:
+        raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
+    if n is not None and (problem := _N_PEOPLE(n)):
+        raise SettingsError("n", problem)
+    notes = [clean_text(settings.note)] * (n or 0)
+    if settings.notes is not None:
+        lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
+        notes = [clean_text(line) for line in lines if line.strip()]
+        if not notes:
+            raise SettingsError("notes", f"{settings.notes}: contains no lines")
     with open_study(file, place, create=True) as study:
         check_kept({"csv": settings.csv}, study.files)
         with study.store.writing() as connection:
@@ -119,25 +131,6 @@ def invite(
         write_whole(settings.csv, table, is_private=True)
     _tell_if_local(settings, progress)
     return Invited(invitations, settings.address, settings.csv)
-
-
-def _notes(n: int | None, settings: InviteSettings) -> list[str]:
-    """A note for each of `n` people, or for each line of the file `notes`."""
-    from fabula.studies.forms import clean_text
-
-    if n is None and settings.notes is None:
-        raise SettingsError("notes", "or N must be given: how many people to invite")
-    if n is not None and settings.notes is not None:
-        raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
-    if n is not None and (problem := _N_PEOPLE(n)):
-        raise SettingsError("n", problem)
-    if settings.notes is None:
-        return [clean_text(settings.note)] * (n or 0)
-    lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
-    found = [clean_text(line) for line in lines if line.strip()]
-    if not found:
-        raise SettingsError("notes", f"{settings.notes}: contains no lines")
-    return found
 
 
 def _tell_if_local(settings: LinkSettings, progress: Progress) -> None:

@@ -197,7 +197,11 @@ class Reviewer:
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
             self._opened_measure(progress)
-        with self._reading([text.document for text in reviews]) as reading:
+        # Surprisals of texts are computed in the background from now on.
+        reader: AbstractContextManager[ReadingAhead | None] = nullcontext()
+        if plan.asks("fluency"):
+            reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
+        with reader as reading:
             for step in (self._originality, self._read, partial(self._fluently, reading)):
                 review = step(review, progress)
                 yield review
@@ -205,14 +209,6 @@ class Reviewer:
             review = step(review, progress)
             yield review
         yield self._models(review, progress, confirm)
-
-    def _reading(
-        self, documents: Sequence[Document]
-    ) -> AbstractContextManager[ReadingAhead | None]:
-        """The surprisals of texts, computed in the background from now on."""
-        if not self.plan.asks("fluency"):
-            return nullcontext()
-        return ReadingAhead(self._opened_model, documents)
 
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):

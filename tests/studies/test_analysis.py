@@ -321,7 +321,7 @@ def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path)
 
     before = content()
     for taken in (database, design.documents, design.path, tmp_path / "study.db-wal"):
-        refused("study", "export", design.path, "--out", taken)
+        invoke("study", "export", design.path, "--out", taken, code=2)
     assert content() == before
     assert design.documents.exists()
 

@@ -83,11 +83,12 @@ class _Face:
         named: list[inspect.Parameter] = []
         for name, (_, one) in self.fields.items():
             is_required = one.default is MISSING
+            takes = name == "model" and "functions" in self.shape.handed
             parameter = inspect.Parameter(
                 name,
                 kind if is_required else inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if is_required else _default(one),
-                annotation=type_shown(one),
+                annotation=("AskFunction | FunctionModel | " if takes else "") + type_shown(one),
             )
             (parameters if is_required else named).append(parameter)
         # What is required comes first: a function has no others after a default.
@@ -296,8 +297,6 @@ def type_shown(one: Described) -> str:
         shown = inner.__name__
     if one.path[-1] == "references":
         shown = "str | Path | Reference"
-    elif one.path[-1] == "models":
-        shown = "str | AskFunction | FunctionModel"
     if several:
         shown = f"{shown} | Sequence[{shown}]"
     elif inner is str and not hasattr(hint, "of"):

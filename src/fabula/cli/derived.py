@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from functools import wraps
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -46,6 +46,10 @@ class Option(click.Option):
         super().__init__(*args, **more)
         self.hidden = tuned
         self.setting, self.shared, self.tuned = setting, shared, tuned
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        hint = super().get_error_hint(ctx)
+        return hint.replace("--", "--set ", 1) if self.tuned else hint
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         hidden, self.hidden = self.hidden, False
@@ -125,7 +129,10 @@ class Command(click.Command):
         with formatter.section("Options"):
             formatter.write_dl(records)
         with formatter.section("Shared options, shown by --help and their name"):
-            formatter.write_dl([(f"--help {name}", SHARED[name]) for name in shared])
+            lines = [(f"--help {name}", SHARED[name]) for name in shared]
+            if any(getattr(option, "tuned", False) for option in self.params):
+                lines.append(("--set NAME=VALUE", "Set what tunes one: models.timeout=30"))
+            formatter.write_dl(lines)
 
     def help_of(self, ctx: click.Context, name: str) -> str:
         """The options of a shared set."""
@@ -148,9 +155,12 @@ class Command(click.Command):
         return _with_options(self.help or "", self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for place, word in enumerate(args[:-1]):
-            if word in ("--help", "-h") and args[place + 1] in self.shared():
-                click.echo(self.help_of(ctx, args[place + 1]))
+        for word, name in pairwise(args):
+            if word in ("--help", "-h") and name in SHARED:
+                if name not in self.shared():
+                    sets = ", ".join(self.shared())
+                    raise click.UsageError(f"has no settings of {name}; its sets are {sets}", ctx)
+                click.echo(self.help_of(ctx, name))
                 ctx.exit()
         args = _with_sets(args)
         config = read_config()
@@ -167,7 +177,8 @@ class Command(click.Command):
             for option in self.params
             if option.opts[-1] in usual and option.multiple
         }
-        ctx.default_map = {name: value for name, value in defaults.items() if name and value}
+        empty: tuple[Any, ...] = (None, ())
+        ctx.default_map = {n: value for n, value in defaults.items() if n and value not in empty}
         left = super().parse_args(ctx, args)
         if config.is_of_folder and ctx.default_map:
             taken = [

@@ -84,7 +84,9 @@ class _Jobs(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         usual = DEFAULTS.get(self.before.strip())
         known = [*self.list_commands(ctx), *ctx.help_option_names]
-        if usual and args and args[0] not in known:
+        # `--help` alone is of the group; with the name of a set of settings it is of that command.
+        is_of_set = len(args) == 2 and args[0] in ctx.help_option_names and args[1] not in known
+        if usual and args and (args[0] not in known or is_of_set):
             args = [usual, *args]
         return super().parse_args(ctx, args)
 

@@ -69,11 +69,17 @@ def _read(path: Path) -> Config:
             f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices, and "
             f"the tables {', '.join(_SETS)}"
         )
-    sets = {
-        f"{name}.{key.replace('_', '-')}": value
-        for name in _SETS
-        for key, value in dict(content.get(name, {})).items()
-    }
+    sets = {}
+    for name in _SETS:
+        table = content.get(name, {})
+        if not isinstance(table, dict):
+            raise InputError(f"{path}: {name} must be a table, [{name}]")
+        for key, value in table.items():
+            if not isinstance(value, str | int | float):
+                raise InputError(f"{path}: {name}.{key} must be a text, a number, true or false")
+            sets[f"{name}.{key.replace('_', '-')}"] = value
+    if unknown := sets.keys() - (_tuned_names() if sets else set()):
+        raise InputError(f"{path}: {min(unknown)}: no such setting; `--help` of a set lists them")
     prices = content.get("prices", {})
     if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
         raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
@@ -83,6 +89,23 @@ def _read(path: Path) -> Config:
         sets=sets,
         prices=prices,
     )
+
+
+def _tuned_names() -> set[str]:
+    """What can be set, of all jobs."""
+    from fabula.jobs.reading import Reading
+    from fabula.jobs.registry import jobs
+    from fabula.settings import Settings, fields_of
+
+    kinds: set[type[Settings]] = {Reading}
+    for job in jobs().values():
+        kinds.update(job.load().settings.values())
+    return {
+        one.field.option_of(one.path[-1])
+        for kind in kinds
+        for one in fields_of(kind)
+        if one.field.tuned
+    }
 
 
 def _several(path: Path, key: str, value: Any) -> tuple[str, ...]:

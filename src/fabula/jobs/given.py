@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from fabula.errors import InputError
 from fabula.jobs.reading import Reading, read_stories
@@ -56,7 +56,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
 
     rows, kind = rows_of(texts)
     names: tuple[str, ...] = ()
-    if isinstance(texts, str | Path):
+    if isinstance(texts, str | Path) and str(texts):
         names = (str(texts),)
     elif isinstance(texts, list | tuple) and texts and all(map(_is_file, texts)):
         names = tuple(map(str, texts))
@@ -67,7 +67,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     if (
         rows is None
         and isinstance(texts, Iterable)
-        and not isinstance(texts, str | bytes | Document)
+        and not isinstance(texts, str | bytes | set | frozenset | Document)
     ):
         texts = list(texts)
         rows = list(texts) if texts and all(isinstance(one, Mapping) for one in texts) else None
@@ -79,7 +79,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         ]
     elif isinstance(texts, Document):
         found = [texts]
-    elif isinstance(texts, Iterable) and not isinstance(texts, bytes):
+    elif isinstance(texts, Iterable) and not isinstance(texts, str | bytes | set | frozenset):
         found = list(check_documents(map(_numbered, texts, count(1))))
     else:
         raise InputError(
@@ -117,7 +117,7 @@ def _is_file(text: Any) -> bool:
     if isinstance(text, Path):
         return True
     try:
-        return isinstance(text, str) and len(text) < 1000 and Path(text).exists()
+        return isinstance(text, str) and 0 < len(text) < 1000 and Path(text).exists()
     except (OSError, ValueError):
         return False
 
@@ -144,7 +144,7 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     """
     kind = _frame_kind(table)
     if type(table).__name__ == "Series" and hasattr(table, "items"):
-        table = dict(table.items())
+        return [{"id": str(key), "text": value} for key, value in table.items()], None
     if kind == "pandas":
         named = table.astype(object).where(table.notna(), None)
         return [
@@ -155,6 +155,8 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
         return list(table.iter_rows(named=True)), kind
     if kind == "arrow":
         return table.to_pylist(), kind
+    if isinstance(table, Mapping) and "text" in table:
+        return [dict(table)], None
     if isinstance(table, Mapping):
         return [{"id": str(key), "text": value} for key, value in table.items()], None
     if isinstance(table, list | tuple) and table and all(isinstance(r, dict) for r in table):
@@ -178,6 +180,8 @@ def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
     An Arrow table if neither is, and the list of rows itself without PyArrow.
     """
     listed = list(rows)
+    if kind not in (None, *get_args(FrameKind)):
+        raise InputError(f"{kind!r}: must be one of {', '.join(get_args(FrameKind))}")
     for candidate in (kind,) if kind else ("pandas", "polars", "arrow"):
         try:
             return _made(listed, candidate)

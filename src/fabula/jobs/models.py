@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.settings import Between, Settings, part, setting
+from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
     from fabula.models.cost import Prices
@@ -146,6 +146,10 @@ class ModelSettings(Settings):
         tunes="models",
     )
     spending: Spending = part(Spending)
+
+    def check_together(self) -> None:
+        if not self.models and type(self) is ModelSettings:
+            raise SettingsError("models", "must name at least one")
 
     @property
     def n_models(self) -> int:

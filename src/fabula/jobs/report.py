@@ -205,6 +205,8 @@ class ReportSettings(InstrumentSettings):
                 raise SettingsError(name, "is only for `only` feedback")
         if self.only in ("feedback", "verdicts") and not self.models.models:
             raise SettingsError("models", f"must be named for `only` {self.only}")
+        if self.only == "originality" and not (self.references or self.against_each_other):
+            raise SettingsError("references", "must be named for `only` originality")
         if not self.against_each_other:
             return
         from fabula.reference.reference_spec import is_elsewhere

@@ -104,7 +104,8 @@ class Result:
             write_whole(path, (dump_json(self.to_json()) + "\n").encode(errors="replace"))
         elif path.suffix in (".csv", ".tex") and has(type(self), "tables"):
             files = TableFiles(**{"csv" if path.suffix == ".csv" else "latex": path})
-            files.write(self.sheets(), self.records())
+            if not files.write(self.sheets(), self.records()):
+                raise InputError(f"{path}: not written, for there is no table to write")
         else:
             raise InputError(
                 f"{path}: cannot be written; the endings of this result are "

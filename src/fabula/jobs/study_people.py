@@ -122,6 +122,8 @@ def invite(
         notes = [clean_text(line) for line in lines if line.strip()]
         if not notes:
             raise SettingsError("notes", f"{settings.notes}: contains no lines")
+    if settings.csv is not None and settings.csv.exists():
+        raise SettingsError("csv", f"{settings.csv} exists, and its links cannot be shown again")
     with open_study(file, place, create=True) as study:
         check_kept({"csv": settings.csv}, study.files)
         with study.store.writing() as connection:

@@ -174,7 +174,7 @@ class Budget:
     ) -> None:
         self._shared = shared_budget or SharedBudget()
         if self._shared.limit is not None and price is None:
-            raise InputError("`max_cost` needs the model's price; add `price` IN/OUT")
+            raise InputError("`max_cost` needs the model's price; set `price` as IN/OUT")
         self._price = price
         self._reserved = 0.0
         self._changed = asyncio.Condition()

@@ -269,7 +269,7 @@ class LanguageTool:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
                 f"LanguageTool at {self._url} is not responding ({error}); start its server, or "
-                "set its address with `grammar` languagetool@URL"
+                "set its address, `grammar` as languagetool@URL"
             ) from error
         return answer
 

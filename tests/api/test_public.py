@@ -219,6 +219,7 @@ def test_a_function_is_a_judge(model: Any):
     items = [item.id for item in fb.load_rubric("ttcw").items]
     assert (wide[items].iloc[0] == 1).all()
     assert (wide[items].iloc[1] == 0).all()
+    assert list(wide["label"]) == [row["label"] for row in drafts]
     experts = [
         {"document": id_, "item": item, "rater": rater, "value": value}
         for id_, value in (("a", "Yes"), ("b", "No"))

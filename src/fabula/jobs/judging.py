@@ -242,12 +242,13 @@ class Judged(Result):
         ]
 
     def frame_rows(self) -> list[Row]:
-        """A row per text and judge: `id`, `rater`, and each item."""
+        """A row per text and judge: `id`, `rater`, each item, and the text's own fields."""
         found: dict[tuple[str, str], Row] = {}
         for one in self.said:
             key = one.document_id, one.rater
             found.setdefault(key, {"id": key[0], "rater": key[1]})[one.item] = one.value
-        return list(found.values())
+        known = {document.id: document for document in self.documents}
+        return [known[r["id"]].beside(r) if r["id"] in known else r for r in found.values()]
 
     def rankings(self, *, by_item: bool = False) -> dict[str, list[PairRanking]]:
         """The stories of pairs, and their groups, ranked by each judge's answers.

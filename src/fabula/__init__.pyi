@@ -145,7 +145,7 @@ def report(
     `judge` beside a model that judges, and `CorpusError` for a reference that cannot be opened.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         levels: Values of L that the Creativity Index sums. [default: 5-12; 5-7 against texts by
             models]
         match: near: also find matches in other words.
@@ -323,10 +323,10 @@ def originality(
     interrupted runs resume. Source: Lu et al. 2024.
 
     Raises `InputError`, `CorpusError`, `ModelError`. A text whose look-up failed has no score, and
-    its row says why. All rows are kept in memory unless `each` receives them.
+    its row says why.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         levels: Values of L that the Creativity Index sums. [default: 5-12; 5-7 against texts by
             models]
         match: near: also find matches in other words.
@@ -399,7 +399,7 @@ def profile(
     Raises `InputError`, and `ModelError` if the language pipeline is not installed.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Write a row for each text here (.jsonl).
         html: Write a page here: rhythm, rare words, repeated phrases.
         plot: Draw rhythm and rarity for up to 12 texts here (.svg, .pdf or .png).
@@ -450,7 +450,7 @@ def diversity(
     if SciPy (extra `[stats]`) is not installed.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         words: Cut every text to N words; shorter ones are left out. [default: the length that nine
             tenths of each group reach]
         case: Whether case distinguishes words (keep).
@@ -479,8 +479,8 @@ def diversity(
 
 def compare(
     results: Any,
+    by: str,
     *,
-    by: str | None = None,
     unnamed: str | None = None,
     texts: Any | None = None,
     cluster: str | None = None,
@@ -501,7 +501,7 @@ def compare(
 
     Numbers that were not measured in the same way are refused.
 
-    Raises `SettingsError` without `by`, `InputError`, and `MixError`.
+    Raises `InputError` and `MixError`.
 
     Parameters:
         results: a path, a result, a frame, rows, or several of them
@@ -555,8 +555,8 @@ def phrases(
     is not responding.
 
     Parameters:
-        a: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
-        b: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        a: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        b: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         words: Cut every text to N words; shorter ones are left out. [default: the length that nine
             tenths of each group reach]
         case: Whether case distinguishes words (keep).
@@ -607,7 +607,7 @@ def detect_score(
     Raises `InputError`, `ModelError`.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         model: local (the embedded model) or a .gguf file.
         out: Write one row per text here (.jsonl); interrupted runs resume.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
@@ -721,7 +721,7 @@ def judge(
     Raises `InputError`, `ModelError`, `BusyError`; finished answers are kept in `out`.
 
     Parameters:
-        stories: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        stories: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         rubric: A built-in rubric (see `fabula rubric show`), or a .toml file.
         items: Ask only these items of the rubric, separated by commas.
         template: Prompt with [STORY], [BACKGROUND], [QUESTION] and optionally [INSTRUCTION], in any
@@ -818,7 +818,7 @@ def judge_calibrate(
     Raises `InputError`, before anything is paid for, if no labels match the stories.
 
     Parameters:
-        stories: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        stories: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         rubric: A built-in rubric (see `fabula rubric show`), or a .toml file.
         items: Ask only these items of the rubric, separated by commas.
         template: Prompt with [STORY], [BACKGROUND], [QUESTION] and optionally [INSTRUCTION], in any
@@ -1334,7 +1334,7 @@ def stories_draw(
     Raises `InputError`, `SettingsError`.
 
     Parameters:
-        sources: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        sources: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         each: Draw N texts of each group, or all of a group that has fewer.
         pieces: Draw N pieces of feedback in all (1,920 in the paper), equally many of each cell.
         by: Field to group the texts by, such as author or model; of feedback, fields whose values
@@ -1377,7 +1377,7 @@ def stories_plot(
     Raises `InputError`, `ModelError`, `BusyError`; finished plots are kept in `out`.
 
     Parameters:
-        sources: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        sources: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Write a row with the plot of each story here (.jsonl).
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
@@ -1517,7 +1517,7 @@ def stories_openings(
     Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
 
     Parameters:
-        beginnings: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        beginnings: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Write a row for each text here (.jsonl).
         kind: Kind of text to write.
         prompt: Prompt format: plain; ideas, perspectives, novelty, bold, free, agent, writer,
@@ -1576,7 +1576,7 @@ def continuation_passages(
     Raises `InputError` if no chapter is long enough, or two books have the same name.
 
     Parameters:
-        books: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        books: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Write a row for each passage here (.jsonl): context and gold.
         sentences: Number of sentences in a context.
         stride: Number of sentences from the start of one passage to the next. [default: no overlap]
@@ -1611,7 +1611,7 @@ def continuation_train(
     Raises `InputError`, `ModelError`, `BusyError`.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Folder for the trained generators. Those already trained on the same texts are kept.
         kind: Generators to train; repeat it for several.
         min_count: Minimum number of times a word must occur to be in the vocabulary.
@@ -1775,7 +1775,7 @@ def feedback_corrupt(
     applied.
 
     Parameters:
-        stories: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        stories: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         methods: Corruptions to apply to each story, separated by commas; beyond the paper, for
             longer stories: name, and with `writer` fact, thread, motive.
         out: Write the stories here (.jsonl); interrupted runs resume.
@@ -2115,7 +2115,7 @@ def reference_build(
     of the answers would be a different one: what was written is kept.
 
     Parameters:
-        sources: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        sources: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         out: Folder to build, or to add to.
         add: Add the texts to the corpus that is there, in new shards; existing ones do not change.
         case: fold: ignore case; keep: distinguish Word from word. [default: fold]
@@ -2275,7 +2275,7 @@ def reference_group(
     Raises `InputError`, `CorpusError`.
 
     Parameters:
-        texts: texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
+        texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         name: A short name, such as my-students.
         kind: Who wrote the texts.
         out: Write the numbers here, one line per group (.jsonl); groups with other names in the

@@ -24,7 +24,7 @@ from fabula.settings import Described, Settings, SettingsError, build, fields_of
 from fabula.settings import in_names as _in_names
 
 S = TypeVar("S", bound=Settings)
-_TEXTS = "texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder"
+_TEXTS = "a frame, a list, a mapping from id to text, a dataset, a file or a folder"
 
 
 def job_named(name: str) -> Job | None:

@@ -27,9 +27,10 @@ _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 class ComparisonSettings(Settings):
     """Which groups are compared, and what counts as one text."""
 
-    by: str | None = of_field(
-        "Field to group the texts by, such as author or model; for scores of originality also "
-        "`file`, the score file."
+    by: str = setting(
+        help="Field to group the texts by, such as author or model; for scores of originality also "
+        "`file`, the score file.",
+        unit="FIELD",
     )
     unnamed: str | None = setting(
         None, help="Name of the group of texts that lack this field, such as human.", unit="NAME"
@@ -95,14 +96,12 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
 
     Numbers that were not measured in the same way are refused.
 
-    Raises `SettingsError` without `by`, `InputError`, and `MixError`.
+    Raises `InputError` and `MixError`.
     """
     from fabula.measures.group_comparison import compare_rows
     from fabula.measures.number_comparison import compare_numbers
 
     by = settings.by
-    if by is None:
-        raise SettingsError("by", "is missing; set it to the field that groups the scores")
     how: Any = {name: getattr(settings, name) for name in ("baseline", "cluster", "seed")}
     parts = [part for one in results for part in one.parts]
     for part in parts:

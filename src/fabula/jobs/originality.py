@@ -400,7 +400,7 @@ def originality(
     interrupted runs resume. Source: Lu et al. 2024.
 
     Raises `InputError`, `CorpusError`, `ModelError`. A text whose look-up failed has no score, and
-    its row says why. All rows are kept in memory unless `each` receives them.
+    its row says why.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
     from fabula.measures.scores import ScoreRun, to_row

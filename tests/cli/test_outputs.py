@@ -115,6 +115,7 @@ def transcripts(folder: Path, url: str, program: Path) -> dict[str, dict[str, by
         "PYTHONPATH": str(Path(fabula.__file__).parents[1].resolve()), "FABULA_JOBS": "1",
         "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1",
         "FABULA_HOME": f"{folder}/home", "FABULA_CACHE": f"{folder}/home/cache",
+        "COLUMNS": "100", "LINES": "40",
     }  # fmt: skip
     told: dict[str, dict[str, bytes]] = {}
     for command in filter(None, COMMANDS.splitlines()):

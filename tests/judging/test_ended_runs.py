@@ -246,7 +246,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path, line: str):
 
 
 def test_max_cost_without_a_price_says_so():
-    with serving(steady) as server, pytest.raises(InputError, match="add `price`"):
+    with serving(steady) as server, pytest.raises(InputError, match="set `price`"):
         run_session(session(server.url, None, max_cost=1.0))
 
 

@@ -33,12 +33,12 @@ _loaded: dict[str, str] = {}
 def installed(kind: str) -> tuple[EntryPoint, ...]:
     """What packages add of a kind, by name. Nothing is loaded yet."""
     # Looking at the files is quicker than the import, and mostly finds none.
-    files = (one for folder in sys.path for one in Path(folder).glob("*-info/entry_points.txt"))
-    if not any(b"[fabula." in one.read_bytes() for one in files):
+    files = (file for path in sys.path for file in Path(path).glob("*-info/entry_points.txt"))
+    if not any(b"[fabula." in file.read_bytes() for file in files):
         return ()
     from importlib.metadata import entry_points
 
-    return tuple(sorted(entry_points(group=f"fabula.{kind}"), key=lambda one: one.name))
+    return tuple(sorted(entry_points(group=f"fabula.{kind}"), key=lambda point: point.name))
 
 
 def load(point: EntryPoint) -> Any:
@@ -62,7 +62,9 @@ class Registry(MutableMapping[str, V]):
 
     def __getitem__(self, name: str) -> V:
         if name not in self._known:
-            self._known |= {one.name: load(one) for one in self._points() if one.name == name}
+            for point in self._points():
+                if point.name == name:
+                    self._known[name] = load(point)
         return self._known[name]
 
     def __setitem__(self, name: str, thing: V) -> None:
@@ -72,10 +74,10 @@ class Registry(MutableMapping[str, V]):
         del self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known or any(one.name == name for one in self._points())
+        return name in self._known or any(point.name == name for point in self._points())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._known, *(one.name for one in self._points())]))
+        return iter(dict.fromkeys([*self._known, *(point.name for point in self._points())]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

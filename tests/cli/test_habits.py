@@ -10,9 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import fabula as fb
 from fabula.cli.derived import Command
 from fabula.cli.job_commands import command_of
-from fabula.cli.main import main
+from fabula.cli.main import cli, main
 from fabula.errors import (
     BusyError,
     CallFailed,
@@ -141,6 +142,14 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
     )
 
 
+def test_a_setting_that_no_command_has_is_named(folder: Path):
+    Path("fabula.toml").write_text("[tools]\ngramar = 'none'\n[models]\ntimeout = 3\n")
+    done = CliRunner().invoke(cli, ["profile", "story.txt"])
+    assert "fabula.toml: tools.gramar: no such setting" in str(done.exception)
+    with pytest.raises(FabulaError, match=r"tools\.gramar"):
+        fb.profile(["A text."])
+
+
 def test_a_zero_of_the_configuration_is_a_value(folder: Path):
     Path("fabula.toml").write_text("[models]\ntemperature = 0\nmax-unreadable = 0\n")
     context = command_of(jobs()["judge stories"]).make_context("judge", ["story.txt"])
@@ -156,7 +165,6 @@ def test_a_zero_of_the_configuration_is_a_value(folder: Path):
         ("prices = 'cheap'", "fabula.toml: prices must be a table such as"),
         ("model =", "fabula.toml: cannot be read as TOML"),
         ("tools = 3", "fabula.toml: tools must be a table"),
-        ("[tools]\ngramar = 'none'", "fabula.toml: tools.gramar: no such setting"),
         ("[models]\ntemperature = [1]", "fabula.toml: models.temperature must be a text, a number"),
         ("[running]\nrestart = true", "fabula.toml: `restart` is for one run"),
     ],

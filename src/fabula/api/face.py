@@ -151,10 +151,12 @@ class _Face:
                 raise SettingsError(
                     name, f"is {named[0]} in {NAME} of this folder; name it yourself to agree"
                 )
-        for name, (_, one) in self.fields.items():
-            option = one.field.option_of(one.path[-1])
-            if one.field.tuned and option in config.sets:
-                usual[name] = config.sets[option]
+        tuned = {
+            one.field.option_of(one.path[-1]): name
+            for name, (_, one) in self.fields.items()
+            if one.field.tuned
+        }
+        usual |= {tuned[option]: value for option, value in config.tuned(tuned).items()}
         found = {**usual, **given}
         if "price" in self.fields and not given.get("price"):
             asked = found.get("model", ())
@@ -325,11 +327,9 @@ def input_type(one: Input) -> str:
 def _told(one: Input) -> str:
     """What an input may be: for a class of ours, as its method `of` says."""
     make = getattr(one.kind, "of", None)
-    return (
-        input_type(one)
-        if make is None
-        else (make.__doc__ or "").partition(". Raises")[0][5:].rstrip(".")
-    )
+    if make is None:
+        return input_type(one)
+    return (make.__doc__ or "").partition(". Raises")[0].removeprefix("From ").rstrip(".")
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -57,8 +57,9 @@ class Option(click.Option):
         self.hidden = hidden
         if record is None:
             return None
-        names = record[0].replace("--", "--set ", 1).replace(" ", "=", 2).replace("=", " ", 1)
-        return (names if self.tuned else record[0], _with_options(record[1], ctx.command))
+        name, _, unit = record[0].removeprefix("--").partition(" ")
+        shown = f"--set {name}={unit}" if self.tuned else record[0]
+        return (shown, _with_options(record[1], ctx.command))
 
 
 SHARED = {
@@ -159,7 +160,9 @@ class Command(click.Command):
             if word in ("--help", "-h") and name in SHARED:
                 if name not in self.shared():
                     sets = ", ".join(self.shared())
-                    raise click.UsageError(f"has no settings of {name}; its sets are {sets}", ctx)
+                    raise click.UsageError(
+                        f"no shared options called {name}; this command has {sets}", ctx
+                    )
                 click.echo(self.help_of(ctx, name))
                 ctx.exit()
         args = _with_sets(args)
@@ -167,10 +170,13 @@ class Command(click.Command):
         # A command that asks a model has a limit on what it costs.
         is_asking = any(option.opts[-1] == "--max-cost" for option in self.params)
         usual = ("--reference", "--model") if is_asking else ("--reference",)
-        defaults: dict[str | None, Any] = {
-            option.name: config.sets[option.opts[-1].removeprefix("--")]
+        tuned = {
+            option.opts[-1].removeprefix("--"): option.name
             for option in self.params
-            if getattr(option, "tuned", False) and option.opts[-1].removeprefix("--") in config.sets
+            if getattr(option, "tuned", False)
+        }
+        defaults: dict[str | None, Any] = {
+            tuned[name]: value for name, value in config.tuned(tuned).items()
         }
         defaults |= {
             option.name: getattr(config, option.opts[-1].removeprefix("--"))

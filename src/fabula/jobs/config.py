@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,19 @@ class Config:
     """Dollars per million tokens as IN/OUT, by model name."""
     sets: Mapping[str, Any] = field(default_factory=dict)
     """What tunes shared sets of settings: `models.timeout`."""
+
+    def tuned(self, own: Collection[str]) -> dict[str, Any]:
+        """The values of a job's settings that have these names, as in `models.timeout`.
+
+        Raises `InputError` for a name in one of its tables that no job has.
+        """
+        tables = {name.partition(".")[0] for name in own}
+        others = {name for name in self.sets if name.partition(".")[0] in tables} - set(own)
+        if others and (unknown := others - _tuned_names()):
+            name = min(unknown)
+            remedy = f"`fabula COMMAND --help {name.partition('.')[0]}` lists all"
+            raise InputError(f"{NAME}: {name}: no such setting; {remedy}")
+        return {name: value for name, value in self.sets.items() if name in own}
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
         """Return configured prices (all if no model is named) in the format of `price`, or None."""
@@ -78,8 +91,6 @@ def _read(path: Path) -> Config:
             if not isinstance(value, str | int | float):
                 raise InputError(f"{path}: {name}.{key} must be a text, a number, true or false")
             sets[f"{name}.{key.replace('_', '-')}"] = value
-    if unknown := sets.keys() - (_tuned_names() if sets else set()):
-        raise InputError(f"{path}: {min(unknown)}: no such setting; `--help` of a set lists them")
     prices = content.get("prices", {})
     if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
         raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')

@@ -24,8 +24,8 @@ Row = dict[str, Any]
 FrameKind = Literal["pandas", "polars", "arrow"]
 
 Texts = Any
-"""A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, a mapping from id
-to text, or the path of a file, a folder or a pattern."""
+"""A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, one dict with a
+`text`, a mapping from id to text, or the path of a file, a folder or a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +236,12 @@ class Rows:
 
 
 def _rows_in(value: Any) -> list[Row] | None:
-    from fabula.jobs.result import Result
+    from fabula.jobs.result import Result, nested
 
-    return value.compared_rows() if isinstance(value, Result) else rows_of(value)[0]
+    if isinstance(value, Result):
+        return value.compared_rows()
+    rows, kind = rows_of(value)
+    return rows if rows is None or kind is None else [nested(row) for row in rows]
 
 
 def named_parts(given: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:

@@ -148,7 +148,7 @@ class ModelSettings(Settings):
     spending: Spending = part(Spending)
 
     def check_together(self) -> None:
-        if not self.models and type(self) is ModelSettings:
+        if not self.models:
             raise SettingsError("models", "must name at least one")
 
     @property
@@ -175,3 +175,6 @@ class NoModelSettings(ModelSettings):
     """Model settings whose default is no model."""
 
     models: tuple[str, ...] = setting((), help=_MODEL_HELP, unit="MODEL", option="model")
+
+    def check_together(self) -> None:
+        """Accept that no model is named."""

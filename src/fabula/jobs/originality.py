@@ -15,7 +15,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row, flat, without_parts
+from fabula.jobs.result import Result, Row, flat, single_values
 from fabula.jobs.result_files import (
     page_setting,
     restart_setting,
@@ -317,7 +317,7 @@ class OriginalityResult(Result):
         """A row per text: `id`, its scores, `uniqueness_L` for each L, and its own fields."""
         first = ("id", "creativity_index", "n_words", "missing_reason", "uniqueness")
         return [
-            flat({name: row[name] for name in first}) | without_parts(row, (*first, *_TECHNICAL))
+            flat({name: row[name] for name in first}) | single_values(row, (*first, *_TECHNICAL))
             for row in self.rows()
         ]
 

@@ -13,7 +13,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.reading import grammar_setting
-from fabula.jobs.result import Result, Row, without_parts
+from fabula.jobs.result import Result, Row, single_values
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Settings, part, setting
 
@@ -53,7 +53,7 @@ class Profiles(Result):
     def frame_rows(self) -> list[Row]:
         """A row per text: `id`, a column for each metric, and the text's own fields."""
         return [
-            {"id": one.document.id, **one.values, **without_parts(one.to_row(), ("id",))}
+            {"id": one.document.id, **one.values, **single_values(one.to_row(), ("id",))}
             for one in self.profiles
         ]
 

@@ -1,4 +1,4 @@
-"""How the input texts of a job are read."""
+"""How the input texts of a job are read, and by which checkers and encoders."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Result:
         elif path.suffix in (".csv", ".tex") and has(type(self), "tables"):
             files = TableFiles(**{"csv" if path.suffix == ".csv" else "latex": path})
             if not files.write(self.sheets(), self.records()):
-                raise InputError(f"{path}: not written, for there is no table to write")
+                raise InputError(f"{path}: there is no table to write")
         else:
             raise InputError(
                 f"{path}: cannot be written; the endings of this result are "
@@ -156,13 +156,21 @@ def has(kind: type[Result], method: str) -> bool:
     return getattr(kind, method) is not getattr(Result, method)
 
 
-def without_parts(row: Row, others: Collection[str] = ()) -> Row:
-    """The fields of a row that are no lists and no tables, but for some."""
+def single_values(row: Row, but: Collection[str] = ()) -> Row:
+    """The fields of a row that are neither lists nor dicts, without those named in `but`."""
     return {
         name: value
         for name, value in row.items()
-        if name not in others and not isinstance(value, dict | list | tuple)
+        if name not in but and not isinstance(value, dict | list | tuple)
     }
+
+
+def nested(row: Row) -> Row:
+    """The row of scores that `flat` made this of: `uniqueness_5` goes back into `uniqueness`."""
+    begin = "uniqueness_"
+    levels = {name.removeprefix(begin): row[name] for name in row if name.startswith(begin)}
+    others = {name: value for name, value in row.items() if not name.startswith(begin)}
+    return others | ({"uniqueness": levels} if levels else {})
 
 
 def flat(row: Row, before: str = "") -> Row:

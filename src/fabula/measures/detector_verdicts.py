@@ -263,8 +263,8 @@ def apply_to_rows(
 ) -> Iterator[dict[str, Any]]:
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
-    `target` is the allowed share of human texts called machine-written, one of those that the
-    detector was calibrated for; `path` names the rows in errors. There is no verdict if the
+    `target` is the allowed share of human texts called machine-written, one of the rates for which
+    the detector was calibrated; `path` names the rows in errors. There is no verdict if the
     detector does not separate, or may flag far more of people's texts than that; nor on a text that
     it was calibrated on, or a near-duplicate; nor on one of another kind. Raises `MixError` if the
     scores were measured in another way than the detector's.

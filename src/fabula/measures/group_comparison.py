@@ -195,9 +195,6 @@ class _Table:
                     f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
                 )
         index, curve = row["creativity_index"], row.get("uniqueness")
-        if curve is None:  # of a frame
-            begin = "uniqueness_"
-            curve = {name[len(begin) :]: row[name] for name in row if name.startswith(begin)}
         if first and isinstance(curve, dict) and all(k.isascii() and k.isdecimal() for k in curve):
             self.levels = tuple(curve)
         if (

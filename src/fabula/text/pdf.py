@@ -175,7 +175,7 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
     usual = median(gaps) if gaps else 0.0
     held: list[_Line] = []
     for page in pages:
-        # Where lines without an indent begin: a single line further left is no margin.
+        # The x of lines without an indent; a single line further left is not the margin.
         counted = Counter(round(line.x) for line in page)
         common = [x for x, n in counted.items() if n >= max(2, _COMMON * len(page))]
         margin = min(common or counted, default=0)

@@ -20,20 +20,15 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from fabula.measures.detector import Labelled, calibrate
-from fabula.stats.clustered import compare_clusters, permutation_f
-from fabula.stats.compare import compare_means, mean_estimate
-from fabula.stats.prediction_powered import corrected_mean
-from fabula.stats.reliability import (
-    alpha_interval,
-    cohen_estimate,
-    concordance_of_sums,
-    fleiss_estimate,
-    icc_interval,
-    krippendorff_alpha,
-    pearson_estimate,
-    pearson_sums,
+from fabula.stats import agreement
+from fabula.stats.contrasts import (
+    compare_clusters,
+    compare_means,
+    mean_estimate,
+    permutation_f,
     pooled_estimate,
 )
+from fabula.stats.prediction_powered import corrected_mean
 
 Values = NDArray[np.float64]
 Draw = np.random.Generator
@@ -76,7 +71,8 @@ def share(p: float, size: int, rho: float, rng: Draw, n: int, seed: int) -> Ends
 
 
 def difference(draw: Callable[[Draw, int], Values], rng: Draw, n: int, seed: int) -> Ends:
-    return ends(compare_means(1.5 * draw(rng, n), draw(rng, 2 * n), signature="").percent)
+    groups = {"a": 1.5 * draw(rng, n), "b": draw(rng, 2 * n)}
+    return ends(compare_means("", groups, signature="").details["percent"])
 
 
 def shared_clusters(rng: Draw, n: int, seed: int) -> Ends:
@@ -86,7 +82,8 @@ def shared_clusters(rng: Draw, n: int, seed: int) -> Ends:
         {str(k): (factor * prompt[k] * rng.gamma(2, 0.5, 3)).tolist() for k in range(n)}
         for factor in (1.5, 1.0)
     ]
-    return ends(compare_clusters(*groups, seed=seed, signature="").percent)
+    sides = dict(zip("ab", groups, strict=True))
+    return ends(compare_clusters("", sides, seed=seed, signature="").details["percent"])
 
 
 # --- agreement --------------------------------------------------------------------------------
@@ -100,11 +97,13 @@ def verdicts(rng: Draw, n: int, m: int, p: float, kappa: float) -> Values:
 
 def cohen(p: float, kappa: float, rng: Draw, n: int, seed: int) -> Ends:
     table = verdicts(rng, n, 2, p, kappa)
-    return ends(cohen_estimate(*table.T, range(n), seed=seed, **HOW))
+    return ends(agreement.cohen(*table.T).estimate(range(n), seed=seed, **HOW))
 
 
 def fleiss(p: float, kappa: float, rng: Draw, n: int, seed: int) -> Ends:
-    return ends(fleiss_estimate(verdicts(rng, n, 3, p, kappa), range(n), seed=seed, **HOW))
+    return ends(
+        agreement.fleiss(verdicts(rng, n, 3, p, kappa)).estimate(range(n), seed=seed, **HOW)
+    )
 
 
 ITEMS = np.linspace(0.08, 0.7, 14)
@@ -121,12 +120,14 @@ def over_items(rng: Draw, n: int) -> Values:
 
 def fleiss_over_items(rng: Draw, n: int, seed: int) -> Ends:
     groups, items = np.repeat(np.arange(n), 14).tolist(), list(range(14)) * n
-    return ends(fleiss_estimate(over_items(rng, n), groups, items, seed=seed, **HOW))
+    return ends(agreement.fleiss(over_items(rng, n), items).estimate(groups, seed=seed, **HOW))
 
 
 def cohen_over_items(rng: Draw, n: int, seed: int) -> Ends:
     groups, items = np.repeat(np.arange(n), 14).tolist(), list(range(14)) * n
-    return ends(cohen_estimate(*over_items(rng, n)[:, :2].T, groups, items, seed=seed, **HOW))
+    return ends(
+        agreement.cohen(*over_items(rng, n)[:, :2].T, items).estimate(groups, seed=seed, **HOW)
+    )
 
 
 EVEN = norm.ppf([0.2, 0.4, 0.6, 0.8])
@@ -143,28 +144,28 @@ def graded(kind: str, cuts: Values, icc: float, rng: Draw, n: int, seed: int) ->
     table = marks(cuts, icc, rng, n)
     a, b = table[:, 0], table[:, 1]
     found = {
-        "quadratic kappa": lambda: pearson_estimate(
-            a, b, range(n), seed=seed, of_sums=concordance_of_sums, **HOW
+        "quadratic kappa": lambda: agreement.concordance(a, b).estimate(range(n), seed=seed, **HOW),
+        "Pearson": lambda: agreement.pearson(a, b).estimate(range(n), seed=seed, **HOW),
+        "ICC": lambda: agreement.icc(table).estimate(range(n), seed=seed, **HOW),
+        "alpha": lambda: agreement.alpha(table, "interval").estimate(
+            range(n), method="", seed=seed, signature=""
         ),
-        "Pearson": lambda: pearson_estimate(a, b, range(n), seed=seed, **HOW),
-        "ICC": lambda: icc_interval(table, range(n), seed=seed, signature=""),
-        "alpha": lambda: alpha_interval(table, range(n), "interval", seed=seed, signature=""),
     }
     return ends(found[kind]())
 
 
 def pearson_normal(rho: float, rng: Draw, n: int, seed: int) -> Ends:
     a, b = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n).T
-    return ends(pearson_estimate(a, b, range(n), seed=seed, **HOW))
+    return ends(agreement.pearson(a, b).estimate(range(n), seed=seed, **HOW))
 
 
 def true_of(kind: str, cuts: Values, icc: float) -> float:
     table = marks(cuts, icc, np.random.default_rng(1), 400_000)
     if kind in ("alpha", "ICC"):
-        return float(krippendorff_alpha(table[:100_000], "interval") or 0)
+        return float(agreement.krippendorff_alpha(table[:100_000], "interval") or 0)
     if kind == "Pearson":
         return float(np.corrcoef(table[:, 0], table[:, 1])[0, 1])
-    return float(concordance_of_sums(pearson_sums(table[:, 0], table[:, 1]).sum(axis=0)))
+    return agreement.concordance(table[:, 0], table[:, 1]).value or 0.0
 
 
 # --- detectors and corrected judges -------------------------------------------------------------
@@ -239,12 +240,13 @@ def intervals() -> Iterator[tuple[str, float, Trial]]:
     strata = list(range(14)) * 20_000
     yield (
         "Fleiss's kappa within 14 items",
-        fleiss_estimate(big, range(len(big)), strata, seed=0, **HOW).value or 0.0,
+        agreement.fleiss(big, strata).estimate(range(len(big)), seed=0, **HOW).value or 0.0,
         fleiss_over_items,
     )
     yield (
         "Cohen's kappa within 14 items",
-        cohen_estimate(*big[:, :2].T, range(len(big)), strata, seed=0, **HOW).value or 0.0,
+        agreement.cohen(*big[:, :2].T, strata).estimate(range(len(big)), seed=0, **HOW).value
+        or 0.0,
         cohen_over_items,
     )
     for kind in ("quadratic kappa", "Pearson", "ICC", "alpha"):

@@ -30,8 +30,7 @@ from fabula.measures.linguistic.system_scores import (
     gold_continuations,
     score_rows,
 )
-from fabula.stats.effects import Tokens
-from fabula.stats.permutation import compare_pairs
+from fabula.stats.paired import Tokens, compare_pairs
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline

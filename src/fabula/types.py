@@ -242,3 +242,47 @@ class Estimate:
     n_units: int | None = None
     """Independent units (texts, stories, chapters) of the interval; None if the statistic has
     none."""
+
+    def ends(self) -> dict[str, float | None]:
+        """The value and its interval, for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How A differs from B in a number: the one form of what every comparison says."""
+
+    number: str
+    """What is compared: a metric, a measure, an item."""
+    a: str
+    b: str
+    difference: Estimate
+    """A - B."""
+    p: float | None = None
+    """Two-sided; None if it was not tested, with the `reason`."""
+    p_adjusted: float | None = None
+    """Corrected over all that was tested together (Holm, where nothing else is said)."""
+    test: str = ""
+    reason: str | None = None
+    details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What else this comparison says, such as `superiority`, or an effect size."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; each estimate with the ends of its interval."""
+        return {
+            "number": self.number,
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference.ends(),
+            **{
+                name: value.ends() if isinstance(value, Estimate) else value
+                for name, value in self.details.items()
+            },
+            "n": self.difference.n,
+            "n_units": self.difference.n_units,
+            "p": self.p,
+            "p_adjusted": self.p_adjusted,
+            "test": self.test,
+            **({} if self.reason is None else {"reason": self.reason}),
+            "signature": self.difference.signature,
+        }

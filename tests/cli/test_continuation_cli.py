@@ -213,16 +213,16 @@ def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
     )
     assert "permutation,two-sample" in apart["signature"]
     ps = [
-        [pair["p_bonferroni"] for one in found["metrics"] for pair in one["pairs"]]
+        [pair["p_bonferroni"] for one in found["metrics"] for pair in one["contrasts"]]
         for found in (apart, without)
     ]
     assert ps[0] != ps[1]
     compared = json.loads(fabula("continuation", "score", systems, control, *arguments).stdout)
     assert compared["controls"] == ["as-long"]
     for before, after in zip(without["metrics"], compared["metrics"], strict=True):
-        pairs = [pair for pair in after["pairs"] if "as-long" not in (pair["a"], pair["b"])]
+        pairs = [pair for pair in after["contrasts"] if "as-long" not in (pair["a"], pair["b"])]
         assert [(p["a"], p["b"], p["p_bonferroni"]) for p in pairs] == [
-            (p["a"], p["b"], p["p_bonferroni"]) for p in before["pairs"]
+            (p["a"], p["b"], p["p_bonferroni"]) for p in before["contrasts"]
         ]
     shown = fabula("continuation", "score", systems, control, *arguments[:-1]).stdout
     assert "corrected separately, as a control: pairs with as-long" in shown

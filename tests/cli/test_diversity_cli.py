@@ -47,8 +47,8 @@ def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path):
     assert one["low"] < one["value"] < one["high"]
     assert {"compression", "self_bleu", "self_repetition", "distinct"} <= stock.keys()
     assert stock["phrases"][0]["n_texts"] == 12
-    test = next(t for t in found["tests"] if (t["measure"], t["n"]) == ("shared_ngrams", 4))
-    assert test["p_holm"] == test["p"] == 0.01
+    test = next(t for t in found["contrasts"] if t["number"] == "shared_ngrams.4")
+    assert test["p_adjusted"] == test["p"] == 0.01
     assert "|draws:prompts,5|" in found["signature"]
     assert found["left_out"].keys() == {"templates", "embeddings"}
     assert found["pairs"][0]["longest_run"] >= 8

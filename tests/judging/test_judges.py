@@ -26,7 +26,7 @@ from fabula.models.verdicts import read_verdict
 from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
 from fabula.scales import Scale
-from fabula.stats.reliability import cohen_kappa
+from fabula.stats.agreement import cohen
 from fabula.store import dump_json, measurement_row
 from fabula.types import Measurement, Rubric
 
@@ -103,9 +103,11 @@ def test_a_difference_is_of_what_both_answered_and_paired():
     both = [(d, k) for d in range(3, 16) for k in range(14)]
     table = np.array([[good(d, k), bad(d, k), TRUTH(d, k)] for d, k in both], np.float64)
     items = [k for _, k in both]
-    kappas = [cohen_kappa(table[:, k], table[:, 2], items) or 0 for k in (0, 1)]
+    kappas = [cohen(table[:, k], table[:, 2], items).value or 0 for k in (0, 1)]
     assert pair.difference.value == pytest.approx(kappas[0] - kappas[1])
-    assert pair.agreement.value == pytest.approx(cohen_kappa(table[:, 0], table[:, 1], items))
+    assert pair.details["agreement"].value == pytest.approx(
+        cohen(table[:, 0], table[:, 1], items).value
+    )
     assert (pair.difference.n, pair.difference.n_units) == (13 * 14, 13)
     low, high = pair.difference.low, pair.difference.high
     assert low > 0
@@ -116,7 +118,7 @@ def test_a_judge_beside_itself_differs_by_nothing():
     says = mostly(TRUTH, 1, 0.3)
     pair = pair_of(answers("a", says), answers("b", says), Yardstick(experts(TRUTH)))
     assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, None, None)
-    assert pair.agreement.value == 1
+    assert pair.details["agreement"].value == 1
 
 
 def test_length_counts_against_a_judge_only_where_experts_said_the_same():
@@ -157,7 +159,7 @@ def test_retest_is_the_agreement_with_oneself():
     said = np.array([[TRUTH(d, k), mostly(TRUTH, 3, 0.2)(d, k)] for d in range(12)
                      for k in range(14)], np.float64)  # fmt: skip
     items = list(range(14)) * 12
-    assert figures.retest.value == pytest.approx(cohen_kappa(said[:, 0], said[:, 1], items))
+    assert figures.retest.value == pytest.approx(cohen(said[:, 0], said[:, 1], items).value)
     assert (figures.retest.n, figures.retest.n_units) == (12 * 14, 12)
 
 

@@ -19,7 +19,7 @@ from fabula.judging.trust import Mode, TrustBook, trust_of
 from fabula.measures.rater_agreement import judge_agreement, panel_of
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
-from fabula.stats.reliability import fleiss_kappa
+from fabula.stats.agreement import fleiss
 from fabula.types import Document, Measurement, Rubric, Signature
 
 TTCW = load_rubric("ttcw")
@@ -81,7 +81,7 @@ def test_agreement_among_wordings_is_fleiss_kappa_over_documents():
     found = judged(replace(PLAN, n_paraphrases=2))
     figures = judge_figures(judge_answers("m", found, ONE), Yardstick())
     rows = [[np.nan if v is None else v for v in one.details["wordings"]] for one in found]
-    assert figures.wordings.value == pytest.approx(fleiss_kappa(np.array(rows)))
+    assert figures.wordings.value == pytest.approx(fleiss(np.array(rows)).value)
     assert figures.wordings.low is not None
     plain = judge_figures(judge_answers("m", judged(PLAN), ONE), Yardstick())
     assert plain.wordings.value is None

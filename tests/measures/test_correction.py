@@ -86,14 +86,15 @@ def biased(n: int = 60, n_labelled: int = 10) -> Correction:
 
 def test_a_difference_that_only_the_judge_sees_goes():
     found = biased()
-    (difference,) = found.differences
-    assert difference.raw == 1.0
+    (contrast,) = found.differences
+    assert contrast.details["raw"] == 1.0
+    difference = contrast.difference
     assert difference.value is not None
     assert abs(difference.value) < 0.3
     assert difference.low < 0 < difference.high
     # Student's interval, so the value is its middle.
     assert (difference.low + difference.high) / 2 == pytest.approx(difference.value)
-    assert difference.p > 0.05
+    assert contrast.p_adjusted > 0.05
     assert [row.name for row in found.groups] == ["a", "b"]
     # Documents to label next come from both groups, whose spread is about the same.
     assert {author_of(story) for story in found.to_label} == {"a", "b"}
@@ -107,7 +108,7 @@ def test_a_group_without_labels_has_no_figure_and_no_overall_either():
     assert a.value is not None
     assert (b.value, b.reason) == (None, "nothing is labelled")
     assert (found.overall.value, found.overall.reason) == (None, "see b")
-    assert found.differences[0].value is None
+    assert found.differences[0].difference.value is None
     # What is not known at all is labelled first.
     assert author_of(found.to_label[0]) == "b"
 
@@ -209,10 +210,10 @@ def test_a_correction_that_does_not_hold_for_a_group_gives_it_no_level():
             if k < 12:
                 rows.append((f"{k}_{author}", "style", "Ann", max(1, truth + shift)))
     found = correct(judged(said, GRADES), labels(rows, GRADES), GRADES, group_of=author_of)
-    assert {one.name: one.value is None for one in found.transfers}["b"]
+    assert {one.a: one.details["level"] is None for one in found.transfers}["b"]
     a, b, _ = found.transfers
-    assert (b.p or 1) < 0.001
-    assert b.difference < -1
+    assert (b.p_adjusted or 1) < 0.001
+    assert b.difference.value < -1
     # Its level from its own labels stands.
     assert found.groups[1].value is not None
-    assert a.n_labelled == 12
+    assert a.details["n_labelled"] == 12

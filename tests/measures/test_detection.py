@@ -31,7 +31,7 @@ from fabula.presentation.detection_tables import (
     verdict_table,
 )
 from fabula.presentation.sheet import render
-from fabula.stats.intervals import auroc_interval
+from fabula.stats.resampling import auroc_interval
 from fabula.store import read_rows
 from fabula.text.sketch import sketch_of
 

@@ -299,7 +299,7 @@ def test_a_group_with_a_stock_phrase_is_more_alike_and_the_phrase_is_shown():
     assert low > 0
     # Nothing is shared by 12 pairs of texts: Clopper and Pearson's upper end for 0 of 12 (R).
     assert (plain.low, plain.high) == (0.0, pytest.approx(0.2646, abs=0.0001))
-    test = next(one for one in found.tests if one.measure == "shared_ngrams.5")
+    test = next(one for one in found.tests if one.number == "shared_ngrams.5")
     assert test.p < 0.02
     phrase = found.groups[1].phrases[0]
     assert (phrase.phrase, phrase.n_texts, phrase.n_elsewhere) == (stock, 12, 0)
@@ -368,7 +368,7 @@ def test_halves_of_one_group_rarely_differ():
         pool = plan_pool(np.array([half == "y" for half in halves], np.int64), None)
         how = Resampling(n_permutations=99, seed=trial)
         tests = measure_groups(measures, pool, ["x", "y"], None, how, "").tests
-        n_below.update(one.measure for one in tests if (one.p or 1) <= 0.05)
+        n_below.update(one.number for one in tests if (one.p or 1) <= 0.05)
     assert max(n_below.values()) <= 7
 
 
@@ -400,7 +400,7 @@ def test_many_texts_compress_apart_by_their_jackknife_error():
 
     pool = plan_pool(np.repeat([0, 1], 40), None)
     (test,) = measure_groups(Slow(texts), pool, ["a", "b"], None, Resampling(), "").tests
-    assert test.n_permutations == 0
+    assert test.details["n_permutations"] == 0
     assert test.p < 0.05
 
 

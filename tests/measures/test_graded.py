@@ -8,7 +8,7 @@ from sklearn.metrics import cohen_kappa_score
 from tests.essay import ESSAY
 
 from fabula.measures.graded import graded_agreement
-from fabula.stats.reliability import icc_agreement
+from fabula.stats.agreement import icc
 from fabula.types import Measurement
 
 
@@ -23,11 +23,11 @@ def test_icc_is_that_of_shrout_and_fleiss():
     # Shrout and Fleiss 1979, Table 2; ICC(2,1) is .29 in their Table 4.
     table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
     ratings = np.array(table, np.float64)
-    assert icc_agreement(ratings) == pytest.approx(0.29, abs=0.005)
+    assert icc(ratings).value == pytest.approx(0.29, abs=0.005)
     ratings[0, 0] = np.nan
-    assert icc_agreement(ratings) is None
-    assert icc_agreement(np.ones((4, 2))) is None
-    assert icc_agreement(np.array([[4.0, 3.0], [3.0, 4.0]])) is None
+    assert icc(ratings).value is None
+    assert icc(np.ones((4, 2))).value is None
+    assert icc(np.array([[4.0, 3.0], [3.0, 4.0]])).value is None
 
 
 def people_of_style(rng: np.random.Generator, n: int = 20) -> list[Measurement]:

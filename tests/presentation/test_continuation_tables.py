@@ -79,7 +79,7 @@ def test_json_says_what_the_table_says(table: SystemTable):
     assert metric["values"]["silent"] == {
         "value": None, "low": None, "high": None, "n": 0, "missing": {"no_text": 40},
     }  # fmt: skip
-    pair = next(p for p in metric["pairs"] if (p["a"], p["b"]) == ("low", "high"))
+    pair = next(p for p in metric["contrasts"] if (p["a"], p["b"]) == ("low", "high"))
     # three pairs were tested, the silent system's were not
     assert pair["p_bonferroni"] == pytest.approx(min(1, 3 * pair["p"]))
 
@@ -111,10 +111,10 @@ def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals():
     mine, independent = (t.cells["noun_phrases", "one"].estimate for t in (table, apart))
     assert (mine.value, mine.n, mine.n_units) == (independent.value, 72, 12)
     assert mine.high - mine.low > 1.5 * (independent.high - independent.low)
-    (test, *_) = (t for t in table.tests if t.metric == "noun_phrases")
+    (test, *_) = (t for t in table.tests if t.number == "noun_phrases")
     # Twelve chapters change places in 2,048 ways, all of which are tried; one pair is tested.
     assert test.p * 2048 == pytest.approx(round(test.p * 2048))
-    assert test.p_bonferroni == test.p
+    assert test.details["p_bonferroni"] == test.p
     shown = " ".join(render(*system_tables(table)).split())
     assert "units: 12 chapters" in shown
     assert "corrected separately, as a control: pairs with dealt" in shown

@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 from tests.commands import write_rows
-from tests.measures.test_comparison import row
+from tests.measures.test_comparison import compare_scores, row
 
 from fabula.errors import InputError
-from fabula.measures.group_comparison import Comparison, compare_rows
+from fabula.measures.comparison import Comparison
 from fabula.presentation.charts import save_comparison
-from fabula.presentation.originality_tables import comparison_tables, originality_table
+from fabula.presentation.contrast_tables import comparison_tables
+from fabula.presentation.originality_tables import originality_table
 from fabula.presentation.sheet import render
-from fabula.store import located_rows
 
 
 @pytest.fixture
 def comparison(tmp_path: Path) -> Comparison:
     rows = [row(1.0 + k / 10, model=m) for k in range(5) for m in ("A", "B & <C>")]
     rows.append(row(None, model="D $x_1$"))
-    return compare_rows(located_rows(write_rows(tmp_path / "s.jsonl", rows)), by="model")
+    return compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="model")
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
@@ -32,7 +32,7 @@ def test_the_same_comparison_gives_the_same_bytes(
     assert first == (tmp_path / f"b.{ending}").read_bytes()
     if ending == "svg":
         assert b"B &amp; &lt;C&gt;" in first
-        assert comparison.signature.encode() in first
+        assert comparison.signatures["creativity_index"].encode() in first
 
 
 def test_an_unknown_ending_is_refused(comparison: Comparison, tmp_path: Path):

@@ -13,7 +13,7 @@ from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw
 from fabula.replicate.ttcw_tables import replica_tables
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import split_story_id
-from fabula.stats.reliability import fleiss_of_sums, fleiss_sums
+from fabula.stats.agreement import fleiss_parts, fleiss_sums, ratios
 
 PRINTED = {
     int(index): row for index, row in printed_table("ttcw", "Table 5").items() if index.isdigit()
@@ -59,7 +59,7 @@ def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path):
         sums = fleiss_sums(panel.ratings[places])
         member = np.array([[groups[place] == name for place in places] for name in names])
         with np.errstate(all="ignore"):
-            kappas = fleiss_of_sums(choices @ (member.astype(float) @ sums))
+            kappas = ratios(*fleiss_parts(choices @ (member.astype(float) @ sums)))
         good &= np.abs(kappas - PRINTED[item.index][FLEISS]) < 0.00501
     (choice,) = choices[good]
     assert [name for name, chosen in zip(names, choice, strict=True) if not chosen] == ["2"]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fabula.stats.association import Association, association_within
+from fabula.stats.agreement import Association, association_within
 from fabula.types import Estimate
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import f_oneway, permutation_test, ttest_1samp, ttest_ind, ttest_rel
 from statsmodels.stats.anova import AnovaRM
+from tests.stats.contrasted import clusters, means, percent
 
-from fabula.stats.clustered import _Design, compare_clusters, permutation_f
-from fabula.stats.compare import compare_means
+from fabula.stats.contrasts import _Design, permutation_f
 
 Values = dict[str, list[float]]
 
@@ -38,7 +38,7 @@ def alone(columns: Sequence[Sequence[float]]) -> list[Values]:
 
 def test_clusters_are_compared_with_themselves():
     a, b = groups(40, 0.05)
-    found = compare_clusters(a, b, seed=0, signature="s")
+    found = clusters(a, b)
     oracle = permutation_test(
         ([v for (v,) in a.values()], [v for (v,) in b.values()]),
         lambda x, y, axis: np.mean(x - y, axis=axis),
@@ -48,16 +48,16 @@ def test_clusters_are_compared_with_themselves():
     )
     assert 0.005 < oracle.pvalue < 0.2
     assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
-    low, high = found.percent.low, found.percent.high
+    low, high = percent(found).low, percent(found).high
     for end in (low, high):
         # Fieller's: the ratio that the paired test rejects at 5 %.
         ratio = 1 + end / 100
         apart = [x - ratio * y for (x,), (y,) in zip(a.values(), b.values(), strict=True)]
         assert ttest_1samp(apart, 0).pvalue == pytest.approx(0.05)
     # Far narrower than if the clusters' own level were chance.
-    assert found.percent.high - found.percent.low < 3
+    assert percent(found).high - percent(found).low < 3
     shuffled = dict(sorted(a.items(), reverse=True))
-    assert compare_clusters(shuffled, b, seed=0, signature="s") == found
+    assert clusters(shuffled, b) == found
 
 
 def test_groups_that_share_no_cluster_are_compared_by_whole_clusters():
@@ -65,10 +65,10 @@ def test_groups_that_share_no_cluster_are_compared_by_whole_clusters():
     a = {f"x{k}": rng.normal(8, 0.1, size=5).tolist() for k in range(15)}
     b = {f"y{k}": rng.normal(7.9, 0.1, size=5).tolist() for k in range(15)}
     means = [[math.fsum(values) / 5 for values in group.values()] for group in (a, b)]
-    found = compare_clusters(a, b, seed=0, signature="s")
-    assert (found.percent.n, found.percent.n_units) == (30, 15)
-    assert found.percent.value == pytest.approx(100 * (np.mean(means[0]) / np.mean(means[1]) - 1))
-    assert found.percent.low is not None
+    found = clusters(a, b)
+    assert (percent(found).n, percent(found).n_units) == (30, 15)
+    assert percent(found).value == pytest.approx(100 * (np.mean(means[0]) / np.mean(means[1]) - 1))
+    assert percent(found).low is not None
     oracle = permutation_test(
         means,
         lambda x, y, axis: np.mean(x, axis) - np.mean(y, axis),
@@ -81,20 +81,20 @@ def test_groups_that_share_no_cluster_are_compared_by_whole_clusters():
 
 def test_only_clusters_that_both_have_count_where_most_are_shared():
     a, b = groups(20, 0.5)
-    whole = compare_clusters(a, b, seed=0, signature="s")
-    assert compare_clusters(a | {"x": [1e6]}, b | {"y": [-1e6]}, seed=0, signature="s") == whole
+    whole = clusters(a, b)
+    assert clusters(a | {"x": [1e6]}, b | {"y": [-1e6]}) == whole
     few = {**{f"p{k}": [9.0] for k in range(20)}, "c0": a["c0"]}
-    assert compare_clusters(few, b, seed=0, signature="s").percent.n == 40
-    assert compare_clusters({}, {"y": [2.0]}, seed=0, signature="s").percent.n == 0
+    assert percent(clusters(few, b)).n == 40
+    assert percent(clusters({}, {"y": [2.0]})).n == 0
 
 
 def test_fewer_than_ten_clusters_have_neither_interval_nor_test():
-    found = compare_clusters(*groups(9, 5.0), seed=0, signature="s")
-    assert found.percent.value is not None
-    assert (found.percent.low, found.percent.high, found.p) == (None, None, None)
+    found = clusters(*groups(9, 5.0))
+    assert percent(found).value is not None
+    assert (percent(found).low, percent(found).high, found.p) == (None, None, None)
     assert permutation_f(groups(9, 5.0), seed=0).p is None
-    ten = compare_clusters(*groups(10, 5.0), seed=0, signature="s")
-    assert None not in (ten.percent.low, ten.percent.high, ten.p)
+    ten = clusters(*groups(10, 5.0))
+    assert None not in (percent(ten).low, percent(ten).high, ten.p)
 
 
 def test_means_of_many_and_single_skewed_values_do_not_differ():
@@ -220,15 +220,15 @@ def test_an_f_without_variation_within_groups_is_no_number():
 )
 def test_superiority_of_clusters_of_their_own_counts_all_pairs(a: list[int], b: list[int]):
     first, second = alone([a, b])
-    found = compare_clusters(first, second, seed=0, signature="")
+    found = clusters(first, second)
     pairs = [(x > y) + 0.5 * (x == y) for x in a for y in b]
-    assert found.superiority == pytest.approx(sum(pairs) / len(pairs), abs=1e-15)
+    assert found.details["superiority"] == pytest.approx(sum(pairs) / len(pairs), abs=1e-15)
 
 
 def test_clusters_of_one_value_have_the_interval_of_independent_values():
     """Also of 10 against 200: the variance of the ten is theirs, not that of 210."""
     rng = np.random.default_rng(4)
     few, many = rng.normal(10, 3, 10), rng.normal(9, 1, 200)
-    found = compare_clusters(*alone([few.tolist(), many.tolist()]), seed=0, signature="").percent
-    plain = compare_means(few.tolist(), many.tolist(), signature="").percent
+    found = percent(clusters(*alone([few.tolist(), many.tolist()])))
+    plain = means(few.tolist(), many.tolist()).details["percent"]
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high))

@@ -5,8 +5,9 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stats.contrasted import means, percent
 
-from fabula.stats.compare import compare_means, holm, mean_estimate
+from fabula.stats.contrasts import holm, mean_estimate
 
 numbers = st.lists(st.floats(0, 8, width=16), min_size=1, max_size=12)
 
@@ -20,29 +21,29 @@ def test_holm_by_hand():
 
 @given(numbers, numbers)
 def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]):
-    found = compare_means(a, b, signature="")
+    found = means(a, b)
     u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
-    assert found.u == pytest.approx(u)
-    assert found.superiority == pytest.approx(u / (len(a) * len(b)))
+    assert found.details["u"] == pytest.approx(u)
+    assert found.details["superiority"] == pytest.approx(u / (len(a) * len(b)))
     assert 0 <= found.p <= 1
 
 
 def test_mann_whitney_p_of_a_worked_example():
     # All of A below all of B, 3 against 4: 2 of the 35 orders are as extreme.
-    assert compare_means([1, 2, 3], [4, 5, 6, 7], signature="").p == pytest.approx(2 / 35)
+    assert means([1, 2, 3], [4, 5, 6, 7]).p == pytest.approx(2 / 35)
 
 
 def test_the_percentage_difference_is_against_b():
     # Lu et al. 2024, footnote 2: (human - model) / model.
-    found = compare_means([6.0] * 10, [4.0] * 11, signature="s").percent
+    found = percent(means([6.0] * 10, [4.0] * 11))
     assert (found.value, found.low, found.high, found.n) == (50.0, None, None, 21)
 
 
 def test_empty_constant_and_single_groups_are_defined():
-    same = compare_means([2.0, 2.0], [2.0, 2.0, 2.0], signature="")
-    assert (same.p, same.superiority, same.percent.value) == (1.0, 0.5, 0.0)
-    assert compare_means([], [1.0], signature="").p is None
-    assert compare_means([1.0], [0.0], signature="").percent.value is None
+    same = means([2.0, 2.0], [2.0, 2.0, 2.0])
+    assert (same.p, same.details["superiority"], percent(same).value) == (1.0, 0.5, 0.0)
+    assert means([], [1.0]).p is None
+    assert percent(means([1.0], [0.0])).value is None
     single = mean_estimate([3.0], signature="")
     assert (single.value, single.low, single.high, single.n) == (3.0, None, None, 1)
     constant = mean_estimate([2.0] * 10, signature="")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabula.stats.pair_choice import Pair, drawn_pairs, least_pairs
+from fabula.stats.ranking import Pair, drawn_pairs, least_pairs
 
 
 def all_pairs(*parts: range) -> list[Pair]:

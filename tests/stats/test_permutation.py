@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.kernels.permute import count_types, draw_labels
-from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
-from fabula.stats.permutation import compare_pairs
+from fabula.stats.paired import Tokens, compare_pairs, mean_estimates, ratio_estimate
 
 
 def bit(labels: np.ndarray, permutation: int, item: int) -> bool:
@@ -98,17 +97,17 @@ def test_many_clusters_are_flipped_at_random_to_the_same_end():
     )
     expected = exact_paired_p(values["a"].tolist(), values["b"].tolist(), clusters.tolist())
     assert exact.p == pytest.approx(expected, abs=1e-12)
-    assert exact.least == 1 / (1 << 11)
+    assert exact.details["least"] == 1 / (1 << 11)
     # The standard error of 2,047 draws is at most 0.011.
     assert drawn.p == pytest.approx(expected, abs=0.04)
-    assert drawn.least == 1 / (1 << 11)
+    assert drawn.details["least"] == 1 / (1 << 11)
 
 
 def test_one_cluster_says_nothing_and_two_cannot_be_below_a_half():
     far = {"m": {"a": np.zeros(50), "b": np.ones(50)}}
     for n_clusters, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
         (test,) = compare_pairs(far, {}, clusters=np.arange(50) % n_clusters)
-        assert (test.p, test.least) == (least, least)
+        assert (test.p, test.details["least"]) == (least, least)
 
 
 def test_differences_on_the_same_passages_are_seen_that_unpaired_tests_miss():
@@ -170,15 +169,15 @@ def test_a_control_takes_no_power_from_the_pairs_of_systems():
         (t.a, t.b): t for t in compare_pairs(control, {}, controls=["control"], n_permutations=999)
     }
     smallest = min(alone.values(), key=lambda test: test.p)
-    assert smallest.p_holm == min(1.0, 3 * smallest.p)
+    assert smallest.p_adjusted == min(1.0, 3 * smallest.p)
     for pair, test in alone.items():
         assert found[pair] == test
-        assert test.p_bonferroni == min(1.0, 3 * test.p)
-        assert test.p_holm <= test.p_bonferroni
+        assert test.details["p_bonferroni"] == min(1.0, 3 * test.p)
+        assert test.p_adjusted <= test.details["p_bonferroni"]
     for name in "abc":
         test = found[name, "control"]
-        assert test.p_bonferroni == min(1.0, 3 * test.p)
-        assert test.p_holm <= test.p_bonferroni
+        assert test.details["p_bonferroni"] == min(1.0, 3 * test.p)
+        assert test.p_adjusted <= test.details["p_bonferroni"]
 
 
 def exact_p(a: list[float], b: list[float]) -> float:
@@ -248,7 +247,7 @@ def test_no_p_value_is_0_and_equal_systems_have_p_1():
     same = {"m": {"a": np.ones(9), "b": np.ones(9)}}
     (test,) = compare_pairs(same, {}, n_permutations=999)
     assert test.p == 1
-    assert test.d.value is None  # 0 / 0
+    assert test.details["cohens_d"].value is None  # 0 / 0
 
 
 def test_missing_values_are_left_out_and_none_at_all_is_no_test():
@@ -262,14 +261,14 @@ def test_missing_values_are_left_out_and_none_at_all_is_no_test():
     assert tests["a", "c"].p is None
     assert tests["a", "c"].difference.value is None
     # one test was made, so nothing is corrected
-    assert tests["a", "b"].p_bonferroni == tests["a", "b"].p
+    assert tests["a", "b"].details["p_bonferroni"] == tests["a", "b"].p
 
 
 def test_cohens_d_by_hand():
     # means 2 and 4; variances over n - 1 are 1 and 4: pooled sqrt((2 * 1 + 2 * 4) / 4)
     values = {"m": {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([2.0, 4.0, 6.0])}}
     (test,) = compare_pairs(values, {}, n_permutations=999)
-    assert test.d.value == pytest.approx((2 - 4) / math.sqrt(2.5))
+    assert test.details["cohens_d"].value == pytest.approx((2 - 4) / math.sqrt(2.5))
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
@@ -322,7 +321,7 @@ def test_missing_items_make_no_difference_where_there_is_none(kept: float):
         }
         for test in compare_pairs({"m": means}, {"r": ratios}, seed=trial, n_permutations=199):
             assert test.p is not None, "the first item is there in both"
-            n_false[test.metric] += test.p <= 0.05
+            n_false[test.number] += test.p <= 0.05
     # 1.5 of 30 are expected; more than 6 have a probability of 0.001
     assert max(n_false.values()) <= 6
 

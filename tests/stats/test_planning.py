@@ -6,14 +6,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from statsmodels.stats.power import TTestIndPower
 
+from fabula.stats.agreement import concordance, fleiss, pearson, pooled_pairs
 from fabula.stats.planning import _pair_sums, most_raters, plan_sizes, too_little
-from fabula.stats.reliability import (
-    concordance_of_sums,
-    fleiss_kappa,
-    pearson_of_sums,
-    pearson_sums,
-    pooled_pairs,
-)
 
 Floats = NDArray[np.float64]
 Study = Callable[[int, int, np.random.Generator], Floats]
@@ -69,9 +63,9 @@ def by_noise(n_stories: int, n_raters: int, rng: np.random.Generator) -> Floats:
 
 def kappa_of(ratings: Floats, *, is_graded: bool) -> float:
     if not is_graded:
-        return fleiss_kappa(ratings.reshape(-1, ratings.shape[2])) or 0.0
+        return fleiss(ratings.reshape(-1, ratings.shape[2])).value or 0.0
     a, b, _ = pooled_pairs(ratings[:, 0])
-    return float(concordance_of_sums(pearson_sums(a, b).sum(axis=0)))
+    return concordance(a, b).value or 0.0
 
 
 @pytest.mark.parametrize(("study", "is_graded"), [(by_beta, False), (by_noise, True)])
@@ -147,6 +141,6 @@ def test_the_raters_of_a_pilot_are_those_that_ten_stories_have():
 def test_sums_of_stories_are_those_of_their_pairs():
     marks = np.array([[1.0, 4.0, np.nan], [2.0, 2.0, 5.0], [3.0, np.nan, np.nan]])
     a, b, _ = pooled_pairs(marks)
-    sums = [_pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]
-    for of_sums in (pearson_of_sums, concordance_of_sums):
-        assert of_sums(sums[0]) == pytest.approx(of_sums(sums[1]))
+    for statistic in (pearson(a, b), concordance(a, b)):
+        found = statistic.of_sums(_pair_sums(marks).sum(axis=0))
+        assert found == pytest.approx(statistic.value)

@@ -18,14 +18,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
+from tests.stats.contrasted import clusters, means
 
 from fabula.measures.detector import Labelled, calibrate
-from fabula.stats.association import association_within
-from fabula.stats.clustered import compare_clusters, permutation_f
-from fabula.stats.compare import compare_means, holm, kruskal_wallis
-from fabula.stats.effects import Tokens, ratio_estimate
+from fabula.stats.agreement import (
+    Confusion,
+    association_within,
+    cohen,
+    concordance,
+    fleiss,
+    icc,
+    krippendorff_alpha,
+    pearson,
+    spearman,
+)
+from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
 from fabula.stats.keyness import exact_p, smallest_p
-from fabula.stats.permutation import N_PERMUTATIONS, compare_pairs
+from fabula.stats.paired import N_PERMUTATIONS, Tokens, compare_pairs, ratio_estimate
 from fabula.stats.prediction_powered import (
     clopper_pearson_high,
     corrected_difference,
@@ -33,17 +42,6 @@ from fabula.stats.prediction_powered import (
     stratified,
 )
 from fabula.stats.ranking import Comparisons, rank
-from fabula.stats.reliability import (
-    Confusion,
-    cohen_kappa,
-    concordance_of_sums,
-    fleiss_kappa,
-    icc_agreement,
-    krippendorff_alpha,
-    pearson,
-    pearson_sums,
-    spearman,
-)
 from fabula.stats.vector_groups import group_vectors
 
 FOLDER = Path(__file__).parents[1] / "golden" / "stats"
@@ -75,8 +73,8 @@ def simulated(p: float, n_draws: float = np.inf) -> Any:
 def test_mann_and_whitney(case: str):
     """`wilcox.test`, exact where SciPy is, and with its correction for continuity elsewhere."""
     data, of_r = CASES[case]["data"], CASES[case]["result"]
-    found = compare_means(data["a"], data["b"], signature="")
-    assert found.u == of_r["u"]
+    found = means(data["a"], data["b"])
+    assert found.details["u"] == of_r["u"]
     # R divides 0 by 0 where all values are equal, and has no p.
     expected = 1.0 if case.endswith("all equal") else of_r["p"]
     assert found.p == pytest.approx(expected, rel=_EXACT)
@@ -103,7 +101,7 @@ def test_cohens_d():
     """t of `t.test` times sqrt(2 / n)."""
     data = CASES["d by t"]["data"]
     columns = {"m": {"a": array(data["a"]), "b": array(data["b"])}}
-    found = compare_pairs(columns, {}, n_permutations=100)[0].d
+    found = compare_pairs(columns, {}, n_permutations=100)[0].details["cohens_d"]
     assert found.value == pytest.approx(CASES["d by t"]["result"]["d"], rel=_EXACT)
 
 
@@ -119,7 +117,7 @@ def test_f_and_p_within_clusters(case: str):
     assert found.statistic == pytest.approx(expected, rel=_EXACT)
     if len(groups) == 2:
         assert found.p == simulated(of_r["p"])
-        assert compare_clusters(*groups, seed=3, signature="").p == simulated(of_r["p"])
+        assert clusters(*groups, seed=3).p == simulated(of_r["p"])
 
 
 @kinds("sign flips")
@@ -238,11 +236,10 @@ def test_kappas_and_correlations(case: str):
     """vcd's `Kappa`, plain and with quadratic weights; `cor`. Undefined in both for a constant."""
     a, b = (array(CASES[case]["data"][name]) for name in "ab")
     of_r = CASES[case]["result"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quadratic = float(concordance_of_sums(pearson_sums(a, b).sum(axis=0)))
+    quadratic = concordance(a, b).value
     assert array(quadratic) == pytest.approx(array(of_r["quadratic"]), rel=_EXACT, nan_ok=True)
-    for found, name in ((cohen_kappa, "kappa"), (pearson, "pearson"), (spearman, "spearman")):
-        value = found(a, b)
+    for found, name in ((cohen, "kappa"), (pearson, "pearson"), (spearman, "spearman")):
+        value = found(a, b).value
         if of_r[name] is None:
             assert value is None
         else:
@@ -267,13 +264,13 @@ def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str):
     for level in ("nominal", "ordinal", "interval"):
         found = krippendorff_alpha(ratings, level)
         assert found == pytest.approx(of_r[level], rel=_EXACT, abs=1e-12), level
-    assert fleiss_kappa(ratings) == pytest.approx(of_r["fleiss"], rel=_EXACT)
+    assert fleiss(ratings).value == pytest.approx(of_r["fleiss"], rel=_EXACT)
 
 
 @kinds("icc")
 def test_intraclass_correlations(case: str):
     """psych's `ICC`, a single random rater."""
-    found = icc_agreement(array(CASES[case]["data"]["ratings"]))
+    found = icc(array(CASES[case]["data"]["ratings"])).value
     assert found == pytest.approx(CASES[case]["result"]["icc"], rel=_EXACT)
 
 

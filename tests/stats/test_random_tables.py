@@ -22,15 +22,13 @@ from tests.essay import ESSAY
 from fabula.measures.graded import graded_agreement, graded_pairs
 from fabula.measures.rater_agreement import judge_agreement, panel_agreement, panel_of_labels
 from fabula.measures.ratings import item_agreement
-from fabula.stats.reliability import (
+from fabula.stats.agreement import (
     Confusion,
-    cohen_kappa,
-    concordance_of_sums,
-    fleiss_kappa,
+    cohen,
+    concordance,
+    fleiss,
     krippendorff_alpha,
     pearson,
-    pearson_of_sums,
-    pearson_sums,
     percent_agreement,
     spearman,
 )
@@ -74,15 +72,6 @@ def codes(*columns: Table) -> list[NDArray[np.int64]]:
     """Categories as numbers, which scikit-learn asks for."""
     kinds = np.unique(np.concatenate(columns))
     return [np.searchsorted(kinds, column) for column in columns]
-
-
-def sums_of(of_sums: Callable[[Table], Table]) -> Callable[[Table], float | None]:
-    def value(table: Table) -> float | None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = float(of_sums(pearson_sums(*table.T).sum(axis=0)))
-        return found if math.isfinite(found) else None
-
-    return value
 
 
 def cohen_by_scikit_learn(table: Table) -> float | None:
@@ -143,20 +132,19 @@ def percent_by_counts(table: Table) -> float | None:
 
 
 STATISTICS: dict[str, tuple[Any, Any, int | None, str]] = {
-    "Cohen, scikit-learn": (lambda t: cohen_kappa(*t.T), cohen_by_scikit_learn, 2, "both"),
+    "Cohen, scikit-learn": (lambda t: cohen(*t.T).value, cohen_by_scikit_learn, 2, "both"),
     "quadratic weights, scikit-learn": (
-        sums_of(concordance_of_sums), weighted_by_scikit_learn, 2, "both"),
-    "Fleiss, statsmodels": (fleiss_kappa, fleiss_by_statsmodels, None, "complete"),
-    "Fleiss, fractions": (fleiss_kappa, fleiss_by_fractions, None, "gaps"),
+        lambda t: concordance(*t.T).value, weighted_by_scikit_learn, 2, "both"),
+    "Fleiss, statsmodels": (lambda t: fleiss(t).value, fleiss_by_statsmodels, None, "complete"),
+    "Fleiss, fractions": (lambda t: fleiss(t).value, fleiss_by_fractions, None, "gaps"),
     **{
         f"alpha {level}, krippendorff": (
             lambda t, level=level: krippendorff_alpha(t, level),
             lambda t, level=level: alpha_by_package(t, level), None, "both")
         for level in ("nominal", "ordinal", "interval", "ratio")
     },
-    "Pearson, scipy": (lambda t: pearson(*t.T), by_scipy("pearsonr"), 2, "both"),
-    "Pearson of sums, scipy": (sums_of(pearson_of_sums), by_scipy("pearsonr"), 2, "both"),
-    "Spearman, scipy": (lambda t: spearman(*t.T), by_scipy("spearmanr"), 2, "both"),
+    "Pearson, scipy": (lambda t: pearson(*t.T).value, by_scipy("pearsonr"), 2, "both"),
+    "Spearman, scipy": (lambda t: spearman(*t.T).value, by_scipy("spearmanr"), 2, "both"),
     "percentage, counts": (percent_agreement, percent_by_counts, None, "both"),
 }  # fmt: skip
 
@@ -255,7 +243,8 @@ def test_an_agreement_without_a_value_says_why():
                   difference=judge.difference, correlation=judge.correlation)  # fmt: skip
         of = {rater: [one for one in verdicts if one.rater == rater] for rater in "JK"}
         for pair in graded_pairs(of, labels, ESSAY):
-            check(pair.why_missing, difference=pair.difference, agreement=pair.agreement)
+            why = pair.details["why_missing"]
+            check(why, difference=pair.difference, agreement=pair.details["agreement"])
         panel = panel_of_labels(labels, ESSAY, "f")
         for row in panel_agreement(panel, ESSAY, "item"):
             why = row.why_missing

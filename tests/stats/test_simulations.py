@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
+from tests.stats.contrasted import clusters, means, percent
 
-from fabula.stats.association import association_within
-from fabula.stats.clustered import compare_clusters, permutation_f
-from fabula.stats.compare import compare_means, holm, kruskal_wallis
+from fabula.stats.agreement import association_within, cohen, difference
+from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
 from fabula.stats.keyness import exact_p
 from fabula.stats.prediction_powered import is_covered
-from fabula.stats.ranking import Comparisons, rank
-from fabula.stats.reliability import cohen_estimate, cohen_of_sums, cohen_sums, difference_interval
+from fabula.stats.ranking import Comparisons, is_told_apart, rank
 from fabula.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -32,7 +31,7 @@ Floats = NDArray[np.float64]
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand draws have the ends of four thousand to within the noise of these trials."""
-    monkeypatch.setattr("fabula.stats.intervals.N_DRAWS", 1000)
+    monkeypatch.setattr("fabula.stats.resampling.N_DRAWS", 1000)
     monkeypatch.setitem(permutation_f.__kwdefaults__, "n_permutations", 99)
 
 
@@ -55,8 +54,8 @@ def test_a_difference_of_independent_means():
     n, n_held, n_rejected = 250, 0, 0
     for _seed in range(n):
         a, b = rng.gamma(4, 2.5, 40), rng.gamma(4, 2.0, 30)
-        n_held += holds(compare_means(a.tolist(), b.tolist(), signature="").percent, 25)
-        p = compare_means(a.tolist(), (1.25 * b).tolist(), signature="").p
+        n_held += holds(percent(means(a.tolist(), b.tolist())), 25)
+        p = means(a.tolist(), (1.25 * b).tolist()).p
         n_rejected += p < 0.05
     check_coverage(n_held, n)
     check_level(n_rejected, n)
@@ -77,8 +76,8 @@ def test_a_difference_of_clustered_means(is_shared: bool):
                 {f"{0 if is_shared else k}-{c}": list(row) for c, row in enumerate(drawn)}
             )
             values.append(drawn.ravel().tolist())
-        n_held += holds(compare_clusters(*groups, seed=seed, signature="").percent, 10)
-        n_held_alone += holds(compare_means(*values, signature="").percent, 10)
+        n_held += holds(percent(clusters(*groups, seed=seed)), 10)
+        n_held_alone += holds(means(*values).details["percent"], 10)
     check_coverage(n_held, n)
     assert (n_held_alone < 0.8 * n) is not is_shared
 
@@ -134,11 +133,9 @@ def test_a_kappa_and_the_difference_of_two():
     n, n_held, n_held_apart = 100, 0, 0
     for seed in range(n):
         truth, one, other = agreeing(rng, 80, 0.8, 0.9)
-        a, b = cohen_sums(truth, one), cohen_sums(truth, other)
-        found = cohen_estimate(truth, one, range(80), seed=seed, method="", signature="")
-        apart = difference_interval(
-            (a, range(80)), (b, range(80)), cohen_of_sums, method="", signature=""
-        )
+        found = cohen(truth, one).estimate(range(80), seed=seed, method="", signature="")
+        sides = [(cohen(truth, rater), range(80)) for rater in (one, other)]
+        apart = difference(*sides, method="", signature="")
         # Where half are Yes, kappa is twice the agreement less 1.
         n_held += holds(found, 0.6)
         n_held_apart += holds(apart, 0.6 - 0.8)
@@ -165,7 +162,7 @@ def test_strengths_and_gaps_of_a_ranking():
                 n_known += 1
                 n_held += holds(one.estimate, strengths[one.thing])
         for gap in found.gaps:
-            n_apart += {gap.upper, gap.lower} == {2, 3} and bool(gap.is_told_apart)
+            n_apart += {int(gap.a), int(gap.b)} == {2, 3} and bool(is_told_apart(gap))
     assert n_known > 0.9 * n * len(strengths)
     check_coverage(n_held, n_known)
     # The two that are equal, where they are neighbours: corrected over five gaps.

@@ -199,10 +199,10 @@ def test_models_are_compared_on_what_both_answered():
         for id_ in by["a"]
         if "swap" in id_ and {by["a"][id_], by["b"][id_]} <= {HIT, MISS, PERFECT}
     ]
-    assert recall.n == len(both)
+    assert recall.details["n_answers"] == len(both)
     expected = sum((x == HIT) - (y == HIT) for x, y in both) / len(both)
     assert recall.difference.value == pytest.approx(expected)
-    assert (recall.a, recall.b, alarms.measure) == ("a", "b", "false_alarms")
+    assert (recall.a, recall.b, alarms.number) == ("a", "b", "false_alarms")
     # A model against itself under another name differs in nothing.
     twins = [one for one in rows if one["model"] == "a"]
     twins += [one | {"model": "c"} for one in twins]

@@ -28,7 +28,7 @@ from fabula.evals.rubric_scorers import in_a_sentence
 from fabula.instruments import find_instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain
-from fabula.stats.reliability import pooled_estimate
+from fabula.stats.contrasts import pooled_estimate
 from fabula.text.refusals import is_refusal
 from fabula.types import Document, Measurement
 

@@ -12,12 +12,12 @@ from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.models import Pricing
 from fabula.jobs.result import Result, Row
 from fabula.settings import SettingsError, seed_setting, setting
-from fabula.types import Document, Estimate, Measurement, Rubric, by_rater
+from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
-    from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
+    from fabula.judging.judges import JudgeCost, JudgeFigures
     from fabula.measures.corrected_means import CorrectedRow
-    from fabula.measures.graded import GradedAgreement, JudgesOnItem
+    from fabula.measures.graded import GradedAgreement
     from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
 
@@ -63,13 +63,13 @@ class JudgeComparison:
     """Judges, then their panels, each measured in the same way; and compared in pairs."""
 
     judges: Sequence[JudgeFigures]
-    pairs: Sequence[JudgePair]
+    pairs: Sequence[Contrast]
     costs: Mapping[str, JudgeCost]
     corrected: Mapping[str, CorrectedRow]
     """By judge, what experts would have said of everything it judged; empty without labels."""
     graded: GradedAgreement | None = None
     """On items other than yes-no; None if the rubric has none."""
-    graded_pairs: Sequence[JudgesOnItem] = ()
+    graded_pairs: Sequence[Contrast] = ()
     has_tests: bool = True
     """Whether the rubric has yes-no items."""
 
@@ -134,27 +134,25 @@ class JudgeComparison:
                 "correlation": _ends(one.correlation, "correlation"),
                 "signature": one.kappa.signature,
             }
-        for item in dict.fromkeys(pair.item for pair in self.graded_pairs):
-            mine = [pair for pair in self.graded_pairs if pair.item == item]
+        for item in dict.fromkeys(pair.number for pair in self.graded_pairs):
+            mine = [pair for pair in self.graded_pairs if pair.number == item]
             found.setdefault(item, {})["against"] = _seen_from(rater, mine)
         return found
 
 
-def _seen_from(
-    rater: str, pairs: Sequence[JudgePair] | Sequence[JudgesOnItem]
-) -> dict[str, dict[str, Any]]:
+def _seen_from(rater: str, pairs: Sequence[Contrast]) -> dict[str, dict[str, Any]]:
     """By other judge: how much better this one is, and how far the two agree."""
     found: dict[str, dict[str, Any]] = {}
     for pair in pairs:
-        if rater not in (pair.first, pair.second):
+        if rater not in (pair.a, pair.b):
             continue
-        is_first = rater == pair.first
+        is_first = rater == pair.a
         ends = _ends(pair.difference, "difference")
         if not is_first:
             value, low, high = (None if v is None else -v for v in ends.values())
             ends = {"difference": value, "low": high, "high": low}
-        agreement = pair.agreement
-        found[pair.second if is_first else pair.first] = {
+        agreement = pair.details["agreement"]
+        found[pair.b if is_first else pair.a] = {
             **ends,
             "n": pair.difference.n,
             "agreement": agreement.value,

@@ -12,11 +12,10 @@ from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Part, Rows, located_in
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
-from fabula.settings import Settings, SettingsError, of_field, seed_setting, setting
+from fabula.settings import Settings, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.group_comparison import Comparison
-    from fabula.measures.number_comparison import MeasuredTexts, NumberComparison
+    from fabula.measures.comparison import Comparison, MeasuredTexts
     from fabula.presentation.sheet import Block
 
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
@@ -53,10 +52,10 @@ class ComparisonSettings(Settings):
 class Compared(Result):
     """Groups of texts beside each other."""
 
-    comparison: Comparison | NumberComparison
+    comparison: Comparison
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.originality_tables import comparison_tables
+        from fabula.presentation.contrast_tables import comparison_tables
 
         return comparison_tables(self.comparison)
 
@@ -72,13 +71,11 @@ class Compared(Result):
         return dict.fromkeys((".svg", ".pdf", ".png"), self._draw)
 
     def _draw(self, path: Path) -> None:
-        from fabula.measures.number_comparison import NumberComparison
+        from fabula.measures.comparison import INDEX
         from fabula.presentation.charts import save_comparison
 
-        if isinstance(self.comparison, NumberComparison):
-            raise InputError(
-                f"{path}: only a comparison of scores of originality alone can be drawn"
-            )
+        if all(one.number != INDEX for one in self.comparison.groups):
+            raise InputError(f"{path}: only scores of originality can be drawn")
         save_comparison(self.comparison, path)
 
 
@@ -91,35 +88,30 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
     not whether means differ), and Holm's correction over everything that is shown. With `cluster`,
     intervals are over clusters and all tests are permutation tests of means: they permute texts
     within a cluster that the groups share, such as a prompt that all wrote to, and whole clusters
-    otherwise. Of scores of originality alone the difference is in per cent, (A - B) / B, and all
-    groups are tested too (Kruskal-Wallis).
+    otherwise. Three groups or more are tested all at once too (Kruskal-Wallis). The difference of
+    the Creativity Index is also in per cent, (A - B) / B.
 
     Numbers that were not measured in the same way are refused.
 
     Raises `InputError` and `MixError`.
     """
-    from fabula.measures.group_comparison import compare_rows
-    from fabula.measures.number_comparison import compare_numbers
+    from fabula.measures.comparison import MeasuredTexts, compare_groups
 
-    by = settings.by
-    how: Any = {name: getattr(settings, name) for name in ("baseline", "cluster", "seed")}
     parts = [part for one in results for part in one.parts]
     for part in parts:
         if isinstance(part, Path) and not part.is_dir():
             _check_file(part)
-    extra = settings.texts is not None or settings.unnamed is not None
-    if not extra and all(map(_are_scores, parts)):
-        found = Compared(compare_rows(_with_files(parts, by), by=by, **how))
-        if settings.plot is not None:
-            found.save(settings.plot)
-        return found
-    if settings.plot is not None:
-        raise SettingsError("plot", "is only for scores of originality alone")
     texts = [] if settings.texts is None else settings.texts.read()
     fields = {one.id: one.fields for one in texts}
-    return Compared(
-        compare_numbers(_measured(parts), by=by, unnamed=settings.unnamed, fields=fields, **how)
-    )
+    # Ids of scores alone need not differ from file to file.
+    are_rows = not texts and settings.unnamed is None and all(map(_are_scores, parts))
+    measured = MeasuredTexts(settings.by, settings.cluster, fields=fields, are_rows=are_rows)
+    _add(measured, parts)
+    how: Any = {name: getattr(settings, name) for name in ("baseline", "unnamed", "seed")}
+    found = Compared(compare_groups(measured, **how))
+    if settings.plot is not None:
+        found.save(settings.plot)
+    return found
 
 
 def _with_files(parts: Sequence[Part], by: str) -> Iterator[tuple[Row, str]]:
@@ -136,29 +128,25 @@ def _with_files(parts: Sequence[Part], by: str) -> Iterator[tuple[Row, str]]:
             yield {**row, **own}, where
 
 
-def _measured(parts: Sequence[Part]) -> MeasuredTexts:
+def _add(measured: MeasuredTexts, parts: Sequence[Part]) -> None:
     from fabula.judging.folder import read_run
     from fabula.judging.run import RETEST
-    from fabula.measures.number_comparison import MeasuredTexts
     from fabula.measures.rater_agreement import aggregates, ratings_of
     from fabula.store import measurement_row
     from fabula.types import by_rater
 
-    found = MeasuredTexts()
-    for part in parts:
-        if not isinstance(part, Path) or not part.is_dir():
-            for row, where in located_in(part):
-                found.add(row, where)
-            continue
+    folders = [part for part in parts if isinstance(part, Path) and part.is_dir()]
+    for row, where in _with_files([part for part in parts if part not in folders], measured.by):
+        measured.add(row, where)
+    for part in folders:
         rubric, measurements = read_run(part)
         once = [one for one in measurements if not one.document_id.endswith(RETEST)]
         for one in once:
-            found.add(measurement_row(one), str(part))
+            measured.add(measurement_row(one), str(part))
         for rater, own in by_rater(once).items():
             title = rubric.aggregate.title
             for text, score in aggregates(ratings_of(own), rubric).items():
-                found.add_number(text, f"{title}, {rater}", score, own[0].signature)
-    return found
+                measured.add_number(text, f"{title}, {rater}", score, own[0].signature)
 
 
 def _are_scores(part: Part) -> bool:

@@ -94,7 +94,7 @@ def measure(
     from fabula.reference import Reference
     from fabula.reference.reference_spec import is_elsewhere
     from fabula.reference.storage import HELD_OUT, open_home
-    from fabula.stats.intervals import MIN_UNITS
+    from fabula.stats.resampling import MIN_UNITS
 
     # The numbers have the signature of a text from outside, for which nothing need be excluded.
     corpus = str(directory)

@@ -256,7 +256,7 @@ class Judged(Result):
         Over all items; with `by_item` also for each. Empty if no pairs were compared.
         """
         from fabula.judging.pairwise import pairs_of, rank_groups, rank_stories
-        from fabula.stats.pair_choice import CHOICE
+        from fabula.stats.ranking import CHOICE
 
         settings = self.settings
         if settings is None or not settings.pairwise:
@@ -378,7 +378,7 @@ def judge(
     Raises `InputError`, `ModelError`, `BusyError`; finished answers are kept in `out`.
     """
     from fabula.judging.pairwise import drawn_from, numbered, pairs_of
-    from fabula.stats.pair_choice import least_pairs
+    from fabula.stats.ranking import least_pairs
 
     plan = plan_of(settings.judging, is_pairwise=settings.pairwise)
     pairs = pairs_of(stories, settings.by) if settings.pairwise else None

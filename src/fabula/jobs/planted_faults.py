@@ -17,14 +17,14 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import restart_setting
 from fabula.settings import Settings, part, setting
-from fabula.types import Measurement, by_rater
+from fabula.types import Contrast, Measurement, by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
     from fabula.tasks.feedback.fault_matches import Findings
-    from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
+    from fabula.tasks.feedback.recall import FindScore, ReaderAccuracy
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class FoundFaults(Result):
     """By quotation first, then by each judge."""
     scores: Mapping[str, Sequence[FindScore]]
     """By reader: over all answers, then by each cross, then by model and kind of fault."""
-    pairs: Mapping[str, Sequence[ModelPair]]
+    pairs: Mapping[str, Sequence[Contrast]]
     accuracies: Sequence[ReaderAccuracy]
     crosses: Sequence[tuple[str, ...]]
     spent: Sequence[Spent]
@@ -92,7 +92,7 @@ class FoundFaults(Result):
                 "signature": one.signature,
                 "missing": dict(Counter(reason for _, reason in one.missing)),
                 "subsets": [asdict(score) for score in self.scores[one.by]],
-                "pairs": [asdict(pair) for pair in self.pairs[one.by]],
+                "pairs": [pair.to_json() for pair in self.pairs[one.by]],
                 "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
             }
             for one in self.readers

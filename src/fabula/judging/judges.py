@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,18 +24,9 @@ from fabula.models.base import Usage
 from fabula.models.cost import Prices
 from fabula.models.replay import recorded
 from fabula.packages import scipy
-from fabula.stats.association import association_within
-from fabula.stats.reliability import (
-    Confusion,
-    by_stratum,
-    cohen_estimate,
-    cohen_of_sums,
-    cohen_sums,
-    difference_interval,
-    fleiss_estimate,
-)
+from fabula.stats.agreement import Confusion, association_within, cohen, difference, fleiss
 from fabula.store import read_rows
-from fabula.types import Estimate, Measurement, Rubric
+from fabula.types import Contrast, Estimate, Measurement, Rubric
 
 Subject = tuple[str, str]
 Floats = NDArray[np.float64]
@@ -141,17 +131,6 @@ def costs_of(folder: Path, prices: Prices) -> dict[str, JudgeCost]:
         cost = None if price is None else price.of(usage)
         costs[model] = JudgeCost(len(each), usage.n_input, usage.n_output, cost)
     return costs
-
-
-@dataclass(frozen=True, slots=True)
-class JudgePair:
-    """Two judges on what both answered: how much better the first is, and how much they agree."""
-
-    first: str
-    second: str
-    difference: Estimate
-    """Kappa of the first with the experts minus that of the second."""
-    agreement: Estimate
 
 
 def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubric) -> JudgeAnswers:
@@ -267,14 +246,9 @@ def _kappa(
     signature: str,
     method: str,
 ) -> Estimate:
-    return cohen_estimate(
-        np.array([a[subject] for subject in subjects]),
-        np.array([b[subject] for subject in subjects]),
-        [document for document, _ in subjects],
-        [item for _, item in subjects],
-        seed=seed,
-        method=method,
-        signature=signature,
+    first, second = (np.array([side[subject] for subject in subjects]) for side in (a, b))
+    return cohen(first, second, [item for _, item in subjects]).estimate(
+        [document for document, _ in subjects], seed=seed, method=method, signature=signature
     )
 
 
@@ -283,10 +257,8 @@ def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
     ratings = np.full((len(judge.wordings), n_wordings), np.nan)
     for row, said in zip(ratings, judge.wordings.values(), strict=True):
         row[: len(said)] = [np.nan if value is None else value for value in said]
-    return fleiss_estimate(
-        ratings,
+    return fleiss(ratings, [item for _, item in judge.wordings]).estimate(
         [document for document, _ in judge.wordings],
-        [item for _, item in judge.wordings],
         seed=seed,
         method="Fleiss kappa of the wordings of questions",
         signature=judge.signature,
@@ -351,8 +323,9 @@ def _own_family(
     return found
 
 
-def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> JudgePair:
-    """Compare two judges on what both answered."""
+def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> Contrast:
+    """Compare two judges on what both answered: by kappa with the experts, and with each other
+    (`agreement`)."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
     both = first.answers, second.answers
@@ -360,15 +333,17 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     truth = yardstick.truth()
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])
-    a, b = (np.array([judge.answers[s] for s in judged]) for judge in (first, second))
     documents, items = [s[0] for s in judged], [s[1] for s in judged]
-    sums = [by_stratum(cohen_sums(said, is_so), items) for said in (a, b)]
-    difference = difference_interval(
-        (sums[0][0], documents),
-        (sums[1][0], documents),
-        partial(cohen_of_sums, n_strata=sums[0][1]),
+    sides = [
+        (cohen(np.array([judge.answers[s] for s in judged]), is_so, items), documents)
+        for judge in (first, second)
+    ]
+    apart = difference(
+        sides[0],
+        sides[1],
         method="difference of kappas with the experts' majority",
         signature=f"{signature}|experts:{yardstick.source}",
     )
-    difference = replace(difference, n=len(judged))
-    return JudgePair(first.rater, second.rater, difference, agreement)
+    apart = replace(apart, n=len(judged))
+    details = {"agreement": agreement}
+    return Contrast("kappa", first.rater, second.rater, apart, details=details)

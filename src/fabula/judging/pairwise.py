@@ -22,8 +22,15 @@ from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models.base import Model
 from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
-from fabula.stats.pair_choice import Pair, drawn_pairs
-from fabula.stats.ranking import METHOD, Comparisons, Ranking, rank
+from fabula.stats.ranking import (
+    METHOD,
+    Comparisons,
+    Pair,
+    Ranking,
+    drawn_pairs,
+    is_told_apart,
+    rank,
+)
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Estimate, Item, Measurement
 
@@ -290,8 +297,8 @@ def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
             for one in ranking.strengths
         ],
         "gaps": [
-            {"upper": names[gap.upper], "lower": names[gap.lower], **_ends(gap.difference)}
-            | {"p": gap.p, "is_told_apart": gap.is_told_apart}
+            replace(gap, a=names[int(gap.a)], b=names[int(gap.b)]).to_json()
+            | {"is_told_apart": is_told_apart(gap)}
             for gap in ranking.gaps
         ],
         "method": ranking.place.method,

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.rater_agreement import Panel, Ratings
-from fabula.stats.reliability import (
-    by_stratum,
-    cohen_kappa,
-    cohen_of_sums,
-    cohen_sums,
-    difference_interval,
-    fleiss_kappa,
-)
+from fabula.stats.agreement import cohen, difference, fleiss
 from fabula.types import Estimate
 
 
@@ -73,22 +65,20 @@ def _agreement(
     found = PeopleAgreement(
         item=item,
         n_documents=len(set(documents)),
-        one_with_rest=cohen_kappa(one, rest, strata),
-        fleiss=fleiss_kappa(ratings, items),
+        one_with_rest=cohen(one, rest, strata).value,
+        fleiss=fleiss(ratings, items).value,
     )
     if judge is None:
         return found
     mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
     theirs = np.where(np.isnan(mine), np.nan, one)
-    by_item, n_items = by_stratum(cohen_sums(mine, rest), strata)
-    difference = difference_interval(
-        (by_item, among),
-        (by_stratum(cohen_sums(theirs, rest), strata)[0], among),
-        partial(cohen_of_sums, n_strata=n_items),
+    less = difference(
+        (cohen(mine, rest, strata), among),
+        (cohen(theirs, rest, strata), among),
         method="difference of Cohen kappas with the majorities of the others",
         signature=f"experts:{panel.source}",
     )
-    return replace(found, judge_less=difference)
+    return replace(found, judge_less=less)
 
 
 def _one_with_rest(

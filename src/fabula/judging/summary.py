@@ -13,7 +13,7 @@ from fabula.judging.run import RETEST
 from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.rater_agreement import aggregates
 from fabula.reasons import NEVER_CHECKED
-from fabula.stats.reliability import spearman
+from fabula.stats.agreement import spearman
 from fabula.text import count_words
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
 
@@ -172,7 +172,7 @@ def _summary(
         scores=scores,
         n_flips=sum(flips),
         n_retested=len(flips),
-        length_rho=spearman(table[:, 0], table[:, 1]) if len(lengths) > 2 else None,
+        length_rho=spearman(table[:, 0], table[:, 1]).value if len(lengths) > 2 else None,
         own_stories=dict(sorted(Counter(own.values()).items())),
         overall_trust=trust.get("all"),
         is_unfenced=any("unfenced" in one.details for one in first),

@@ -23,7 +23,7 @@ from fabula.judging.people import PeopleAgreement, people_agreement
 from fabula.measures.graded import GradedAgreement
 from fabula.measures.rater_agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
-from fabula.stats.reliability import Confusion
+from fabula.stats.agreement import Confusion
 from fabula.store import read_rows, write_rows
 from fabula.types import Document, Estimate, Measurement, Rubric, Signature, by_rater
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.stats.reliability import pooled_estimate
+from fabula.stats.contrasts import pooled_estimate
 from fabula.types import Estimate
 
 

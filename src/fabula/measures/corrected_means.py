@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.ratings import mean_scores, score_table
-from fabula.stats.compare import holm
+from fabula.stats.agreement import pearson
+from fabula.stats.contrasts import adjusted
 from fabula.stats.prediction_powered import (
     MIN_LABELS,
     MIN_VERDICTS,
@@ -33,8 +34,8 @@ from fabula.stats.prediction_powered import (
     stratified,
     transfer,
 )
-from fabula.stats.reliability import pearson_estimate
-from fabula.types import Item, Measurement, Rubric
+from fabula.stats.resampling import Units
+from fabula.types import Contrast, Estimate, Item, Measurement, Rubric
 
 Means = Mapping[str, float]
 Values = NDArray[np.float64]
@@ -69,36 +70,6 @@ class CorrectedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDifference:
-    """The difference between two groups' means, as experts would have given them."""
-
-    a: str
-    b: str
-    raw: float
-    value: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    """Corrected for all pairs (Holm)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Whether the correction that other groups' labels teach holds in a group."""
-
-    name: str
-    value: float | None
-    """The group's level by the others' labels; None where its own labels contradict them."""
-    difference: float
-    """By how much its own labels differ from that, with its interval."""
-    low: float | None
-    high: float | None
-    p: float | None
-    """Corrected for all groups (Holm)."""
-    n_labelled: int
-
-
-@dataclass(frozen=True, slots=True)
 class Correction:
     """A judge corrected by labels; numbers are shares of Yes, or means on the rubric's scale."""
 
@@ -108,8 +79,12 @@ class Correction:
     numbers: tuple[CorrectedRow, ...]
     """Items on scales other than the overall mean's: each by its own mean, on its own scale."""
     groups: tuple[CorrectedRow, ...]
-    differences: tuple[GroupDifference, ...]
-    transfers: tuple[Transfer, ...]
+    differences: tuple[Contrast, ...]
+    """Between groups, as experts would have given their means; `raw` is by the judge alone."""
+    transfers: tuple[Contrast, ...]
+    """Whether the correction that the other groups' labels teach holds in a group: by how much its
+    own labels differ from it. `level` is the group's by the others' labels; None where its own
+    labels contradict them."""
     about: About
     width: float
     n_labels_for_width: int | None
@@ -132,8 +107,8 @@ class Correction:
             "overall": self.overall.to_json(),
             "items": {row.name: row.to_json() for row in (*self.items, *self.numbers)},
             "groups": {row.name: row.to_json() for row in self.groups},
-            "differences": [asdict(one) for one in self.differences],
-            "transfers": [asdict(one) for one in self.transfers],
+            "differences": [one.to_json() for one in self.differences],
+            "transfers": [one.to_json() for one in self.transfers],
             "about": self.about,
             "n_labels_for_width": {"width": self.width, "n": self.n_labels_for_width},
             "to_label": list(self.to_label),
@@ -320,7 +295,8 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
     if not n_labelled:
         return CorrectedRow(name, raw, None, None, None, 0, n, reason="nothing is labelled"), None
     if not is_covered(
-        _by_cluster(predicted, clusters[:n_labelled]), _by_cluster(others, clusters[n_labelled:])
+        Units.by(clusters[:n_labelled]).means(predicted),
+        Units.by(clusters[n_labelled:]).means(others),
     ):
         reason = "labelled documents are unlike the others"
         return CorrectedRow(name, raw, None, None, None, n_labelled, n, reason=reason), None
@@ -329,7 +305,7 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
     row = _of(name, raw, found)
     if found.n_worth is None:
         return row, found
-    r = pearson_estimate(labels, predicted, clusters[:n_labelled], seed=0, method="", signature="")
+    r = pearson(labels, predicted).estimate(clusters[:n_labelled], seed=0, method="", signature="")
     # Predictions that run against the labels get no weight, so they are worth nothing.
     least, most = (
         None if end is None else n_worth(1 - max(0.0, end) ** 2, n_labelled, n)
@@ -338,13 +314,6 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
     if least is not None and most is not None:
         least, most = min(least, found.n_worth), max(most, found.n_worth)
     return replace(row, n_worth_low=least, n_worth_high=most), found
-
-
-def _by_cluster(values: Values, clusters: Sequence[str]) -> Values:
-    """Their means in each cluster."""
-    places = np.unique(clusters, return_inverse=True)[1]
-    means: Values = np.bincount(places, values) / np.bincount(places)
-    return means
 
 
 def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
@@ -363,7 +332,7 @@ def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
     )
 
 
-def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Transfer]:
+def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Contrast]:
     tested = []
     for name, members in groups.items():
         mine = set(members)
@@ -371,13 +340,16 @@ def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method)
         rest, of_rest = table.of([one for one in table.judged if one not in mine]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
             clusters = how.clusters(here), how.clusters(rest)
-            level, found = transfer(of_mine, of_rest, clusters)
-            if found[-1] is not None:
-                tested.append((name, len(of_mine[0]), level, found))
-    adjusted = holm([found[-1] for *_, found in tested])
+            level, apart, p = transfer(of_mine, of_rest, clusters)
+            if p is not None:
+                about = {"level": level, "n_labelled": len(of_mine[0])}
+                names = name, "by the others' labels"
+                tested.append(Contrast("mean", *names, apart, p, test="Welch", details=about))
     return [
-        Transfer(name, level if (p or 0) >= P_TRANSFER else None, *found[:3], p, n)
-        for (name, n, level, found), p in zip(tested, adjusted, strict=True)
+        replace(one, details={**one.details, "level": None})
+        if (one.p_adjusted or 0) < P_TRANSFER
+        else one
+        for one in adjusted(tested)
     ]
 
 
@@ -398,19 +370,17 @@ def _stratified(
     return _of("all", whole.raw, found), found
 
 
-def _differences(
-    parts: Mapping[str, tuple[CorrectedRow, Corrected | None]],
-) -> list[GroupDifference]:
+def _differences(parts: Mapping[str, tuple[CorrectedRow, Corrected | None]]) -> list[Contrast]:
     found = []
-    for (a, (row_a, one)), (b, (row_b, other)) in combinations(parts.items(), 2):
+    for (a, (row_a, mine)), (b, (row_b, other)) in combinations(parts.items(), 2):
         if row_a.raw is None or row_b.raw is None:
             continue
-        numbers: tuple[float | None, float | None, float | None, float | None] = (None,) * 4
-        if one is not None and other is not None:
-            numbers = corrected_difference(one, other)
-        found.append(GroupDifference(a, b, row_a.raw - row_b.raw, *numbers))
-    adjusted = holm([one.p for one in found])
-    return [replace(one, p=p) for one, p in zip(found, adjusted, strict=True)]
+        apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
+        if mine is not None and other is not None:
+            apart, p = corrected_difference(mine, other)
+        raw = {"raw": row_a.raw - row_b.raw}
+        found.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
+    return adjusted(found)
 
 
 def _next(

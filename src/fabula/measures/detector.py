@@ -23,8 +23,8 @@ from fabula.errors import InputError
 from fabula.measures.kind import Kind
 from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
-from fabula.stats.intervals import MIN_UNITS, auroc_interval
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
+from fabula.stats.resampling import MIN_UNITS, auroc_interval
 from fabula.types import Estimate
 
 INSTRUMENTS: Mapping[str, str] = {

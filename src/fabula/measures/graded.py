@@ -8,29 +8,17 @@ on the same documents: as one more person, with each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.reliability import (
-    alpha_interval,
-    cohen_estimate,
-    cohen_of_sums,
-    cohen_sums,
-    concordance_of_sums,
-    difference_interval,
-    icc_interval,
-    pearson_estimate,
-    pearson_sums,
-)
-from fabula.types import Estimate, Item, Measurement, Rubric
+from fabula.stats.agreement import Statistic, alpha, cohen, concordance, difference, icc, pearson
+from fabula.types import Contrast, Estimate, Item, Measurement, Rubric
 
 Values = NDArray[np.float64]
-Sums = Callable[[Values, Values], Values]
-OfSums = Callable[[Values], Values]
 _METHODS = {
     "interval": "kappa with quadratic weights",
     "ordinal": "kappa with quadratic weights",
@@ -73,21 +61,6 @@ class JudgeOnItem:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgesOnItem:
-    """Two judges on the documents of one item that both answered."""
-
-    item: str
-    first: str
-    second: str
-    difference: Estimate
-    """The first judge's kappa with people minus the second's."""
-    agreement: Estimate
-    """Kappa between the two."""
-    why_missing: Mapping[str, str]
-    """Which of difference and agreement have no value."""
-
-
-@dataclass(frozen=True, slots=True)
 class GradedAgreement:
     """By item; judges by rater, then by item."""
 
@@ -124,10 +97,11 @@ def graded_pairs(
     rubric: Rubric,
     *,
     seed: int = 0,
-) -> list[JudgesOnItem]:
+) -> list[Contrast]:
     """Each two judges on each item that is neither yes-no nor prose and that both answered.
 
-    `judges` by name. The interval of a difference is over documents, of both at once.
+    `judges` by name; `agreement` is kappa between the two. The interval of a difference is over
+    documents, of both at once.
     """
     pairs = []
     for item in graded_items(rubric):
@@ -154,18 +128,16 @@ def _two_judges(
     item: Item,
     signature: str,
     seed: int,
-) -> JudgesOnItem:
+) -> Contrast:
     a, b = answers[first], answers[second]
     both = [name for name in a if name in b]
-    sums_of, of_sums = _statistic(item)
     sides = []
     for mine in (a, b):
         own, theirs, names = _with_people({name: mine[name] for name in both}, people)
-        sides.append((sums_of(own, theirs), names))
-    difference = difference_interval(
+        sides.append((_statistic(own, theirs, item), names))
+    apart = difference(
         sides[0],
         sides[1],
-        of_sums,
         method=f"difference of the kappas of two judges with people, {_OVER}",
         signature=signature,
     )
@@ -179,14 +151,9 @@ def _two_judges(
     )
     labelled = any(name in people for name in both)
     alike = "a judge and people said the same" if labelled else "nobody labelled these documents"
-    return JudgesOnItem(
-        item.id,
-        first,
-        second,
-        difference,
-        agreement,
-        _reasons(difference=(difference, alike), agreement=(agreement, _SAME)),
-    )
+    why = _reasons(difference=(apart, alike), agreement=(agreement, _SAME))
+    details = {"agreement": agreement, "why_missing": why}
+    return Contrast(item.id, first, second, apart, details=details)
 
 
 def graded_items(rubric: Rubric) -> list[Item]:
@@ -214,17 +181,8 @@ def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, d
     return found
 
 
-def _statistic(item: Item) -> tuple[Sums, OfSums]:
-    if item.scale.level == "nominal":
-        # Every option has its cell, whichever of them the two raters used.
-        options = np.arange(len(item.scale.answers), dtype=np.float64)
-
-        def cells(a: Values, b: Values) -> Values:
-            padded = cohen_sums(np.append(a, options), np.append(b, options))
-            return padded[: len(a)]
-
-        return cells, cohen_of_sums
-    return pearson_sums, concordance_of_sums
+def _statistic(a: Values, b: Values, item: Item) -> Statistic:
+    return cohen(a, b) if item.scale.level == "nominal" else concordance(a, b)
 
 
 def _pairs_of_people(
@@ -254,19 +212,24 @@ def _people(
     level = item.scale.level or "nominal"
     apart = (a != b) if level == "nominal" else np.abs(a - b) / item.scale.span
     kappa = _kappa(a, b, names, item, signature, seed)
-    alpha = alpha_interval(table, several, level, seed=seed, signature=signature)
     # Non-numeric values have no table, and so no value.
     numbers = table if level == "interval" else table[:0]
-    icc = icc_interval(numbers, several[: len(numbers)], seed=seed, signature=signature)
+    alphas, iccs = (
+        statistic.estimate(names, seed=seed, method=method, signature=signature)
+        for statistic, names, method in (
+            (alpha(table, level), several, f"Krippendorff's alpha ({level})"),
+            (icc(numbers), several[: len(numbers)], "ICC(2,1)"),
+        )
+    )
     same = _SAME if several else _ALONE
     return PeopleOnItem(
         n=len(several),
         kappa=kappa,
-        alpha=alpha,
-        icc=icc,
+        alpha=alphas,
+        icc=iccs,
         similarity=float(1 - apart.mean()) if len(apart) and level != "ordinal" else None,
         why_missing=_reasons(
-            kappa=(kappa, same), alpha=(alpha, same), icc=(icc, _why_no_icc(table, level) or same)
+            kappa=(kappa, same), alpha=(alphas, same), icc=(iccs, _why_no_icc(table, level) or same)
         ),
     )
 
@@ -291,12 +254,7 @@ def _kappa(
     a: Values, b: Values, names: Sequence[str], item: Item, signature: str, seed: int
 ) -> Estimate:
     method = f"{_METHODS[item.scale.level or 'nominal']} {_OVER}"
-    if item.scale.level == "nominal":
-        found = cohen_estimate(a, b, names, seed=seed, method=method, signature=signature)
-    else:
-        found = pearson_estimate(
-            a, b, names, seed=seed, method=method, signature=signature, of_sums=concordance_of_sums
-        )
+    found = _statistic(a, b, item).estimate(names, seed=seed, method=method, signature=signature)
     return replace(found, n=len(set(names)))
 
 
@@ -323,38 +281,32 @@ def _judge(
     both = [name for name in given if name in said]
     mine, theirs, names = _with_people(given, said)
     a, b, among = _pairs_of_people(said, both)
-    sums_of, of_sums = _statistic(item)
     means = np.array([np.mean(list(said[name].values())) for name in both])
     own = np.array([given[name] for name in both])
     has_order = item.scale.level != "nominal"
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
-    difference = difference_interval(
-        (sums_of(mine, theirs), names),
-        (sums_of(a, b), among),
-        of_sums,
+    apart = difference(
+        (_statistic(mine, theirs, item), names),
+        (_statistic(a, b, item), among),
         method=f"difference of kappas, {_OVER}",
         signature=signature,
     )
-    correlation = pearson_estimate(
-        own,
-        means if has_order else np.full(len(means), np.nan),
-        both,
-        seed=seed,
-        method="Pearson with people's means over documents",
-        signature=signature,
+    ordered = means if has_order else np.full(len(means), np.nan)
+    correlation = pearson(own, ordered).estimate(
+        both, seed=seed, method="Pearson with people's means over documents", signature=signature
     )
     alone = _SAME if among else _ALONE
     return JudgeOnItem(
         n=len(both),
         kappa=kappa,
         people=people,
-        difference=difference,
+        difference=apart,
         correlation=correlation,
         why_missing=_reasons(
             kappa=(kappa, _SAME),
             people=(people, alone),
-            difference=(difference, alone if people.value is None else _SAME),
+            difference=(apart, alone if people.value is None else _SAME),
             correlation=(correlation, _why_uncorrelated(own, means, has_order=has_order)),
         ),
     )

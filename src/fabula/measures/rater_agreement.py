@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.labels import read_labels
-from fabula.stats.reliability import (
+from fabula.stats.agreement import (
     Confusion,
-    alpha_interval,
-    cohen_estimate,
+    alpha,
+    cohen,
     describe_raters,
-    fleiss_estimate,
-    pearson_estimate,
+    fleiss,
+    gwet,
+    pearson,
     percent_agreement,
     pooled_pairs,
     spearman,
@@ -69,6 +70,8 @@ class PanelRow:
     name: str
     kappa: Estimate
     """`n` counts the subjects with two or more raters, the only ones that have pairs."""
+    ac1: Estimate
+    """Gwet's AC1, which does not collapse where Yes or No is rare."""
     alpha: Estimate
     """Krippendorff's, nominal."""
     percent: float | None
@@ -83,6 +86,8 @@ class JudgeRow:
 
     name: str
     kappa: Estimate
+    ac1: Estimate
+    """Gwet's AC1, which does not collapse where Yes or No is rare."""
     confusion: Confusion
     n_missing: int
     """Verdicts missing from the judge: the experts have one, the judge has none."""
@@ -171,21 +176,20 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
         stories, items = (
             zip(*(panel.subjects[k] for k in places), strict=True) if places else ((), ())
         )
-        kappa = fleiss_estimate(
-            ratings,
-            stories,
-            items,
-            seed=seed,
-            method=f"Fleiss kappa of {n_raters} raters",
-            signature=f"experts:{panel.source}|raters:{n_raters}"
-            f"|rubric:{rubric.id}-{rubric.version}",
+        signature = f"experts:{panel.source}|raters:{n_raters}|rubric:{rubric.id}-{rubric.version}"
+        kappa, ac1, alphas = (
+            statistic.estimate(stories, seed=seed, method=method, signature=signature)
+            for statistic, method in (
+                (fleiss(ratings, items), f"Fleiss kappa of {n_raters} raters"),
+                (gwet(ratings, items), f"Gwet's AC1 of {n_raters} raters"),
+                (alpha(ratings, items=items), "Krippendorff's alpha (nominal)"),
+            )
         )
         why = "all answers are the same" if kappa.n else "no document has answers from two people"
         share = float(np.nanmean(ratings)) if ratings.size else None
-        alpha = alpha_interval(ratings, stories, seed=seed, signature=kappa.signature, strata=items)
         percent = percent_agreement(ratings)
         why_missing = None if kappa.value is not None else why
-        rows.append(PanelRow(name, kappa, alpha, percent, share, why_missing))
+        rows.append(PanelRow(name, kappa, ac1, alphas, percent, share, why_missing))
     return rows
 
 
@@ -217,23 +221,22 @@ def judge_agreement(
     groups = _groups(subjects, rubric, by, {**panel.authors, **_authors(measurements)})
     for name, places in [*groups.items(), ("all", list(range(len(subjects))))]:
         a, b = said[places], is_so[places]
-        kappa = cohen_estimate(
-            a,
-            b,
-            [subjects[place][0] for place in places],
-            [subjects[place][1] for place in places],
-            seed=seed,
-            method="Cohen kappa with the majority",
-            signature=signature,
+        stories, items = ([subjects[place][k] for place in places] for k in (0, 1))
+        kappa, ac1 = (
+            statistic.estimate(
+                stories, seed=seed, method=f"{name} with the majority", signature=signature
+            )
+            for statistic, name in (
+                (cohen(a, b, items), "Cohen kappa"),
+                (gwet(np.column_stack([a, b]), items), "Gwet's AC1"),
+            )
         )
         counts = Confusion.of(a, b)
         why = "judge and experts said the same" if counts.n else "the judge has no verdict"
         why_missing = None if kappa.value is not None else why
-        rows.append(JudgeRow(name, kappa, counts, int(np.isnan(a).sum()), why_missing))
+        rows.append(JudgeRow(name, kappa, ac1, counts, int(np.isnan(a).sum()), why_missing))
     mine, theirs, stories = _story_scores(judge, panel, rubric)
-    correlation = pearson_estimate(
-        mine,
-        theirs,
+    correlation = pearson(mine, theirs).estimate(
         stories,
         seed=seed,
         method="Pearson of tests passed with the experts' mean",
@@ -249,7 +252,7 @@ def judge_agreement(
         rows=tuple(rows[:-1]),
         overall=rows[-1],
         pearson=correlation,
-        spearman=spearman(mine, theirs),
+        spearman=spearman(mine, theirs).value,
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
         why_no_correlation=None if correlation.value is not None else why,
@@ -328,9 +331,7 @@ def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estima
     """
     stories, scores = _panel_scores(panel, rubric)
     a, b, places = pooled_pairs(scores)
-    return pearson_estimate(
-        a,
-        b,
+    return pearson(a, b).estimate(
         [stories[place] for place in places],
         seed=seed,
         method="Pearson of tests passed between two readers of a story",

@@ -17,7 +17,8 @@ from types import MappingProxyType
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.stats.reliability import krippendorff_alpha, pearson_estimate, pooled_estimate
+from fabula.stats.agreement import krippendorff_alpha, pearson
+from fabula.stats.contrasts import pooled_estimate
 from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
 Scores = Mapping[str, Mapping[str, Sequence[float]]]
@@ -194,8 +195,8 @@ def rater_agreement(
         near, np.ones(len(both)), stories, method="mean of 1 - |a - b| over stories",
         signature=signature,
     )  # fmt: skip
-    correlation = pearson_estimate(
-        a, b, stories, seed=seed, method="Pearson over stories", signature=signature
+    correlation = pearson(a, b).estimate(
+        stories, seed=seed, method="Pearson over stories", signature=signature
     )
     return RaterAgreement(len(both), similarity, correlation)
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.group_comparison import Comparison, Group
+from fabula.measures.comparison import CURVE, INDEX, ComparedGroup, Comparison
+from fabula.stats.contrasts import cell_means
+from fabula.types import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +32,12 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
 
     The same comparison gives the same bytes. Raises `InputError` for an unknown extension.
     """
-    height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
+    scores = [one for one in comparison.groups if one.number == INDEX]
+    height = max(3.4, 1.6 + 0.38 * len(scores))
     with figure_of(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
         _draw_curves(panels[0], comparison.groups)
-        _draw_strips(panels[1], comparison)
-        figure.supxlabel(comparison.signature, fontsize=6, color=SOFT, x=0.01, ha="left")
+        _draw_strips(panels[1], scores)
+        figure.supxlabel(comparison.signatures[INDEX], fontsize=6, color=SOFT, x=0.01, ha="left")
 
 
 def save_distributions(
@@ -162,11 +165,16 @@ def figure_of(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterat
         plt.close(figure)
 
 
-def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
+def _draw_curves(axes: Axes, groups: Sequence[ComparedGroup]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    for k, group in enumerate(groups):
-        points = [(level, e) for level, e in group.uniqueness.items() if e.value is not None]
+    curves: dict[str, list[tuple[int, Estimate]]] = {}
+    for one in groups:
+        if one.number.startswith(CURVE):
+            level = int(one.number.rpartition("_")[2])
+            curves.setdefault(one.group, []).append((level, one.mean))
+    for k, (name, curve) in enumerate(curves.items()):
+        points = [(level, e) for level, e in curve if e.value is not None]
         if not points:
             continue
         levels = [level for level, _ in points]
@@ -178,7 +186,7 @@ def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
             marker=_MARKERS[k % len(_MARKERS)],
             markersize=4,
             linewidth=1.6,
-            label=group.name,
+            label=name,
         )
         if all(e.low is not None and e.high is not None for _, e in points):
             low = [100 * (e.low or 0) for _, e in points]
@@ -191,19 +199,19 @@ def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
     axes.legend(frameon=False, loc="lower right")
 
 
-def _draw_strips(axes: Axes, comparison: Comparison) -> None:
+def _draw_strips(axes: Axes, groups: Sequence[ComparedGroup]) -> None:
     rng = np.random.default_rng(0)
-    groups = comparison.groups
     for k, group in enumerate(groups):
         colour = COLOURS[k % len(COLOURS)]
-        jitter = rng.uniform(-0.22, 0.22, len(group.values))
-        axes.scatter(group.values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
-        index = group.index
-        if index.value is not None:
-            axes.plot([index.value] * 2, [k - 0.32, k + 0.32], color=INK, linewidth=1.8)
-        if index.low is not None and index.high is not None:
-            axes.plot([index.low, index.high], [k, k], color=INK, linewidth=3.2, alpha=0.75)
-    names = [f"{group.name}\nn = {group.index.n}" for group in groups]
+        values = list(cell_means(group.values).values())
+        jitter = rng.uniform(-0.22, 0.22, len(values))
+        axes.scatter(values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
+        mean = group.mean
+        if mean.value is not None:
+            axes.plot([mean.value] * 2, [k - 0.32, k + 0.32], color=INK, linewidth=1.8)
+        if mean.low is not None and mean.high is not None:
+            axes.plot([mean.low, mean.high], [k, k], color=INK, linewidth=3.2, alpha=0.75)
+    names = [f"{group.group}\nn = {group.mean.n}" for group in groups]
     axes.set_yticks(range(len(groups)), names, color=INK)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel("Creativity Index; bar: mean, 95 % interval")

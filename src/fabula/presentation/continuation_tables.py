@@ -22,8 +22,7 @@ from fabula.presentation.sheet import (
     number,
 )
 from fabula.reasons import explain
-from fabula.stats.permutation import PairTest
-from fabula.types import Estimate
+from fabula.types import Contrast, Estimate
 
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
 
@@ -76,7 +75,7 @@ class _Marked:
 
 def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
     """The metrics under the headings of the paper's table."""
-    tested = {test.metric for test in table.tests}
+    tested = {test.number for test in table.tests}
     known = [metric for metric in table.metrics if metric.number <= 15]
     yield "Story-independent metrics", [m for m in known if not m.needs_context]
     yield "Story-dependent metrics", [m for m in known if m.needs_context]
@@ -217,9 +216,9 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
 
 def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
     for test in table.tests:
-        d = test.d
+        d = test.details["cohens_d"]
         yield {
-            "metric": test.metric,
+            "metric": test.number,
             "a": test.a,
             "b": test.b,
             "difference": test.difference.value,
@@ -229,8 +228,8 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
             "cohens_d_low": d.low if d else None,
             "cohens_d_high": d.high if d else None,
             "p": test.p,
-            "p_bonferroni": test.p_bonferroni,
-            "p_holm": test.p_holm,
+            "p_bonferroni": test.details["p_bonferroni"],
+            "p_adjusted": test.p_adjusted,
             "n": test.difference.n,
             "n_units": test.difference.n_units,
             "signature": table.signature,
@@ -294,13 +293,13 @@ def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
             }
             for cell, system in zip(cells, table.systems, strict=True)
         ],
-        "pairs": [_page_pair(test, metric) for test in table.tests if test.metric == metric.id],
+        "pairs": [_page_pair(test, metric) for test in table.tests if test.number == metric.id],
     }
 
 
-def _page_pair(test: PairTest, metric: Metric) -> dict[str, str]:
+def _page_pair(test: Contrast, metric: Metric) -> dict[str, str]:
     form = f"+.{metric.n_digits}f"
-    d = test.d
+    d = test.details["cohens_d"]
     return {
         "a": test.a,
         "b": test.b,
@@ -309,6 +308,6 @@ def _page_pair(test: PairTest, metric: Metric) -> dict[str, str]:
         "d": number(d.value, "+.2f") if d else "-",
         "d_interval": interval_shown(d, "+.2f") if d else "-",
         "p": number(test.p, ".2g"),
-        "p_bonferroni": number(test.p_bonferroni, ".2g"),
-        "p_holm": number(test.p_holm, ".2g"),
+        "p_bonferroni": number(test.details["p_bonferroni"], ".2g"),
+        "p_holm": number(test.p_adjusted, ".2g"),
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fabula.measures.corrected_means import CorrectedRow, Correction, GroupDifference, Transfer
+from fabula.measures.corrected_means import CorrectedRow, Correction
+from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import (
     Block,
     Cell,
@@ -16,7 +17,7 @@ from fabula.presentation.sheet import (
     known,
     number,
 )
-from fabula.types import Estimate, Rubric
+from fabula.types import Contrast, Estimate, Rubric
 
 _ABOUT = {
     "texts": "intervals are about these texts",
@@ -39,7 +40,11 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     if found.numbers:
         parts += ["", _rows("corrected_numbers", found.numbers, items, ".2f")]
     if found.differences:
-        parts += ["", _differences(found, form)]
+        raw = Column("judge", f"+{form}", name="raw", of="details.raw")
+        sheet = contrast_sheet(
+            "differences", found.differences, f"+{form}", number=None, more=[raw], p=""
+        )
+        parts += ["", "differences of groups, as experts would give them", "", sheet]
     if found.transfers:
         parts += ["", _transfers(found, form)]
     left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
@@ -68,37 +73,15 @@ def corrected_columns(raw: str, experts: str, form: str, worth_form: str) -> lis
     ]
 
 
-def _differences(found: Correction, form: str) -> Sheet:
-    def corrected(one: GroupDifference) -> Cell:
-        return Estimate(one.value, one.low, one.high, 0, "", "")
-
-    form = f"+{form}"
-    columns = [
-        Column("group", name="a"),
-        Column("less", name="b"),
-        Column("judge", form, name="raw"),
-        Column("experts", form, with_interval=True, name="corrected", of=corrected),
-        Column("p (Holm)", ".3f", name="p"),
-    ]
-    return Sheet.of("differences", found.differences, columns)
-
-
 def _transfers(found: Correction, form: str) -> Sheet:
-    def difference(one: Transfer) -> Cell:
-        return Estimate(one.difference, one.low, one.high, one.n_labelled, "", "")
+    def level(one: Contrast) -> Cell:
+        return known(one.details["level"], "does not hold")
 
     columns = [
-        Column("group", of="name"),
-        Column(
-            "by the others' labels",
-            form,
-            name="value",
-            of=lambda one: known(one.value, "does not hold"),
-        ),
-        Column(
-            "own labels differ by", f"+{form}", with_interval=True, name="difference", of=difference
-        ),
-        Column("p (Holm)", ".3f", name="p"),
+        Column("group", of="a"),
+        Column("by the others' labels", form, name="level", of=level),
+        Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
+        Column("p (Holm)", ".3f", name="p_adjusted"),
     ]
     return Sheet.of("transfers", found.transfers, columns)
 
@@ -129,7 +112,7 @@ def _sentences(found: Correction, form: str) -> list[str]:
     rows = (*found.items, *found.numbers, *found.groups, overall)
     reasons = {row.reason for row in rows if row.reason}
     lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("fewer")]
-    broken = [one.name for one in found.transfers if one.value is None]
+    broken = [one.a for one in found.transfers if one.details["level"] is None]
     if broken:
         lines.append(
             f"what the other groups' labels teach about the judge does not hold for "

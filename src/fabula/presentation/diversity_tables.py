@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fabula.measures.diversity import (
-    Diversity,
-    DiversityTest,
-    GroupDiversity,
-    SharedPhrase,
-    SimilarPair,
-)
+from fabula.measures.diversity import Diversity, GroupDiversity, SharedPhrase, SimilarPair
 from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
 from fabula.measures.diversity.result import reason_of
 from fabula.measures.diversity.together import Together
+from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.types import Span
+from fabula.types import Contrast, Span
 
 _TITLES = {
     "shared_ngrams": ("shared {}-grams", ".2%"),
@@ -155,36 +150,30 @@ def _title(measure: str) -> tuple[str, str]:
 
 
 def _tests(found: Diversity) -> Sheet:
-    def p(test: DiversityTest) -> Cell:
+    def p(test: Contrast) -> Cell:
         # Notes below the table explain what has no interval.
-        return Missing(explain("few_texts")) if test.missing_reason == "few_texts" else test.p
+        return Missing(explain(test.reason)) if test.reason else test.p
 
-    columns = [
-        Column("measure", once=True, of=lambda test: _title(test.measure)[0]),
-        Column("A", of="a"),
-        Column("B", of="b"),
-        Column("A - B", "+.3f", with_interval=True, name="difference"),
-        Column("p", ".3g", of=p),
-        Column("p (Holm)", ".3g", name="p_holm"),
-    ]
-    return Sheet.of("tests", found.tests, columns)
+    number = Column("measure", once=True, of=lambda test: _title(test.number)[0])
+    p_column = Column("p", ".3g", of=p)
+    return contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)
 
 
 def _tests_notes(found: Diversity) -> list[str]:
     """How the p-values are computed, and why some are missing."""
-    by_t = [one for one in found.tests if not one.n_permutations and one.p is not None]
-    permuted = [one for one in found.tests if one.n_permutations]
-    fewest = min((one.n_permutations for one in permuted), default=0)
+    by_t = [one for one in found.tests if one.test == "jackknife t" and one.p is not None]
+    permuted = [one for one in found.tests if one.details["n_permutations"]]
+    fewest = min((one.details["n_permutations"] for one in permuted), default=0)
     how = f"permutation of the group, {fewest:,} times or more"
     if not permuted:
         how = "t-test by the jackknife" if by_t else "none"
     elif by_t:
-        measures = {one.measure for one in permuted}
-        alone = dict.fromkeys(_title(one.measure)[0] for one in by_t if one.measure not in measures)
-        pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.measure in measures)
+        measures = {one.number for one in permuted}
+        alone = dict.fromkeys(_title(one.number)[0] for one in by_t if one.number not in measures)
+        pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
         how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
     lines = [f"p: {how}; p (Holm): over the pairs of a measure"]
-    if any(one.missing_reason == "no_spread" for one in found.tests):
+    if any(one.reason == "no_spread" for one in found.tests):
         lines.append("no p: in one of the groups nothing varies (see above)")
     return lines
 

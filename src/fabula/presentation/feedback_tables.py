@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.reasons import explain
-from fabula.types import Estimate
+from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.fault_matches import Findings
     from fabula.tasks.feedback.feedback_scores import Subset
-    from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
+    from fabula.tasks.feedback.recall import FindScore, ReaderAccuracy
 
 _COLUMNS = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
@@ -109,7 +111,7 @@ def subset_row(subset: Subset) -> dict[str, Any]:
 def finding_tables(
     readers: Sequence[Findings],
     scores: Mapping[str, Sequence[FindScore]],
-    pairs: Mapping[str, Sequence[ModelPair]],
+    pairs: Mapping[str, Sequence[Contrast]],
     accuracies: Sequence[ReaderAccuracy],
     crosses: Sequence[tuple[str, ...]],
 ) -> list[Block]:
@@ -119,18 +121,13 @@ def finding_tables(
         what = "what answers quote" if one.by == "quotation" else f"the judge {one.by}"
         parts += [f"found by {what}", "", *_found_by(one.by, scores[one.by], crosses)]
         if pairs[one.by]:
-            columns = [
-                Column("measure", of=lambda pair: pair.measure.replace("_", " ")),
-                Column("model", name="a"),
-                Column("less", name="b"),
-                Column("answers", ",d", name="n"),
+            more = [
+                Column("answers", ",d", name="n_answers", of="details.n_answers"),
                 Column("stories", ",d", name="n_stories", of="difference.n_units"),
-                Column("difference", "+.2f", with_interval=True),
-                Column("p", ".3f"),
-                Column("p (Holm)", ".3f", name="p_holm"),
             ]
-            sheet = Sheet.of("pairs", pairs[one.by], columns, about=("found_by", one.by))
-            parts += [*sheet.with_notes("stories"), ""]
+            measure = Column("measure", once=True, of=lambda pair: pair.number.replace("_", " "))
+            sheet = contrast_sheet("pairs", pairs[one.by], "+.2f", number=measure, more=more)
+            parts += [*replace(sheet, about=("found_by", one.by)).with_notes("stories"), ""]
         missing = Counter(reason for _, reason in one.missing)
         parts += [f"missing: {n:,} answers, {explain(why)}" for why, n in sorted(missing.items())]
         parts += [one.signature, ""]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
+from fabula.judging.judges import JudgeCost, JudgeFigures
 from fabula.measures.corrected_means import CorrectedRow
-from fabula.measures.graded import GradedAgreement, JudgesOnItem
+from fabula.measures.graded import GradedAgreement
+from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.correction_tables import corrected_columns
 from fabula.presentation.rating_tables import ON_ITEM, judge_reasons
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
+from fabula.types import Contrast
 
 _RATER = Column("", name="rater")
 _JUDGE = Column("", name="rater", of="judge.rater")
@@ -24,21 +26,16 @@ _AGREEMENT = (
     Column("spec.", ".2f", name="specificity", of="confusion.specificity"),
     Column("Yes", ".0%", name="share_yes"),
 )
-_PAIR = (
-    Column("first", once=True),
-    Column("second"),
-    Column("difference", "+.2f", with_interval=True),
-    Column("agree", ".2f", with_interval=True, name="agreement"),
-)
+_AGREE = Column("agree", ".2f", with_interval=True, name="agreement", of="details.agreement")
 
 
 def judge_comparison_tables(
     judges: Sequence[JudgeFigures],
-    pairs: Sequence[JudgePair],
+    pairs: Sequence[Contrast],
     costs: Mapping[str, JudgeCost],
     corrected: Mapping[str, CorrectedRow],
     graded: GradedAgreement | None = None,
-    graded_pairs: Sequence[JudgesOnItem] = (),
+    graded_pairs: Sequence[Contrast] = (),
     *,
     everybody: Sequence[JudgeFigures],
 ) -> list[Block]:
@@ -69,15 +66,15 @@ def judge_comparison_tables(
     if pairs:
         parts += [
             "",
-            "each two judges on what both answered: kappa with the experts of the first minus "
-            "that of the second, and how far the two agree",
+            "each two judges on what both answered: kappa with the experts of A minus that of B, "
+            "and how far the two agree",
             "",
-            Sheet.of("pairs", pairs, _PAIR),
+            _pairs("pairs", pairs, None),
         ]
     return [*parts, "", *_notes(everybody, [*pairs, *graded_pairs])]
 
 
-def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Block]:
+def _graded(graded: GradedAgreement, pairs: Sequence[Contrast]) -> list[Block]:
     """Items that are not yes-no: each judge compared with people, then each pair of judges."""
     things = [
         {"item": item, "rater": rater, "on_item": by_item[item]}
@@ -98,21 +95,25 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
             *interval_notes(sheet.estimates(), "documents"),
         ]
     if pairs:
-        sheet = Sheet.of("graded_pairs", pairs, [Column("item", once=True), *_PAIR])
+        sheet = _pairs("graded_pairs", pairs, Column("item", once=True, of="number"))
         why: dict[tuple[str, str], list[str]] = {}
         for p in pairs:
-            for key in p.why_missing.items():
-                why.setdefault(key, []).append(f"{p.first} and {p.second}, {p.item}")
+            for key in p.details["why_missing"].items():
+                why.setdefault(key, []).append(f"{p.a} and {p.b}, {p.number}")
         parts += [
             *([""] if parts else []),
-            "each two judges on what both answered: kappa with people of the first minus that of "
-            "the second, and how far the two agree",
+            "each two judges on what both answered: kappa with people of A minus that of B, and "
+            "how far the two agree",
             "",
             sheet,
             *(f"no {name} ({'; '.join(who)}): {reason}" for (name, reason), who in why.items()),
             *interval_notes(sheet.estimates(), "documents"),
         ]
     return parts
+
+
+def _pairs(name: str, pairs: Sequence[Contrast], number: Column | None) -> Sheet:
+    return contrast_sheet(name, pairs, "+.2f", number=number, more=[_AGREE], p="", adjusted=False)
 
 
 def _corrected(
@@ -171,7 +172,7 @@ def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> 
     return Sheet("answers", columns, rows)
 
 
-def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:
+def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[Contrast]) -> list[str]:
     """Why figures of judges are missing: each reason once, with the figures and judges affected."""
     by_figure: dict[tuple[str, str], list[str]] = {}
     alone = [one for one in judges if one.judge.kind == "judge"]
@@ -187,7 +188,7 @@ def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnI
     ]
     if not pairs:
         lines.append("no pairs: fewer than two judges")
-    shown = [pair.difference for pair in pairs if isinstance(pair, JudgePair)]
+    shown = [pair.difference for pair in pairs if "why_missing" not in pair.details]
     for one in judges:
         shown += [one.kappa, one.wordings, one.length, one.own_family]
     return [*lines, *interval_notes(shown, "documents")]

@@ -28,7 +28,7 @@ from fabula.presentation.sheet import (
     render,
 )
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.stats.ranking import Ranking, Strength
+from fabula.stats.ranking import Ranking, Strength, is_told_apart
 from fabula.types import Estimate, Measurement, Rubric
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
     strengths = found.ranking.strengths
     mean = f"the mean of those that share {by}" if found.shared else "the mean"
     notes = [f"strength: log-odds of being preferred to {mean}"]
-    if any(gap.p is not None for gap in found.ranking.gaps):
+    if any(gap.p_adjusted is not None for gap in found.ranking.gaps):
         notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
     if any(one.missing_reason == "one_sided" for one in strengths):
         notes.append(
@@ -236,7 +236,7 @@ def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
 
 def _ranking_sheet(found: PairRanking, rater: str, by: str | None) -> Sheet:
     ranking = found.ranking
-    told = {gap.upper: gap.is_told_apart for gap in ranking.gaps}
+    told = {int(gap.a): is_told_apart(gap) for gap in ranking.gaps}
 
     def name(one: Strength) -> str:
         return found.names[one.thing]

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.control_characters import as_text, without_controls
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.resampling import MIN_UNITS
 from fabula.types import Estimate, Rubric
 from fabula.web import visible
 

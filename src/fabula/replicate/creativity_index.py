@@ -21,10 +21,18 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.measures.clusters import cluster_field, find_clusters, has_value
+from fabula.measures.comparison import (
+    INDEX,
+    ComparedGroup,
+    Comparison,
+    MeasuredTexts,
+    compare_all,
+    compare_groups,
+    contrast,
+)
 from fabula.measures.detector import Calibration
 from fabula.measures.detector_verdicts import Label, calibrate_rows
 from fabula.measures.exclusion import ExcludeSame, own_field
-from fabula.measures.group_comparison import Comparison, compare_rows, difference, omnibus
 from fabula.measures.near_paper import PaperSearch, PaperSettings
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
@@ -38,16 +46,15 @@ from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
 from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.creativity_index_release import read_outputs, read_release
-from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
-from fabula.stats.compare import Difference, holm
-from fabula.stats.intervals import mean_interval
+from fabula.stats.contrasts import Omnibus, adjusted, cell_means, compare_clusters
+from fabula.stats.resampling import mean_interval
 from fabula.store import located_rows, read_rows, write_rows
 from fabula.text import TextSettings, count_words, read_documents
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import first_sentences
 from fabula.text.sketch import sketch_of
 from fabula.text.stopwords import load_stop_words
-from fabula.types import Document, Estimate, Signature
+from fabula.types import Contrast, Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
@@ -121,22 +128,23 @@ class Scored:
     """Texts for which documents that copy or quote them were excluded, by label."""
     groups: Comparison
     """By author or model; a group's n counts clusters."""
-    above: dict[str, tuple[Difference, float | None]]
-    """By group of machines: people compared with it, with Holm's p over the groups."""
+    above: dict[str, Contrast]
+    """By group of machines: people compared with it, adjusted over the groups."""
     people: Comparison
     """People compared with all machines together."""
     models: Omnibus | None
     """Whether the groups of machines differ at all; None for fewer than two."""
-    by_level: tuple[LevelDifference, ...]
-    """People against machines, people against each group of these, and each group before alignment
-    against the one after it, at each L."""
+    by_level: tuple[Contrast, ...]
+    """Of L-uniqueness at each L, over the clusters that both have, with both `means`: people
+    against machines, people against each group of these, and each group before alignment against
+    the one after it."""
 
     def people_above(self, human: str) -> float | None:
         """In percent; None if machines are several groups, or none."""
-        if len(self.people.pairs) != 1:
+        if len(self.people.contrasts) != 1:
             return None
-        (pair,) = self.people.pairs
-        percent = pair.difference.percent.value
+        (pair,) = self.people.contrasts
+        percent: float | None = pair.details["percent"].value
         if percent is None or pair.a == human:
             return percent
         return -100 * percent / (100 + percent)
@@ -144,21 +152,10 @@ class Scored:
     def gap(self, a: str, b: str, level: int) -> float | None:
         """The difference in L-uniqueness at one L, in percentage points."""
         for one in self.by_level:
-            if (one.a, one.b, one.level) == (a, b, level) and one.gap.value is not None:
-                return 100 * one.gap.value
+            apart = one.difference.value
+            if (one.a, one.b, one.details["level"]) == (a, b, level) and apart is not None:
+                return 100 * apart
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class LevelDifference:
-    """L-uniqueness of group A compared with B at one L, over the clusters that both have."""
-
-    a: str
-    b: str
-    level: int
-    means: tuple[float | None, float | None]
-    gap: Estimate
-    """A - B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +180,7 @@ class Spread:
     """Clusters that have texts by people, and by machines."""
     curves: dict[str, list[float]]
     """Mean uniqueness after 0, 1, 2, ... documents, by `human` and `machine`."""
-    difference: Difference
+    difference: Contrast
     """People against machines, after the last document."""
     to_half: dict[str, tuple[float | None, int, int]]
     """Mean documents to push it below a half, number of texts where possible, number of all."""
@@ -244,7 +241,7 @@ class Analyses:
         """What differs from the paper in the numbers of these texts against this reference."""
         found = [] if self.is_release else ["other texts (the paper's are novels)"]
         found.append("another reference than RedPajama")
-        parts = dict(Signature.parse(some[0].groups.signature).parts)
+        parts = dict(Signature.parse(some[0].groups.signatures[INDEX]).parts)
         words = {"case": "fold", "punct": "drop"}
         told = {"case": "upper and lower case are the same", "punct": "punctuation does not count"}
         found += [told[name] for name, value in words.items() if parts.get(name) == value]
@@ -468,17 +465,15 @@ def _same_cluster(
 
 
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
-    groups = compare_rows(located_rows(path), by=plan.by, cluster=CLUSTER, seed=plan.seed)
-    people = next((g for g in groups.groups if g.name == plan.label.human), None)
-    others = [] if people is None else [g for g in groups.groups if g is not people]
-    differences = [
-        difference(people, g, seed=plan.seed, signature=groups.signature)
-        for g in others
-        if people is not None
-    ]
-    corrected = holm([one.p for one in differences])
-    compared = zip(others, differences, corrected, strict=True)
-    above = {group.name: (one, p) for group, one, p in compared}
+    groups = _grouped(path, plan.by, plan)
+    signature = groups.signatures[INDEX]
+    of_index = indices(groups)
+    people = next((g for g in of_index if g.group == plan.label.human), None)
+    others = [] if people is None else [g for g in of_index if g is not people]
+    compared = (
+        [] if people is None else [contrast(people, g, signature, seed=plan.seed) for g in others]
+    )
+    above = {one.b: one for one in adjusted(compared)}
     rows = list(read_rows(path))
     return Scored(
         texts=name,
@@ -489,17 +484,32 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
         n_cleared=Counter(str(row[plan.label.field]) for row in rows if row.get("excluded")),
         groups=groups,
         above=above,
-        people=compare_rows(
-            located_rows(path), by=plan.label.field, cluster=CLUSTER, seed=plan.seed
-        ),
-        models=omnibus(others, seed=plan.seed),
-        by_level=tuple(_level_differences(rows, list(above), groups.signature, plan)),
+        people=_grouped(path, plan.label.field, plan),
+        models=_all_alike(others, plan.seed),
+        by_level=tuple(_level_differences(rows, list(above), signature, plan)),
     )
+
+
+def _grouped(path: Path, by: str, plan: Plan) -> Comparison:
+    measured = MeasuredTexts(by, CLUSTER, are_rows=True)
+    for row, where in located_rows(path):
+        measured.add(row, where)
+    return compare_groups(measured, seed=plan.seed)
+
+
+def indices(groups: Comparison) -> list[ComparedGroup]:
+    """The groups, in their Creativity Index."""
+    return [one for one in groups.groups if one.number == INDEX]
+
+
+def _all_alike(groups: Sequence[ComparedGroup], seed: int) -> Omnibus | None:
+    known = [one for one in groups if one.values]
+    return compare_all(known, seed=seed) if len(known) > 1 else None
 
 
 def _level_differences(
     rows: Sequence[dict[str, Any]], machines: Sequence[str], signature: str, plan: Plan
-) -> Iterator[LevelDifference]:
+) -> Iterator[Contrast]:
     """Over the clusters that both sides have."""
     human = plan.label.human
     sides = {str(row[plan.label.field]) for row in rows} - {human}
@@ -516,16 +526,14 @@ def _level_differences(
             first, second = cell_means(cells[a]), cell_means(cells[b])
             shared = sorted(first.keys() & second.keys())
             n = len(shared)
-            if not n:
-                gap = Estimate(None, None, None, 0, _PAIRED, signature, 0)
-                yield LevelDifference(a, b, level, (None, None), gap)
-                continue
-            table = np.array([[first[name], second[name]] for name in shared], np.float64)
-            apart = table[:, 0] - table[:, 1]
-            ends = mean_interval(apart)
-            gap = Estimate(float(apart.mean()), *ends, n, _PAIRED, signature, n)
-            mean_a, mean_b = table.mean(axis=0).tolist()
-            yield LevelDifference(a, b, level, (mean_a, mean_b), gap)
+            gap, means = Estimate(None, None, None, 0, _PAIRED, signature, 0), [None, None]
+            if n:
+                table = np.array([[first[name], second[name]] for name in shared], np.float64)
+                apart, means = table[:, 0] - table[:, 1], table.mean(axis=0).tolist()
+                ends = mean_interval(apart)
+                gap = Estimate(float(apart.mean()), *ends, n, _PAIRED, signature, n)
+            about = {"level": level, "means": means}
+            yield Contrast(f"uniqueness_{level}", a, b, gap, details=about)
 
 
 def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[Detector]:
@@ -570,17 +578,19 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         side: {name: _mean_curve(found[name]) for name in sorted(found)}
         for side, found in curves.items()
     }
-    last = (
-        {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
-        for by_cluster in curves.values()
-    )
+    last = {
+        side: {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
+        for side, by_cluster in curves.items()
+    }
     return Spread(
         texts=scored.texts,
         reference=scored.reference,
         match=scored.match,
         n={side: len(rows) for side, rows in means.items()},
         curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
-        difference=compare_clusters(*last, seed=plan.seed, signature=signature),
+        difference=compare_clusters(
+            f"uniqueness_{plan.levels.low}", last, seed=plan.seed, signature=signature
+        ),
         to_half={side: _mean_known(values) for side, values in halves.items()},
         level=plan.levels.low,
         signature=signature,

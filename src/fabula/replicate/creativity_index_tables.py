@@ -7,20 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from fabula.measures.comparison import INDEX
 from fabula.measures.detector_verdicts import calibration_row
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
+from fabula.presentation.contrast_tables import omnibus_lines
 from fabula.presentation.detection_tables import NAMES, SHORT, calibration_remarks, save_rocs
-from fabula.presentation.originality_tables import omnibus_lines
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed
-from fabula.replicate.creativity_index import (
-    Analyses,
-    LevelDifference,
-    Scored,
-    Spread,
-    Texts,
-    grouped,
-)
+from fabula.replicate.creativity_index import Analyses, Scored, Spread, Texts, grouped, indices
+from fabula.types import Contrast
 
 _Mark = Callable[[str], str]
 _CLAIMED = {
@@ -87,21 +82,22 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
         rows: list[list[Cell]] = []
         pairs: list[list[Cell]] = []
         for one in some:
-            for group in one.groups.groups:
-                difference, p = one.above.get(group.name, (None, ""))
-                percent: Cell = "" if difference is None else difference.percent
-                start: list[Cell] = [group.name, one.match, group.index.n, group.index]
-                rows.append([*start, percent, p, mark(one.groups.signature)])
-            for pair in one.people.pairs:
-                estimate = pair.difference.percent
+            for group in indices(one.groups):
+                found = one.above.get(group.group)
+                percent: Cell = "" if found is None else found.details["percent"]
+                p: Cell = "" if found is None else found.p_adjusted
+                start: list[Cell] = [group.group, one.match, group.mean.n, group.mean]
+                rows.append([*start, percent, p, mark(one.groups.signatures[INDEX])])
+            for pair in one.people.contrasts:
+                estimate = pair.details["percent"]
                 start = [f"{pair.a} / {pair.b}", one.match, estimate.n]
-                pairs.append([*start, estimate, pair.p_holm])
+                pairs.append([*start, estimate, pair.p_adjusted])
         name = f"{texts}, against {reference}"
         yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
         if pairs:
             yield from ("", Sheet("people", [*first, above, last], pairs, about=("texts", name)))
         for one in some:
-            for line in filter(None, omnibus_lines(one.models)):
+            for line in omnibus_lines(one.models):
                 yield f"machines, {one.match}: {line}"
         if n_copied := max(one.n_copied for one in some):
             yield f"{n_copied:,} of these texts occur in the reference with half of their words"
@@ -115,12 +111,12 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
 
 def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
     for (texts, reference), some in grouped(scored):
-        levels = list(dict.fromkeys(one.level for each in some for one in each.by_level))
+        levels = list(dict.fromkeys(one.details["level"] for each in some for one in each.by_level))
         columns = [Column("A : B", name="pair"), Column("match")]
         columns += [Column(str(level), name=f"gap_{level}") for level in levels]
         rows: list[list[Cell]] = []
         for each in some:
-            pairs: dict[tuple[str, str], list[LevelDifference]] = {}
+            pairs: dict[tuple[str, str], list[Contrast]] = {}
             for one in each.by_level:
                 pairs.setdefault((one.a, one.b), []).append(one)
             rows += [
@@ -132,8 +128,8 @@ def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
             yield from ("", name, Sheet("levels", columns, rows, about=("texts", name)))
 
 
-def _gap(one: LevelDifference) -> Cell:
-    value, low, high = one.gap.value, one.gap.low, one.gap.high
+def _gap(one: Contrast) -> Cell:
+    value, low, high = one.difference.ends().values()
     if value is None:
         return None
     is_sure = low is not None and high is not None and low * high > 0
@@ -145,7 +141,7 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
         Column("match"),
         Column("people", ".1%", of=lambda one: one.curves["human"][-1]),
         Column("machines", ".1%", of=lambda one: one.curves["machine"][-1]),
-        Column("difference, %", "+.1f", with_interval=True, of="difference.percent"),
+        Column("difference, %", "+.1f", with_interval=True, of="difference.details.percent"),
         Column("p", ".2g", of="difference.p"),
         Column("half: people", of=lambda one: _half(*one.to_half["human"])),
         Column("machines", name="half_machines", of=lambda one: _half(*one.to_half["machine"])),
@@ -220,25 +216,13 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                 "n_cleared": one.n_cleared,
                 "by_group": one.groups.to_json(),
                 "people_above_percent": {
-                    name: {end: getattr(above.percent, end) for end in ("value", "low", "high")}
-                    | {"p": above.p, "p_holm": p}
-                    for name, (above, p) in one.above.items()
+                    name: above.details["percent"].ends()
+                    | {"p": above.p, "p_adjusted": above.p_adjusted}
+                    for name, above in one.above.items()
                 },
                 "people": one.people.to_json(),
                 "models": one.models and asdict(one.models),
-                "by_level": [
-                    {
-                        "a": level.a,
-                        "b": level.b,
-                        "level": level.level,
-                        "uniqueness": level.means,
-                        "difference": level.gap.value,
-                        "low": level.gap.low,
-                        "high": level.gap.high,
-                        "n_clusters": level.gap.n,
-                    }
-                    for level in one.by_level
-                ],
+                "by_level": [level.to_json() for level in one.by_level],
             }
             for one in found.scored
         ],
@@ -249,7 +233,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                 "match": one.match,
                 "n": one.n,
                 "uniqueness": one.curves,
-                "difference_percent": one.difference.percent.value,
+                "difference_percent": one.difference.details["percent"].value,
                 "p": one.difference.p,
                 "n_to_half": {
                     side: {"mean": mean, "n": n, "of": n_all}

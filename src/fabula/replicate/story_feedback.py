@@ -40,7 +40,7 @@ from fabula.replicate.story_feedback_ratings import (
     row_of_paper,
     validate_rater,
 )
-from fabula.stats.reliability import pearson
+from fabula.stats.agreement import pearson
 from fabula.tasks.feedback.answers import Tokens, bertscore, read_answers
 from fabula.tasks.feedback.feedback_scores import (
     CELL,
@@ -308,7 +308,7 @@ def _matches(ours: Mapping[str, NDArray[np.float64]], rows: Rows) -> dict[str, M
                 n=int(both.sum()),
                 n_equal=int((apart < 1e-6).sum()),
                 mean_difference=float(apart.mean()),
-                correlation=pearson(mine, theirs),
+                correlation=pearson(mine, theirs).value,
             )
     return found
 

@@ -30,7 +30,7 @@ from fabula.replicate.claims import Claim, claims_of
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.scales import Scale
-from fabula.stats.reliability import Confusion, cohen_kappa, fleiss_kappa
+from fabula.stats.agreement import Confusion, cohen, fleiss
 from fabula.store import read_measurements
 from fabula.types import Measurement, Rubric
 
@@ -225,7 +225,7 @@ def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, item) in enumerate(panel.subjects):
         places[item].append(place)
-    return {item.index: fleiss_kappa(panel.ratings[places[item.id]]) for item in rubric.items}
+    return {item.index: fleiss(panel.ratings[places[item.id]]).value for item in rubric.items}
 
 
 def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
@@ -268,7 +268,7 @@ def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
             np.array([verdicts.get(subject, np.nan) for subject in both])
             for verdicts in (said, truth)
         )
-        kappas[item.index] = cohen_kappa(mine, theirs)
+        kappas[item.index] = cohen(mine, theirs).value
     judged = [subject for subject in said if subject in truth]
     pairs = (np.array([verdicts[subject] for subject in judged]) for verdicts in (said, truth))
     return JudgeReplica(

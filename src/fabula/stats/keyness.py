@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import Floats
+from fabula.stats.resampling import Floats
 
 _SLACK = 1e-9
 """Tolerance within which two outcomes are equally far from the expected value."""

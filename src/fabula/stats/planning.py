@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import MIN_UNITS, Floats
-from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
+from fabula.stats.agreement import concordance_parts, fleiss_parts, fleiss_sums, ratios
+from fabula.stats.resampling import MIN_UNITS, Floats
 
 _N_DRAWS = 2000
 _N_CHOICES, _MAX_ROWS = 50, 50_000
@@ -95,7 +95,7 @@ def _size(
     wider, means = np.mean([_missed(n_pilot) for _, n_pilot in pools]) ** 0.5, drawn[..., 0] / n
     with np.errstate(divide="ignore", invalid="ignore"):
         total = drawn.sum(axis=0)[:, 2:]
-        kappas = fleiss_of_sums(total, n_items) if n_items else concordance_of_sums(total)
+        kappas = ratios(*(fleiss_parts(total, n_items) if n_items else concordance_parts(total)))
         difference, is_found = None, None
         if len(pools) == 2:
             difference = means[1] - means[0]
@@ -193,7 +193,7 @@ def _drawn_together(ratings: Floats, m: int) -> Floats:
 
 
 def _pair_sums(ratings: Floats) -> Floats:
-    """The `pearson_sums` of all ordered pairs of raters of each story: shape (n_stories, 6).
+    """The sums of `concordance` of all ordered pairs of raters of each story: shape (n_stories, 6).
 
     ratings: float64, shape (n_stories, n_raters), NaN if missing.
     """

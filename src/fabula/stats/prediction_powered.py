@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.intervals import Floats, influence_interval
+from fabula.stats.resampling import NONE, Floats, estimate, influence_interval
+from fabula.types import Estimate
 
 _N_DRAWS = 20_000
 
@@ -133,14 +133,14 @@ def corrected_mean(
         # The same estimate with the mean of all predictions, which has no error.
         apart = labels - weight * (n + m) / m * predicted
     beside = (apart - apart.mean()) / n * ((len(mine) - 1) / freedom) ** 0.5
-    units = _by_place(places[:n], beside, n_all)
+    units = np.bincount(places[:n], beside, n_all).astype(np.float64)
     spread = n * _variance(units[mine])
     if is_finite:
         samples = [units[mine] * (m / (n + m)) ** 0.5]
     else:
         rest = np.setdiff1d(places, mine)
         if weight and m:
-            units += _by_place(places[n:], weight * (others - others.mean()) / m, n_all)
+            units += np.bincount(places[n:], weight * (others - others.mean()) / m, n_all)
         samples = [units[mine], *([units[rest]] if weight and len(rest) > 2 else [])]
     shared = 0.0 if is_finite else max(0.0, math.fsum(map(_variance, samples)) - spread / n)
     found = replace(found, spread=spread, shared=shared)
@@ -154,7 +154,7 @@ def corrected_mean(
         found = replace(found, spread=1.0)
         spread = ((high - low) / (2 * _NORMAL)) ** 2 / found.of_labels(n)
         found = replace(found, spread=spread)
-    units = _by_place(places[:n], (labels - labels.mean()) / n, n_all)
+    units = np.bincount(places[:n], (labels - labels.mean()) / n, n_all).astype(np.float64)
     own = n * _variance(units[mine])
     worth = n_worth(spread / own, n, n + m) if spread > 0 and own > 0 else None
     return replace(found, low=low, high=high, n_worth=worth)
@@ -164,10 +164,6 @@ def _variance(units: Floats) -> float:
     """Of a sum over independent units, each beside its expected value."""
     n = len(units)
     return float((units**2).sum()) * n / (n - 1)
-
-
-def _by_place(places: NDArray[np.intp], values: Floats, n: int) -> Floats:
-    return np.bincount(places, values, n).astype(np.float64)
 
 
 def n_worth(left: float, n_labelled: int, n: int) -> float:
@@ -271,33 +267,36 @@ def _is_share(labels: Floats) -> bool:
     return bool(((labels >= 0) & (labels <= 1)).all())
 
 
-def corrected_difference(
-    a: Corrected, b: Corrected
-) -> tuple[float, float | None, float | None, float | None]:
-    """The difference of two groups' means: value, low, high, and p that it is 0.
+def corrected_difference(a: Corrected, b: Corrected) -> tuple[Estimate, float | None]:
+    """The difference of two groups' means, and p that it is 0.
 
-    The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. The
-    last three are None if one of the groups has no interval, or neither varies; p also if every
+    The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. There
+    is no interval if one of the groups has none, or neither varies; p is None then, and if every
     document is labelled, so that there is nothing to test.
     """
     t = scipy("stats").t
     value = a.value - b.value
     variance = a.variance + b.variance
-    if a.low is None or b.low is None or not variance > 0:
-        is_known = a.low == a.high and b.low == b.high and a.low is not None
-        return (value, value, value, None) if is_known else (value, None, None, None)
-    freedom = variance**2 / math.fsum(x.variance**2 / x.freedom for x in (a, b) if x.variance)
-    error = math.sqrt(variance)
-    half = float(t.ppf(0.975, freedom)) * error
-    p = float(2 * t.sf(abs(value) / error, freedom))
-    return value, value - half, value + half, p
+    p, ends = None, NONE
+    if a.low is not None and b.low is not None:
+        if variance > 0:
+            below = math.fsum(x.variance**2 / x.freedom for x in (a, b) if x.variance)
+            freedom, error = variance**2 / below, math.sqrt(variance)
+            half = float(t.ppf(0.975, freedom)) * error
+            ends = value - half, value + half
+            p = float(2 * t.sf(abs(value) / error, freedom))
+        elif a.low == a.high and b.low == b.high:
+            ends = value, value
+    n, n_units = a.n + b.n, a.n_labelled + b.n_labelled
+    of = "difference of corrected means"
+    return estimate(value, ends, n, n_units, of=of, by="Welch", signature=""), p
 
 
 def transfer(
     here: tuple[Floats, Floats, Floats],
     rest: tuple[Floats, Floats, Floats],
     clusters: tuple[Sequence[object], Sequence[object]] = ((), ()),
-) -> tuple[float, tuple[float, float | None, float | None, float | None]]:
+) -> tuple[float, Estimate, float | None]:
     """Does the correction that the rest of the groups teach hold here?
 
     here, rest: labels, predictions and other predictions, as of `corrected_mean`. The level here by
@@ -316,7 +315,7 @@ def transfer(
         assert found is not None
         left.append(found)
     level = slope * float(np.concatenate(here[1:]).mean()) + left[1].value
-    return level, corrected_difference(*left)
+    return level, *corrected_difference(*left)
 
 
 def n_labels_for(found: Corrected, width: float) -> int | None:

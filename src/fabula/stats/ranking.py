@@ -18,19 +18,21 @@ connected by comparisons belong to separate parts, each centred at 0.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.bradley_terry import Cells, fit, knows_place
-from fabula.stats.compare import holm
-from fabula.stats.effects import number_clusters
-from fabula.stats.intervals import MIN_UNITS, Floats
-from fabula.types import Estimate
+from fabula.stats.contrasts import adjusted
+from fabula.stats.resampling import MIN_UNITS, SLACK, Ends, Floats, Units
+from fabula.types import Contrast, Estimate
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 METHOD = "bradley-terry-1"
 """The ranking method, for signatures."""
@@ -39,12 +41,16 @@ ALPHA = 0.05
 
 _N_RESAMPLES = 2_000
 _BLOCK = 1 << 22
-# Sums of the same numbers in different orders differ by less than this share of their size.
-_SLACK = 1e-9
+_MAX_STEPS = 40
+_TOLERANCE = 1e-9
+_LARGEST_PLACE = 10.0
+"""A finite place effect of this size would take 20,000 answers to show."""
+CHOICE = "cycles-1"
+"""How pairs are drawn, for signatures."""
+_N_CYCLES = 2
 _SINGULAR = 1e-7
 
 Ints = NDArray[np.int64]
-Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Comparisons:
     def pairs(self) -> Ints:
         """The pair of each answer, regardless of order, numbered from 0: shape (n,)."""
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        return number_clusters(low * (int(high.max(initial=0)) + 1) + high)[0]
+        return Units.by(low * (int(high.max(initial=0)) + 1) + high).of
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +119,12 @@ class Strength:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Two neighbours of the ranking: how much stronger the upper one is."""
-
-    upper: int
-    lower: int
-    difference: Estimate
-    p: float | None
-    """Two-sided, for equal strengths, corrected (Holm) over all neighbours."""
-
-    @property
-    def is_told_apart(self) -> bool | None:
-        return None if self.p is None else self.p < ALPHA
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
     """The strongest of each part first."""
 
     strengths: tuple[Strength, ...]
-    gaps: tuple[Gap, ...]
-    """Between neighbours that both have a strength."""
+    gaps: tuple[Contrast, ...]
+    """Between neighbours that both have a strength, by their numbers."""
     place: Estimate
     """Log-odds that of two equal things the one shown first is preferred."""
     place_reason: str | None
@@ -147,6 +138,11 @@ class Ranking:
     @property
     def is_told_from_chance(self) -> bool:
         return self.p_chance is not None and self.p_chance < ALPHA
+
+
+def is_told_apart(gap: Contrast) -> bool | None:
+    """Whether two neighbours of a ranking differ; None if that was not tested."""
+    return None if gap.p_adjusted is None else gap.p_adjusted < ALPHA
 
 
 def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> Ranking:
@@ -182,11 +178,10 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         for upper, lower in pairwise(strengths)
         if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
     ]
-    corrected = holm([gap.p for gap in gaps])
     n_units = len(np.unique(_units(answers)))
     return Ranking(
         tuple(strengths),
-        tuple(replace(gap, p=p) for gap, p in zip(gaps, corrected, strict=True)),
+        tuple(adjusted(gaps)),
         estimates.place(),
         fitted.place_reason,
         _p_of_chance(answers, n_things, seed),
@@ -276,9 +271,9 @@ class _Fitted:
     def n_units(self) -> Ints:
         """The number of units behind each group's strengths, and last behind the place effect."""
         n_groups = int(self.groups.max(initial=-1)) + 1
-        units, n_units = number_clusters(_units(self.answers))
-        seen = np.unique(units * n_groups + self.groups[self.answers.first]) % n_groups
-        return np.append(np.bincount(seen, minlength=n_groups), n_units)
+        units = Units.by(_units(self.answers))
+        seen = np.unique(units.of * n_groups + self.groups[self.answers.first]) % n_groups
+        return np.append(np.bincount(seen, minlength=n_groups), units.n)
 
     def errors(self) -> _Errors:
         """By unit, from how much the estimates move when it is left out of the fit."""
@@ -286,9 +281,10 @@ class _Fitted:
         p = scipy("special").expit(self.cells.rows @ self.theta)
         bread = np.linalg.inv(self.cells.curvature((tally.shown * p * (1 - p))[None])[0])
         # What each unit says in each of its cells.
-        units, n_units = number_clusters(_units(answers))
+        units = Units.by(_units(answers))
+        n_units = units.n
         n_cells = len(tally.first)
-        kinds, kind_of = np.unique(units * n_cells + tally.cell_of, return_inverse=True)
+        kinds, kind_of = np.unique(units.of * n_cells + tally.cell_of, return_inverse=True)
         unit_of, cell_of = np.divmod(kinds, n_cells)
         shown = np.bincount(kind_of).astype(np.float64)
         residual = np.bincount(kind_of, answers.outcome) - shown * p[cell_of]
@@ -318,6 +314,114 @@ class _Fitted:
         is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
         n = max(1, n_units)
         return _Errors((n - 1) / n * influence.T @ influence, is_known)
+
+
+# The fit: Newton's method, for many sets of answers at once. The log-likelihood is concave.
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The orders in which two things were shown, with the contribution of each to the log-odds,
+    and to the score and the curvature of the log-likelihood.
+
+    rows: shape (n_cells, size), 1 for the first thing, -1 for the second, and 1 for the place
+    effect if there is such a column. squares: shape (size * size, n_cells), the outer products of
+    rows. centre: shape (size, size), 1 between things of a group, whose strengths sum to 0.
+    """
+
+    rows: sparse.csr_array
+    squares: sparse.csr_array
+    centre: Floats
+    has_place: bool
+
+    @classmethod
+    def of(cls, first: Ints, second: Ints, groups: Ints, *, has_place: bool) -> Cells:
+        n_things, n_cells = len(groups), len(first)
+        size = n_things + has_place
+        columns = np.stack([first, second, np.full(n_cells, n_things)][: 2 + has_place], axis=1)
+        values = np.array([1.0, -1.0, 1.0])[: 2 + has_place]
+        cells = np.repeat(np.arange(n_cells), len(values))
+        csr_array = scipy("sparse").csr_array
+        rows = csr_array((np.tile(values, n_cells), (cells, columns.ravel())), (n_cells, size))
+        places = columns[:, :, None] * size + columns[:, None, :]
+        squares = csr_array(
+            (
+                np.tile(np.outer(values, values).ravel(), n_cells),
+                (places.ravel(), np.repeat(np.arange(n_cells), len(values) ** 2)),
+            ),
+            (size * size, n_cells),
+        )
+        centre = np.zeros((size, size))
+        centre[:n_things, :n_things] = groups[:, None] == groups
+        return cls(rows, squares, centre, has_place)
+
+    def curvature(self, weights: Floats) -> Floats:
+        """Minus the second derivatives, made invertible: weights (b, n_cells) to (b, size, size)"""
+        size = len(self.centre)
+        curvature: Floats = (self.squares @ weights.T).T.reshape(-1, size, size) + self.centre
+        return curvature
+
+
+def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
+    """Strengths, and the place effect if the cells have one: float64, shape (b, size).
+
+    shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
+    first was preferred; all b sets of answers are fitted at once. The strengths of a set are NaN if
+    there is no finite maximum: Newton's steps would then continue by about 1 indefinitely.
+    """
+    theta = np.zeros((len(shown), len(cells.centre)))
+    left = np.arange(len(shown))
+    for _ in range(_MAX_STEPS):
+        n, y, here = shown[left], preferred[left], theta[left]
+        p = scipy("special").expit((cells.rows @ here.T).T)
+        score = (cells.rows.T @ (y - n * p).T).T
+        step = _solve(cells.curvature(n * p * (1 - p)), score)
+        # The longest step guaranteed to increase the likelihood: the curvature changes by at most
+        # e^|change of the log-odds| (Sun and Tran-Dinh 2019, section 4). Near the maximum it is
+        # Newton's.
+        reach = np.abs((cells.rows @ step.T).T).max(axis=1, initial=0.0, keepdims=True)
+        safe = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
+        step *= np.where(_gain(cells, n, y, here, step) >= 0, 1.0, safe)
+        theta[left] += step
+        left = left[np.abs(step).max(axis=1) > _TOLERANCE]
+        if not len(left):
+            break
+    theta[left] = np.nan
+    if cells.has_place:
+        # A place effect this large has no finite maximum: only rounding ended its steps.
+        theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
+    return theta
+
+
+def _solve(curvature: Floats, score: Floats) -> Floats:
+    """Newton's steps; a vanished curvature means a maximum at infinity, so the step is 1."""
+    step: Floats = np.ones_like(score)
+    try:
+        step[:] = np.linalg.solve(curvature, score[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        ranks = np.linalg.matrix_rank(curvature, hermitian=True)
+        whole = ranks == score.shape[1]
+        step[whole] = np.linalg.solve(curvature[whole], score[whole, :, None])[:, :, 0]
+    return step
+
+
+def _gain(cells: Cells, n: Floats, y: Floats, theta: Floats, step: Floats) -> Floats:
+    """The gain in log-likelihood from a step, plus rounding: float64, shape (b, 1)."""
+    before, after = (cells.rows @ theta.T).T, (cells.rows @ (theta + step).T).T
+    log_expit = scipy("special").log_expit
+    gain = y * (log_expit(after) - log_expit(before))
+    gain += (n - y) * (log_expit(-after) - log_expit(-before))
+    total: Floats = gain.sum(axis=1, keepdims=True) + SLACK
+    return total
+
+
+def knows_place(cells: Cells) -> bool:
+    """Whether a place effect is identifiable: the column of ones is not a combination of rows."""
+    n_cells = cells.rows.shape[0]
+    whole = cells.curvature(np.ones((1, n_cells)))[0]
+    with_things = whole[-1, :-1]
+    apart = n_cells - with_things @ np.linalg.solve(whole[:-1, :-1], with_things)
+    return bool(apart > SLACK * max(1, n_cells))
 
 
 # Intervals and tests.
@@ -379,13 +483,14 @@ class _Estimates:
             return self.missing(n)
         return self._of(self._unit(len(self.fitted.groups)), n, -1)
 
-    def gap(self, upper: Strength, lower: Strength) -> Gap:
+    def gap(self, upper: Strength, lower: Strength) -> Contrast:
         contrast = self._unit(upper.thing) - self._unit(lower.thing)
         group = int(self.fitted.groups[upper.thing])
         difference = self._of(contrast, upper.estimate.n + lower.estimate.n, group)
         value = float(contrast @ self.fitted.theta)
         p = self.errors.p(contrast, value, int(self.n_units[group]))
-        return Gap(upper.thing, lower.thing, difference, p)
+        names = str(upper.thing), str(lower.thing)
+        return Contrast("strength", *names, difference, p, test="Wald, robust errors")
 
     def _unit(self, k: int) -> Floats:
         unit: Floats = np.zeros(len(self.fitted.theta))
@@ -412,7 +517,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
     """
     if not len(answers.first):
         return None
-    units, n_units = number_clusters(_units(answers))
+    units, n_units = Units.by(_units(answers)).of, len(np.unique(_units(answers)))
     residual = answers.outcome - answers.outcome.mean()
     # A row for each thing in each unit: how much it won there.
     keys = np.concatenate([units * n_things + answers.first, units * n_things + answers.second])
@@ -423,7 +528,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
     n_met = np.bincount(units, minlength=n_units)
     inverse = np.linalg.pinv(_expected_meetings(unit_of, thing_of, sizes, n_met, n_things))
     observed = np.bincount(thing_of, won, n_things)
-    least = float(observed @ inverse @ observed) * (1 - _SLACK) - _SLACK
+    least = float(observed @ inverse @ observed) * (1 - SLACK) - SLACK
     rng = np.random.default_rng([seed, 1])
     totals = np.zeros((_N_RESAMPLES, n_things))
     for size in np.unique(sizes):
@@ -453,3 +558,49 @@ def _expected_meetings(
     np.fill_diagonal(met, 0.0)
     laplacian: Floats = np.diag(met.sum(axis=1)) - met
     return laplacian
+
+
+# Which pairs to compare, when the budget does not allow all.
+
+
+Pair = tuple[int, int]
+
+
+def _parts(pairs: Sequence[Pair]) -> list[list[int]]:
+    """The connected components of the pairs, each in the order of its first pair."""
+    part_of: dict[int, list[int]] = {}
+    for a, b in pairs:
+        one, other = part_of.setdefault(a, [a]), part_of.setdefault(b, [b])
+        if one is not other:
+            one += other
+            for thing in other:
+                part_of[thing] = one
+    return list({id(part): part for part in part_of.values()}.values())
+
+
+def least_pairs(pairs: Sequence[Pair]) -> int:
+    """The minimum number of these pairs that connects everything they connect."""
+    return sum(len(part) - 1 for part in _parts(pairs))
+
+
+def drawn_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -> list[Pair]:
+    """`n_pairs` of the pairs: random cycles through each part, then others at random.
+
+    The first pairs connect everything, and each thing is compared about equally often. A smaller
+    `n_pairs` gives the first pairs of a larger one.
+
+    pairs: all pairs that may be asked; any two things of a part are a pair.
+    """
+    known = set(pairs)
+    chosen: dict[Pair, None] = {}
+    for _ in range(_N_CYCLES):
+        paths: list[Pair] = []
+        closing: list[Pair] = []
+        for part in _parts(pairs):
+            order = [int(thing) for thing in rng.permutation(part)]
+            paths += pairwise(order)
+            closing.append((order[-1], order[0]))
+        both = ((a, b) if (a, b) in known else (b, a) for a, b in [*paths, *closing])
+        chosen |= dict.fromkeys(both)
+    left = sorted(known - chosen.keys())
+    return [*chosen, *(left[k] for k in rng.permutation(len(left)))][:n_pairs]

@@ -18,7 +18,7 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.scales import Scale
-from fabula.stats.pair_choice import Pair, drawn_pairs, least_pairs
+from fabula.stats.ranking import Pair, drawn_pairs, least_pairs
 from fabula.types import Document, Item, Measurement
 
 TIE = "Neither"

@@ -26,7 +26,7 @@ from fabula.measures.linguistic.system_scores import (
 from fabula.measures.linguistic.table import compare_systems
 from fabula.presentation.continuation_tables import system_tables
 from fabula.presentation.sheet import render
-from fabula.stats.permutation import compare_pairs
+from fabula.stats.paired import compare_pairs
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
@@ -129,10 +129,10 @@ def test_the_order_of_systems_changes_no_byte_and_no_p_value(
     rows = rows_of(out)
     first = compare_systems(rows, ["one", "two", "gold"], n_permutations=999)
     other = compare_systems(rows, ["gold", "two", "one"], n_permutations=999)
-    turned = {(t.metric, t.b, t.a): t for t in other.tests}
+    turned = {(t.number, t.b, t.a): t for t in other.tests}
     for test in first.tests:
-        same = turned.get((test.metric, test.a, test.b))
-        assert (same.p, same.p_holm) == (test.p, test.p_holm)
+        same = turned.get((test.number, test.a, test.b))
+        assert (same.p, same.p_adjusted) == (test.p, test.p_adjusted)
         if test.difference.value is not None:
             assert same.difference.value == pytest.approx(-test.difference.value)
 
@@ -302,6 +302,6 @@ def test_gold_beats_random_sentences_in_style_too(shared_data: Path):
         {},
     )
     for test in tests:
-        assert test.difference.value > 0, test.metric
-        assert test.p <= TABLE_LEVEL, test.metric
-    assert {test.metric for test in tests} == set(OF_STYLE)
+        assert test.difference.value > 0, test.number
+        assert test.p <= TABLE_LEVEL, test.number
+    assert {test.number for test in tests} == set(OF_STYLE)

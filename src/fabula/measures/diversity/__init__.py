@@ -8,12 +8,12 @@ number.
 from __future__ import annotations
 
 from fabula.measures.diversity.common_phrases import SharedPhrase
-from fabula.measures.diversity.diversity_tests import DiversityTest, Resampling
+from fabula.measures.diversity.diversity_tests import Resampling
 from fabula.measures.diversity.measure import Extra, Plan, Stages, measure_diversity
 from fabula.measures.diversity.result import Diversity, GroupDiversity
 from fabula.measures.diversity.text_pairs import SimilarPair
 
 __all__ = [
-    "Diversity", "DiversityTest", "Extra", "GroupDiversity", "Plan", "Resampling", "SharedPhrase",
+    "Diversity", "Extra", "GroupDiversity", "Plan", "Resampling", "SharedPhrase",
     "SimilarPair", "Stages", "measure_diversity",
 ]  # fmt: skip

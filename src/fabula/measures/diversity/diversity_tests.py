@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from fabula.measures.diversity.equal_samples import Pool
 from fabula.packages import scipy
-from fabula.stats.compare import holm
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.contrasts import adjusted
 from fabula.stats.prediction_powered import clopper_pearson_high
-from fabula.types import Estimate
+from fabula.stats.resampling import JACKKNIFE, MIN_UNITS, SLACK, estimate, jackknife_error, reach
+from fabula.types import Contrast, Estimate
 
-_SLACK = 1e-9
-"""Two values that are equal except for rounding differ by less than this, relatively."""
 _ROWS_AT_ONCE = 512
 _CELLS_AT_ONCE = 1 << 25
 """Subsets times texts that are measured at the same time, which bounds memory."""
@@ -65,35 +63,11 @@ class Resampling:
 
 
 @dataclass(frozen=True, slots=True)
-class _StandardError:
-    """The standard error of a value by the jackknife, with its degrees of freedom."""
-
-    value: float
-    df: int
-
-
-@dataclass(frozen=True, slots=True)
-class DiversityTest:
-    """How much group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
-
-    measure: str
-    a: str
-    b: str
-    difference: Estimate
-    """A - B."""
-    p: float | None
-    p_holm: float | None
-    n_permutations: int
-    """0 for a t-test by the jackknife."""
-    missing_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Resampled:
     """Each measure of each group, by the names of both, and the tests of each measure."""
 
     estimates: dict[str, dict[str, Estimate]]
-    tests: list[DiversityTest]
+    tests: list[Contrast]
 
     def add(self, other: Resampled) -> None:
         """Add the measures of another kind, of the same groups."""
@@ -207,20 +181,16 @@ def _valued(
         yield measures.values(np.concatenate(waiting))
 
 
-def _error(replicates: NDArray[np.float64] | None, k: int) -> _StandardError | None:
-    if replicates is None or not np.isfinite(replicates[:, k]).all():
+def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] | None:
+    """The jackknife error of a measure, and the number of blocks."""
+    if replicates is None or (error := jackknife_error(replicates[:, k])) is None:
         return None
-    if np.ptp(replicates[:, k]) == 0:
-        # Without any variation, for instance if nothing is shared, the error cannot be estimated.
-        return None
-    n = len(replicates)
-    squares = (replicates[:, k] - replicates[:, k].mean()) ** 2
-    return _StandardError(float(np.sqrt((n - 1) / n * squares.sum())), n - 1)
+    return error, len(replicates)
 
 
 def _estimate(
     value: float,
-    error: _StandardError | None,
+    error: tuple[float, int] | None,
     pool: Pool,
     one: _GroupValues,
     signature: str,
@@ -231,15 +201,17 @@ def _estimate(
     known = float(value) if np.isfinite(value) else None
     low = high = None
     if known is not None and error is not None:
-        wide = float(scipy("stats").t.ppf(0.975, error.df)) * error.value
+        wide = reach(*error)
         # No measure is negative, and no share above 1.
         low, high = max(least, known - wide), min(most, known + wide)
     elif known == 0 and most == 1 and one.n_units >= MIN_UNITS:
         # Of so many pairs of texts, no two of them with a text in common, none shared anything.
         low, high = 0.0, clopper_pearson_high(0, one.n_units // 2, 0.975)
     units = "texts" if pool.design == "texts" else "prompts"
-    method = f"mean of {len(one.draws)} draws, jackknife over {units}"
-    return Estimate(known, low, high, pool.n_drawn, method, signature, one.n_units)
+    return estimate(
+        known, (low, high), pool.n_drawn, one.n_units,
+        of=f"mean of {len(one.draws)} draws over {units}", by=JACKKNIFE, signature=signature,
+    )  # fmt: skip
 
 
 def _p_values(
@@ -267,8 +239,8 @@ def _p_values(
         for k, difference in enumerate(seen):
             error = _joint_error(values[a], values[b], k, pool)
             if error is not None:
-                t = abs(difference) / error.value
-                nothing[k] = float(2 * scipy("stats").t.sf(t, error.df))
+                t = abs(difference) / error[0]
+                nothing[k] = float(2 * scipy("stats").t.sf(t, error[1] - 1))
         return nothing, 0
 
     def rows() -> Iterator[NDArray[np.uint8]]:
@@ -283,7 +255,7 @@ def _p_values(
     for part in _valued(mine, rows(), n_a + n_b):
         each = part.reshape(-1, n_a + n_b, len(seen))
         apart = np.abs(each[:, :n_a].mean(axis=1) - each[:, n_a:].mean(axis=1))
-        slack = _SLACK * np.maximum(1e-300, np.maximum(np.abs(seen), apart))
+        slack = SLACK * np.maximum(1e-300, np.maximum(np.abs(seen), apart))
         n_extreme += np.count_nonzero(apart >= np.abs(seen) - slack, axis=0)
     p = (n_extreme + 1) / (n + 1)
     return np.where(np.isfinite(seen), p, np.nan), n
@@ -296,25 +268,36 @@ def _tests(
     p_values: Mapping[tuple[str, str], tuple[NDArray[np.float64], int]],
     pool: Pool,
     signature: str,
-) -> Iterator[DiversityTest]:
+) -> Iterator[Contrast]:
     for k, measure in enumerate(names):
-        known = [float(p_values[pair][0][k]) for pair in pairs]
-        ps = [None if np.isnan(p) else p for p in known]
-        for (a, b), p, p_holm in zip(pairs, ps, holm(ps), strict=True):
+        tests = []
+        for a, b in pairs:
             one, other = found[a], found[b]
             fewer = min(one, other, key=lambda values: values.n_units)
-            error = _joint_error(one, other, k, pool)
             difference = _estimate(
-                one.values[k] - other.values[k], error, pool, fewer, signature, least=-np.inf
+                one.values[k] - other.values[k], _joint_error(one, other, k, pool), pool, fewer,
+                signature, least=-np.inf,
+            )  # fmt: skip
+            ps, n = p_values[a, b]
+            p = None if np.isnan(ps[k]) else float(ps[k])
+            tests.append(
+                Contrast(
+                    measure,
+                    a,
+                    b,
+                    difference,
+                    p,
+                    test="permutation" if n else "jackknife t",
+                    reason="few_texts" if p is None else None,
+                    details={"n_permutations": 0 if p is None else n},
+                )
             )
-            n = 0 if p is None else p_values[a, b][1]
-            reason = "few_texts" if p is None else None
-            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason)
+        yield from adjusted(tests)
 
 
 def _joint_error(
     one: _GroupValues, other: _GroupValues, k: int, pool: Pool
-) -> _StandardError | None:
+) -> tuple[float, int] | None:
     """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
     if one.replicates is None or other.replicates is None:
         return None
@@ -323,4 +306,4 @@ def _joint_error(
     mine, theirs = _error(one.replicates, k), _error(other.replicates, k)
     if mine is None or theirs is None:
         return None
-    return _StandardError(float(np.hypot(mine.value, theirs.value)), min(mine.df, theirs.df))
+    return float(np.hypot(mine[0], theirs[0])), min(mine[1], theirs[1])

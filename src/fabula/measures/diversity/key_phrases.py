@@ -38,7 +38,7 @@ from fabula.measures.diversity.result import identical_remark
 from fabula.measures.diversity.shared_ngrams import Ngrams
 from fabula.measures.diversity.templates import TEMPLATE_TAGS, Tagged, tag_table
 from fabula.reference import Reference
-from fabula.stats.compare import holm
+from fabula.stats.contrasts import holm
 from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
 from fabula.text import TextSettings
 from fabula.types import Document, Signature

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.measures.diversity.common_phrases import SharedPhrase
-from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.text_pairs import SimilarPair
-from fabula.stats.intervals import MIN_UNITS
-from fabula.types import Estimate
+from fabula.stats.resampling import MIN_UNITS
+from fabula.types import Contrast, Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Diversity:
     by: str | None
     design: str
     groups: Sequence[GroupDiversity]
-    tests: Sequence[DiversityTest]
+    tests: Sequence[Contrast]
     pairs: Sequence[SimilarPair]
     run_words: int | None
     """The shortest run of words that counts for a pair; None if pairs were not requested."""
@@ -128,25 +127,9 @@ class Diversity:
         return {
             "by": self.by,
             "groups": {one.name: one.to_json() for one in self.groups},
-            "tests": [_test_json(one) for one in self.tests],
+            "contrasts": [one.to_json() for one in self.tests],
             "pairs": [one.to_json() for one in self.pairs],
             "left_out": dict(self.left_out),
             "remarks": self.remarks,
             "signature": self.signature,
         }
-
-
-def _test_json(test: DiversityTest) -> dict[str, Any]:
-    measure, _, n = test.measure.partition(".")
-    found: dict[str, Any] = {
-        "measure": measure,
-        "n": int(n) if n else None,
-        "a": test.a,
-        "b": test.b,
-        "difference": estimate_json(test.difference),
-        "p": test.p,
-        "p_holm": test.p_holm,
-        "test": "permutation" if test.n_permutations else "jackknife t",
-        "n_permutations": test.n_permutations,
-    }
-    return found if test.missing_reason is None else found | {"missing_reason": test.missing_reason}

@@ -18,7 +18,7 @@ from fabula.measures.diversity.text_pairs import (
     similar_pairs,
 )
 from fabula.measures.exclusion import own_field
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.resampling import MIN_UNITS
 from fabula.types import Document
 
 _N_PAIRS = 5

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from fabula.errors import InputError, MixError
 from fabula.measures.linguistic.lexis import MATTR_WINDOW, MTLD_THRESHOLD, mattr, mtld, trigrams
 from fabula.measures.linguistic.metrics import METRICS, Metric
-from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
-from fabula.stats.permutation import N_PERMUTATIONS, Design, PairTest, compare_pairs
-from fabula.types import Estimate, Signature
+from fabula.stats.paired import Design, Tokens, compare_pairs, mean_estimates, ratio_estimate
+from fabula.stats.resampling import N_PERMUTATIONS
+from fabula.types import Contrast, Estimate, Signature
 
 ADDITIONS = (
     Metric("mattr", 16, f"MATTR, window {MATTR_WINDOW}", is_of_all=True),
@@ -57,7 +57,7 @@ class SystemTable:
     metrics: tuple[Metric, ...]
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""
-    tests: tuple[PairTest, ...]
+    tests: tuple[Contrast, ...]
     level: float
     correction: str
     """`bonferroni` or `holm`: the corrected p-value that the marks use."""
@@ -69,13 +69,15 @@ class SystemTable:
     @property
     def least_p(self) -> float:
         """The smallest corrected p-value possible with this many clusters and permutations."""
-        return min((test.least for test in self.tests if test.least is not None), default=0.0)
+        known = (test.details["least"] for test in self.tests)
+        return min((least for least in known if least is not None), default=0.0)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
         """Whether A's value is above B's, at the corrected level."""
         for test in self.tests:
-            if test.metric == metric and {test.a, test.b} == {a, b}:
-                p = test.p_holm if self.correction == "holm" else test.p_bonferroni
+            if test.number == metric and {test.a, test.b} == {a, b}:
+                is_holm = self.correction == "holm"
+                p = test.p_adjusted if is_holm else test.details["p_bonferroni"]
                 difference = test.difference.value
                 if p is None or difference is None or p > self.level:
                     return False
@@ -101,34 +103,20 @@ class SystemTable:
                     "title": metric.title,
                     "values": {
                         system: {
-                            **_plain(cell.estimate),
+                            **cell.estimate.ends(),
                             "n": cell.estimate.n,
                             "missing": dict(cell.missing),
                         }
                         for system in self.systems
                         for cell in (self.cells[metric.id, system],)
                     },
-                    "pairs": [
-                        {
-                            "a": test.a,
-                            "b": test.b,
-                            "difference": _plain(test.difference),
-                            "cohens_d": None if test.d is None else _plain(test.d),
-                            "p": test.p,
-                            "p_bonferroni": test.p_bonferroni,
-                            "p_holm": test.p_holm,
-                        }
-                        for test in self.tests
-                        if test.metric == metric.id
+                    "contrasts": [
+                        test.to_json() for test in self.tests if test.number == metric.id
                     ],
                 }
                 for metric in self.metrics
             ],
         }
-
-
-def _plain(estimate: Estimate) -> dict[str, float | None]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def compare_systems(

@@ -30,7 +30,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.reliability import pearson_estimate, pooled_estimate
+from fabula.stats.agreement import pearson
+from fabula.stats.contrasts import pooled_estimate
 from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
@@ -207,9 +208,7 @@ def validate(
         both = [id_ for id_ in said if id_ in mine and id_ in stories]
         a = np.array([mine[id_] for id_ in both], np.float64)
         b = np.array([said[id_] for id_ in both], np.float64)
-        found[item] = pearson_estimate(
-            a,
-            b,
+        found[item] = pearson(a, b).estimate(
             [stories[id_] for id_ in both],
             seed=seed,
             method="Pearson with people's means over stories",

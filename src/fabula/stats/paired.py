@@ -18,41 +18,61 @@ import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
-from fabula.stats.compare import holm
-from fabula.stats.effects import Effects, Means, Tokens, number_clusters, ratio_difference
-from fabula.stats.intervals import Floats
-from fabula.types import Estimate
+from fabula.stats.contrasts import holm, pooled_estimate
+from fabula.stats.resampling import (
+    JACKKNIFE,
+    MIN_UNITS,
+    N_PERMUTATIONS,
+    NONE,
+    SLACK,
+    STUDENT,
+    Floats,
+    Units,
+    estimate,
+    influence_interval,
+    jackknife_error,
+    reach,
+)
+from fabula.types import Contrast, Estimate
 
-N_PERMUTATIONS = 10_000
-# Sums of the same numbers in different orders differ by less than this share of their size.
-_SLACK = 1e-9
+_N_GROUPS = 50
+_UNITS = "clusters of passages"
 
 Design = Literal["paired", "two-sample"]
+Means = Mapping[str, Mapping[str, Floats]]
+"""By metric and system: float64, shape (n_items,), NaN if an item has no value. Item k belongs to
+the same passage in every system."""
 
 
 @dataclass(frozen=True, slots=True)
-class PairTest:
-    """How A differs from B in one metric, over the items that both have; None if there are none."""
+class Tokens:
+    """The tokens of a system's items, for a type-token ratio over all of them.
 
-    metric: str
-    a: str
-    b: str
-    difference: Estimate
-    """A - B."""
-    d: Estimate | None
-    """Cohen's d; None for ratios, which have no values per item."""
-    p: float | None
-    p_bonferroni: float | None
-    p_holm: float | None
-    """Both corrected over the pairs of this metric without a control, or over those with one."""
-    least: float | None
-    """The smallest possible Bonferroni p, given the number of clusters and permutations."""
+    types: int64, shape (n_tokens,), numbered identically in every system.
+    ends: int64, shape (n_items,), where each item's tokens end.
+    """
+
+    types: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each item: int64, shape (n_items,)."""
+        return np.diff(self.ends, prepend=0)
+
+    def take(self, kept: NDArray[np.bool_]) -> Tokens:
+        """Only the items selected by a mask."""
+        lengths = self.lengths()
+        return Tokens(self.types[np.repeat(kept, lengths)], np.cumsum(lengths[kept]))
+
+    def ratio(self) -> float | None:
+        """Distinct tokens as a share of all; None if there are none."""
+        return len(np.unique(self.types)) / len(self.types) if len(self.types) else None
 
 
 def compare_pairs(
@@ -65,8 +85,12 @@ def compare_pairs(
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
     signature: str = "",
-) -> list[PairTest]:
+) -> list[Contrast]:
     """Test every pair of systems in every metric, over the items that both have.
+
+    `p_adjusted` is Holm's over the pairs of a metric without a control, or over those with one.
+    Details: `cohens_d` (None for ratios, which have no values per item), `p_bonferroni` over the
+    same pairs, and `least`, the smallest that one could be with so many clusters and permutations.
 
     means: by metric and system, as in `Means`. ratios: by metric and system, for the same items.
     clusters: int64, shape (n_items,), which items are swapped together; by default each item is its
@@ -76,7 +100,6 @@ def compare_pairs(
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
     pairs = list(combinations(systems, 2))
-    effects = Effects(means, clusters)
     found: dict[tuple[str, str, str], _P] = {}
     for a, b in pairs:
         # Sorted, so that the order of the systems does not change the draws.
@@ -84,20 +107,134 @@ def compare_pairs(
         for pool in _pools(means, ratios, first, second, clusters, design):
             p_values = pool.p_values(n_permutations, seed)
             found.update({(metric, a, b): p for metric, p in p_values})
-    tests: list[PairTest] = []
+    tests: list[Contrast] = []
     for metric in [*means, *ratios]:
         ps = {pair: found[metric, *pair] for pair in pairs if (metric, *pair) in found}
         corrected = _correct(ps, controls)
         for a, b in pairs:
             if metric in means:
-                difference, d = effects.effect(metric, a, b, signature)
+                columns = means[metric][a], means[metric][b]
+                difference, d = _effect(*columns, clusters, signature)
             else:
                 both = ratios[metric][a], ratios[metric][b]
                 difference, d = ratio_difference(*both, signature, clusters=clusters), None
             p = ps[a, b].value if (a, b) in ps else None
-            after = corrected.get((a, b), (None, None, None))
-            tests.append(PairTest(metric, a, b, difference, d, p, *after))
+            bonferroni, p_holm, least = corrected.get((a, b), (None, None, None))
+            details: dict[str, Any] = {"cohens_d": d, "p_bonferroni": bonferroni, "least": least}
+            test = f"permutation, {design}"
+            tests.append(Contrast(metric, a, b, difference, p, p_holm, test, details=details))
     return tests
+
+
+def mean_estimates(
+    means: Means, *, clusters: NDArray[np.int64] | None = None, signature: str = ""
+) -> dict[tuple[str, str], Estimate]:
+    """The mean of each metric and system with its 95 % interval; arguments as for
+    `compare_pairs`."""
+    return {
+        (metric, system): _mean(column, clusters, "mean", signature)
+        for metric, columns in means.items()
+        for system, column in columns.items()
+    }
+
+
+def _mean(values: Floats, clusters: NDArray[np.int64] | None, of: str, signature: str) -> Estimate:
+    """Of the values that are not NaN, over clusters."""
+    kept = ~np.isnan(values)
+    units = np.flatnonzero(kept) if clusters is None else clusters[: len(kept)][kept]
+    how = f"{of} over {_UNITS}"
+    return pooled_estimate(
+        values[kept], np.ones(len(units)), units.tolist(), method=how, signature=signature
+    )
+
+
+def _effect(
+    a: Floats, b: Floats, clusters: NDArray[np.int64] | None, signature: str
+) -> tuple[Estimate, Estimate]:
+    """The mean difference over the passages that both have, and their Cohen's d, each with its
+    95 % interval."""
+    apart = a - b
+    difference = _mean(apart, clusters, "mean paired difference", signature)
+    kept = ~np.isnan(apart)
+    first, second, apart = a[kept], b[kept], apart[kept]
+    n, d, ends = len(apart), None, NONE
+    if n:
+        value, below = float(apart.mean()), max(1, 2 * n - 2)
+        variances = (first - first.mean()) ** 2 + (second - second.mean()) ** 2
+        pooled = float((variances.sum() / below) ** 0.5)
+        if pooled > 0:
+            units = Units.by(np.arange(len(kept)) if clusters is None else clusters[: len(kept)])
+            units = units.take(kept)
+            added, of_pooled = (
+                units.sums(apart - value) / n,
+                units.sums(variances - variances.mean()),
+            )
+            d = value / pooled
+            ends = influence_interval(d, added / pooled - d * of_pooled / below / (2 * pooled**2))
+    n_units = difference.n_units or 0
+    how = f"Cohen's d over {_UNITS}"
+    return difference, estimate(d, ends, n, n_units, of=how, by=STUDENT, signature=signature)
+
+
+def ratio_estimate(
+    tokens: Tokens, signature: str = "", *, clusters: NDArray[np.int64] | None = None
+) -> Estimate:
+    """The type-token ratio with its 95 % interval.
+
+    By leaving out each of 50 groups of clusters of passages. A bootstrap would be biased: passages
+    drawn twice repeat their words, which lowers the ratio.
+    """
+    return _ratio([tokens], tokens.lengths() > 0, clusters, "ratio", 0.0, signature)
+
+
+def ratio_difference(
+    a: Tokens, b: Tokens, signature: str, *, clusters: NDArray[np.int64] | None = None
+) -> Estimate:
+    """The difference of two ratios over the items that both have, with its 95 % interval."""
+    kept = (a.lengths() > 0) & (b.lengths() > 0)
+    return _ratio([a, b], kept, clusters, "difference of ratios", -1.0, signature)
+
+
+def _ratio(
+    sides: Sequence[Tokens],
+    kept: NDArray[np.bool_],
+    clusters: NDArray[np.int64] | None,
+    what: str,
+    least: float,
+    signature: str,
+) -> Estimate:
+    """The ratio of the kept items, or the difference of two, from its values without groups."""
+    units = Units.by(np.arange(len(kept)) if clusters is None else clusters).take(kept)
+    n_groups = max(1, min(_N_GROUPS, units.n))
+    first, *others = (tokens.take(kept) for tokens in sides)
+    value, left = first.ratio(), _without_groups(first, units.of % n_groups, n_groups)
+    for other in others:
+        below = other.ratio()
+        value = None if value is None or below is None else value - below
+        left = left - _without_groups(other, units.of % n_groups, n_groups)
+    ends = NONE
+    if value is not None and units.n >= MIN_UNITS and (error := jackknife_error(left)) is not None:
+        half = reach(error, n_groups)
+        ends = max(least, value - half), min(1.0, value + half)
+    how = f"{what} over groups of {_UNITS}"
+    n = int(kept.sum())
+    return estimate(value, ends, n, units.n, of=how, by=JACKKNIFE, signature=signature)
+
+
+def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int) -> Floats:
+    """The ratio with each group of items left out: float64, shape (n_groups,)."""
+    groups = np.repeat(groups_of_items, tokens.lengths())
+    _, numbers = np.unique(tokens.types, return_inverse=True)
+    n_types = int(numbers.max(initial=-1)) + 1
+    lowest, highest = np.full(n_types, n_groups), np.full(n_types, -1)
+    np.minimum.at(lowest, numbers, groups)
+    np.maximum.at(highest, numbers, groups)
+    # Only a type that no other group holds disappears with its group.
+    lost = np.bincount(lowest[lowest == highest], minlength=n_groups)
+    n_left = (n_types - lost).astype(np.float64)
+    left = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
+    ratios: Floats = np.divide(n_left, left, out=np.full(n_groups, np.nan), where=left > 0.5)
+    return ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +297,7 @@ class _Pool:
 
     def __init__(self, clusters: NDArray[np.int64], design: Design) -> None:
         self.n = len(clusters)
-        self.clusters, self.n_clusters = number_clusters(clusters)
+        self.units = Units.by(clusters)
         self.design = design
         self.means: dict[str, Floats] = {}
         self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
@@ -182,7 +319,7 @@ class _Pool:
         # The observed labelling is one of all, but not one of those drawn.
         more = 0 if is_exact else 1
         for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
-            slack = _SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
+            slack = SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
             n_extreme = np.count_nonzero(np.abs(others) >= abs(one) - slack)
             yield metric, _P(float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
 
@@ -191,8 +328,8 @@ class _Pool:
         if self.design == "two-sample":
             n_words = -(-n_permutations // 64)
             return _drawn_labels(2 * self.n, self.n, n_words, seed), n_permutations, False
-        signs, n_ways, is_exact = _signs(self.n_clusters, n_permutations, seed)
-        mine = signs[:, self.clusters]
+        signs, n_ways, is_exact = _signs(self.units.n, n_permutations, seed)
+        mine = signs[:, self.units.of]
         return np.concatenate([mine, ~mine], axis=1), n_ways, is_exact
 
     def _differences(

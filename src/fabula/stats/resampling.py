@@ -1,8 +1,10 @@
-"""95 % intervals, and when there are none.
+"""What is independent, what a statistic would be without it or with other draws of it: intervals.
 
-An interval is over independent units (texts, stories, prompts), and none is given from fewer than
-`MIN_UNITS`. `bench/intervals.py` measures how often each kind holds the truth; docs/reliability.md
-has its table.
+Every 95 % interval is over `Units` (texts, stories, prompts), and none is given from fewer than
+`MIN_UNITS`. A statistic is a function of sums over units, so leaving one out, or weighting them at
+random, costs one matrix product. The signature of an estimate names the kind of its interval, with
+the number of draws if there are any. `bench/intervals.py` measures how often each kind holds the
+truth; docs/reliability.md has its table.
 
 - A mean, or what is a sum over units to first order: Student's t, on either side widened to what
   Hall's transformation of skewed samples gives (1992, "On the removal of skewness by
@@ -22,15 +24,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
+from fabula.types import Estimate
 
 MIN_UNITS = 10
 """Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""
 N_DRAWS = 4000
+N_PERMUTATIONS = 10_000
+WILSON, FIELLER, JACKKNIFE = "Wilson", "Fieller", "jackknife"
+STUDENT = "t corrected for skewness"
+POSTERIOR = f"posterior of {N_DRAWS:,} weighted draws"
+"""Kinds of intervals, as methods and signatures name them."""
+SLACK = 1e-9
+"""Numbers that differ by less than this share of them are equal up to rounding."""
 _MANY = 2000
 """With more units the prior makes no difference, and the jackknife is faster."""
 _MIN_KNOWN = 0.5
@@ -42,12 +53,53 @@ Ends = tuple[float | None, float | None]
 NONE: Ends = None, None
 
 
-def by_unit(sums: Floats, groups: Sequence[object]) -> Floats:
-    """Rows added up within each unit: shape (n_units, m), without units that are all 0."""
-    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    table = np.zeros((len(places), sums.shape[1]))
-    np.add.at(table, [places[group] for group in groups], sums)
-    return table[table.any(axis=1)]
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Which rows belong together: those of one unit are drawn, left out and swapped as a whole.
+
+    of: int64, shape (n_rows,), the unit of each row, from 0. n: the number of units.
+    """
+
+    of: NDArray[np.int64]
+    n: int
+
+    @classmethod
+    def by(cls, names: Sequence[object] | NDArray[np.int64]) -> Units:
+        """Numbered in order of appearance; an array of numbers in the order of these."""
+        if isinstance(names, np.ndarray):
+            distinct, of = np.unique(names, return_inverse=True)
+            return cls(of.astype(np.int64), len(distinct))
+        places: dict[object, int] = {}
+        of = np.array([places.setdefault(name, len(places)) for name in names], np.int64)
+        return cls(of, len(places))
+
+    def take(self, kept: NDArray[np.bool_]) -> Units:
+        """Those of the rows selected by a mask, numbered again."""
+        return Units.by(self.of[kept])
+
+    def sums(self, rows: Floats) -> Floats:
+        """Rows added up within each unit: (n_rows, ...) to (n_units, ...)."""
+        table = np.zeros((self.n, *rows.shape[1:]))
+        np.add.at(table, self.of, rows)
+        return table
+
+    def known_sums(self, rows: Floats) -> Floats:
+        """`sums` of (n_rows, m), without units that are all 0."""
+        table = self.sums(rows)
+        return table[table.any(axis=1)]
+
+    def means(self, values: Floats) -> Floats:
+        """The mean of the values of each unit: (n_rows,) to (n_units,)."""
+        means: Floats = self.sums(values) / np.bincount(self.of)
+        return means
+
+
+def estimate(
+    value: float | None, ends: Ends, n: int, n_units: int, *, of: str, by: str, signature: str
+) -> Estimate:
+    """A statistic (`of` what) with its interval by this kind, which its signature names."""
+    signature = f"{signature}|interval:{by}" if signature else ""
+    return Estimate(value, *ends, n, f"{of}, {by}", signature, n_units)
 
 
 def mean_interval(values: Floats) -> Ends:
@@ -167,8 +219,8 @@ def auroc_interval(value: float, n_a: float, n_b: float) -> Ends:
 
 def agreement_interval(
     units: Floats, of_sums: OfSums, prior: Floats, *, seed: int, n_prior: float = 2.0
-) -> Ends:
-    """Of an agreement on one item, between -1 and 1.
+) -> tuple[Ends, str]:
+    """Of an agreement on one item, between -1 and 1, and the kind of this interval.
 
     units: the sums of each unit, shape (n_units, m), which `of_sums` turns into the agreement.
     prior: the same of what a unit could be, each with the same weight, together worth `n_prior`
@@ -176,9 +228,9 @@ def agreement_interval(
     """
     n = len(units)
     if n < MIN_UNITS:
-        return NONE
+        return NONE, POSTERIOR
     if n > _MANY:
-        return jackknife_interval(units, of_sums)
+        return jackknife_interval(units, of_sums), JACKKNIFE
     rng = np.random.default_rng(seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         weighted = rng.standard_exponential((N_DRAWS, n)) @ units
@@ -186,7 +238,7 @@ def agreement_interval(
         drawn = of_sums(weighted)
     known = _on_z(drawn[np.isfinite(drawn)])
     if len(known) <= _MIN_KNOWN * N_DRAWS:
-        return NONE
+        return NONE, POSTERIOR
     with np.errstate(divide="ignore", invalid="ignore"):
         every = float(of_sums(units.sum(axis=0)[None])[0])
     low, middle, high = np.percentile(known, [2.5, 50, 97.5])
@@ -194,10 +246,8 @@ def agreement_interval(
     wider = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975))
     # Weights of n units vary as n + 1 would, not n - 1; a prior of two units makes up for that.
     wider *= ((n + 1) / (n + 2 * n_prior - 3)) ** 0.5
-    return (
-        min(every, float(np.tanh(middle + wider * (low - middle)))),
-        max(every, float(np.tanh(middle + wider * (high - middle)))),
-    )
+    low, high = (float(np.tanh(middle + wider * (end - middle))) for end in (low, high))
+    return (min(every, low), max(every, high)), POSTERIOR
 
 
 def jackknife_interval(units: Floats, of_sums: OfSums, *, on_z: bool = True) -> Ends:
@@ -223,6 +273,23 @@ def jackknife_interval(units: Floats, of_sums: OfSums, *, on_z: bool = True) -> 
     reach = float(scipy("stats").t.ppf(0.975, n - 1)) * error
     low, high = float(pseudo.mean()) - reach, float(pseudo.mean()) + reach
     return (float(np.tanh(low)), float(np.tanh(high))) if on_z else (low, high)
+
+
+def jackknife_error(left: Floats) -> float | None:
+    """The standard error of a statistic from its values without each unit, or block of units.
+
+    left: float64 (n_blocks,). Student's t of the statistic has n_blocks - 1 degrees of freedom.
+    None if it is undefined without one, or if none makes a difference.
+    """
+    if not np.isfinite(left).all() or np.ptp(left) == 0:
+        return None
+    n = len(left)
+    return float(np.sqrt((n - 1) / n * np.square(left - left.mean()).sum()))
+
+
+def reach(error: float, n_blocks: int) -> float:
+    """Half the width of the 95 % interval of Student's t, from a `jackknife_error`."""
+    return float(scipy("stats").t.ppf(0.975, n_blocks - 1)) * error
 
 
 def _on_z(values: Floats) -> Floats:

@@ -13,27 +13,33 @@ from scipy.optimize import brentq
 from scipy.stats import norm, ttest_ind, ttest_rel
 from scipy.stats import t as student_t
 from statsmodels.stats.proportion import proportion_confint
+from tests.measures.test_comparison import compare_scores
+from tests.stats.contrasted import means, percent
 
 from fabula.measures.categories import label_accuracy
 from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.group_comparison import compare_rows
 from fabula.measures.rater_agreement import panel_agreement, panel_of
 from fabula.measures.ratings import rater_agreement
-from fabula.presentation.originality_tables import comparison_tables
+from fabula.presentation.contrast_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
-from fabula.stats.compare import compare_means, mean_estimate
-from fabula.stats.effects import Tokens, mean_estimates, ratio_difference, ratio_estimate
-from fabula.stats.intervals import (
+from fabula.stats.agreement import cohen, pooled_estimate
+from fabula.stats.contrasts import mean_estimate
+from fabula.stats.paired import (
+    Tokens,
+    compare_pairs,
+    mean_estimates,
+    ratio_difference,
+    ratio_estimate,
+)
+from fabula.stats.resampling import (
     MIN_UNITS,
     auroc_interval,
     mean_interval,
     ratio_interval,
     share_interval,
 )
-from fabula.stats.permutation import compare_pairs
-from fabula.stats.reliability import cohen_estimate, pooled_estimate
-from fabula.store import dump_json, located_rows
+from fabula.store import dump_json
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.feedback_scores import score_answers, validate
 from fabula.types import Estimate
@@ -108,18 +114,14 @@ def of_detection(n: int) -> Estimate:
 def pair_of(n: int) -> tuple[Estimate, Estimate]:
     (test,) = compare_pairs({"m": {"a": values(n), "b": values(n)[::-1] + 1}}, {},
                             n_permutations=99)  # fmt: skip
-    assert test.d is not None
-    return test.difference, test.d
+    assert test.details["cohens_d"] is not None
+    return test.difference, test.details["cohens_d"]
 
 
 MAKERS: dict[str, Callable[[int], Estimate]] = {
     "mean": lambda n: mean_estimate(values(n), signature=""),
-    "difference, A small": lambda n: (
-        compare_means(values(n).tolist(), values(30).tolist(), signature="").percent
-    ),
-    "difference, B small": lambda n: (
-        compare_means(values(30).tolist(), values(n).tolist(), signature="").percent
-    ),
+    "difference, A small": lambda n: percent(means(values(n).tolist(), values(30).tolist())),
+    "difference, B small": lambda n: percent(means(values(30).tolist(), values(n).tolist())),
     "mean over stories": of_pool,
     "experts' kappa": of_panel,
     "mean over passages": lambda n: mean_estimates({"m": {"a": values(n)}})["m", "a"],
@@ -152,7 +154,7 @@ def test_no_module_makes_intervals_of_its_own():
     """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
     `groups` describes a distribution."""
     allowed = {
-        "stats/intervals.py", "stats/prediction_powered.py", "measures/groups.py",
+        "stats/resampling.py", "stats/prediction_powered.py", "measures/groups.py",
         "stats/planning.py",  # widths of simulated studies
         "stats/reliability.py",  # a grid of values
     }  # fmt: skip
@@ -182,7 +184,7 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path):
             for k in range(n)
         )
     )  # fmt: skip
-    shown = render(*comparison_tables(compare_rows(located_rows(scores), by="group")))
+    shown = render(*comparison_tables(compare_scores([scores], by="group")))
     few = next(line for line in shown.splitlines() if line.startswith("few "))
     assert few.split()[1] == "2"
     assert few.endswith("- (n 2)")
@@ -268,6 +270,6 @@ def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float
 def test_rare_answers_and_perfect_agreement_do_not_make_certain():
     """One Yes of both in 30 texts: kappa is 1 of what was seen, and hardly known."""
     rare = np.array([1.0] + [0.0] * 29)
-    found = cohen_estimate(rare, rare, range(30), seed=0, method="", signature="")
+    found = cohen(rare, rare).estimate(range(30), seed=0, method="", signature="")
     assert found.value == found.high == 1
     assert found.low < 0.5

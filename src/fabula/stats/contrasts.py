@@ -1,0 +1,360 @@
+"""Means of groups, and whether groups differ: of independent values, or of values in clusters.
+
+Independent values are compared as in Lu et al. 2024, section "Evaluation": by Mann-Whitney U, with
+the difference in per cent, (index A - index B) / index B.
+
+Values of one cluster are correlated, such as texts by people and models to the same prompts, so
+clusters are the units of resampling and permutation. A group's mean is that of its *cells*: the
+mean of its values in each cluster. If the groups were alike,
+
+- the values of a cluster that several groups share could be assigned to these groups in any way
+  that keeps the number in each (a sign flip, if each has one): the test is paired;
+- a cluster with only one group could just as well belong to another, so such clusters are permuted
+  as a whole.
+
+Both are done at once (a permutation in blocks: Good 2005, chapter 6), and p is (b + 1) / (m + 1),
+with b of m random permutations at least as extreme as the observed values (Phipson and Smyth 2010).
+The statistic is the variation between the groups' means over what their own spread, and what they
+share of it, would make it (the ANOVA-type statistic of Brunner, Dette and Munk 1997). With complete
+shared clusters it is the F of repeated measures, with groups of equal size the F of the one-way
+analysis of variance, and with two groups the square of the paired or of Welch's t. So a difference
+in spread alone, as between people and models, does not count. It concerns means, like the
+percentage beside it. The p of three groups and more is that of the Wald statistic, whose
+permutations also hold their level where spreads are unequal (Pauly, Brunner and Konietschke 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.packages import scipy
+from fabula.stats.resampling import (
+    FIELLER,
+    MIN_UNITS,
+    N_PERMUTATIONS,
+    NONE,
+    SLACK,
+    STUDENT,
+    WILSON,
+    Floats,
+    Units,
+    estimate,
+    influence_interval,
+    mean_interval,
+    ratio_interval,
+    share_interval,
+)
+from fabula.types import Contrast, Estimate
+
+Clustered = Mapping[str, Sequence[float]]
+"""The values of a group by cluster, with at least one value each."""
+
+_BLOCK = 1 << 22
+
+
+def mean_estimate(values: Sequence[float] | Floats, *, signature: str) -> Estimate:
+    """The mean of independent values with its 95 % interval."""
+    data = np.asarray(values, np.float64)
+    n = len(data)
+    value, ends = (float(data.mean()), mean_interval(data)) if n else (None, NONE)
+    return estimate(value, ends, n, n, of="mean", by=STUDENT, signature=signature)
+
+
+def pooled_estimate(
+    parts: Floats,
+    wholes: Floats,
+    groups: Sequence[object],
+    *,
+    method: str,
+    signature: str,
+    n: int | None = None,
+    is_share: bool = False,
+) -> Estimate:
+    """The sum of `parts` over that of `wholes`, float64, shape (n,), with its interval over groups.
+
+    is_share: whether each part counts some of its whole, so that 0 and 1 are the ends.
+    """
+    units = Units.by(groups).known_sums(np.column_stack([wholes, parts]))
+    n = len(parts) if n is None else n
+    whole = float(units[:, 0].sum())
+    value, ends = None, NONE
+    if whole:
+        value = float(parts.sum()) / whole
+        if is_share:
+            ends = share_interval(units[:, 1], units[:, 0])
+        else:
+            ends = influence_interval(value, (units[:, 1] - value * units[:, 0]) / whole)
+    by = WILSON if is_share else STUDENT
+    return estimate(value, ends, n, len(units), of=method, by=by, signature=signature)
+
+
+# Two groups.
+
+
+def compare_means(
+    number: str, groups: Mapping[str, Sequence[float]], *, signature: str
+) -> Contrast:
+    """Compare two independent groups of values, by name, in a number.
+
+    Details: `percent`, 100 * (mean A - mean B) / mean B (Lu et al. 2024); `superiority`, the
+    probability that a text of A scores above one of B, ties half; `u`, Mann-Whitney's.
+    """
+    (a, b), (first, second) = groups, (np.asarray(some, np.float64) for some in groups.values())
+    n = len(first) + len(second)
+    u, p = None, None
+    if len(first) and len(second):
+        if first.min() == second.max() and second.min() == first.max():
+            # All values are equal: no order is more extreme than this one. SciPy would divide 0.
+            u, p = len(first) * len(second) / 2, 1.0
+        else:
+            test = scipy("stats").mannwhitneyu
+            u, p = map(float, test(first, second, alternative="two-sided", method="auto"))
+    percent, gap = _differences(first, second, n, "", signature, are_paired=False)
+    superiority = None if u is None else u / (len(first) * len(second))
+    details = {"percent": percent, "superiority": superiority, "u": u}
+    return Contrast(number, a, b, gap, p, None, "Mann-Whitney", details=details)
+
+
+def compare_clusters(
+    number: str, groups: Mapping[str, Clustered], *, seed: int, signature: str
+) -> Contrast:
+    """Compare the means of two groups, by name, cluster by cluster.
+
+    Uses the clusters that both have, if these are at least half of those of the smaller group, and
+    all clusters otherwise. Interval and p (from `permutation_f`) are over clusters; with fewer than
+    ten there is neither. Details as of `compare_means`, without u.
+    """
+    (name_a, name_b), (a, b) = groups, groups.values()
+    shared = a.keys() & b.keys()
+    is_paired = bool(shared) and 2 * len(shared) >= min(len(a), len(b))
+    if is_paired:
+        a, b = ({name: group[name] for name in shared} for group in (a, b))
+    n_units = min(len(a), len(b))
+    # Both in the order of the clusters' names.
+    cells = cell_means(a), cell_means(b)
+    first, second = (np.array(list(side.values()), np.float64) for side in cells)
+    n = 0 if not n_units else n_units if is_paired else len(a.keys() | b.keys())
+    over = " over shared clusters" if is_paired else " over clusters of each group"
+    percent, gap = _differences(first, second, n, over, signature, are_paired=is_paired)
+    details = {
+        "percent": percent,
+        "superiority": _superiority(first, second, is_paired) if n_units else None,
+    }
+    p = permutation_f([a, b], seed=seed).p if n_units >= MIN_UNITS else None
+    return Contrast(number, name_a, name_b, gap, p, None, "permutation", details=details)
+
+
+def _differences(
+    a: Floats, b: Floats, n: int, over: str, signature: str, *, are_paired: bool
+) -> tuple[Estimate, Estimate]:
+    """100 * (mean A - mean B) / mean B, and mean A - mean B. a, b: float64, shape (n,); paired
+    value by value."""
+    percent, gap, ends, ends_of_gap = None, None, NONE, NONE
+    if len(a) and len(b):
+        mean_a, mean_b = float(a.mean()), float(b.mean())
+        of_a, of_b = (a - mean_a) / len(a), (b - mean_b) / len(b)
+        gap, percent = mean_a - mean_b, 100 * (mean_a - mean_b) / mean_b if mean_b else None
+        samples = [(of_a, of_b)] if are_paired else [(of_a, 0 * of_a), (0 * of_b, of_b)]
+        low, high = ratio_interval(mean_a, mean_b, *samples)
+        ends = None if low is None else 100 * (low - 1), None if high is None else 100 * (high - 1)
+        ends_of_gap = influence_interval(gap, *([of_a - of_b] if are_paired else [of_a, -of_b]))
+    n_units = min(len(a), len(b))
+    return (
+        estimate(percent, ends, n, n_units, of=f"percentage difference of means{over}", by=FIELLER,
+                 signature=signature),
+        estimate(gap, ends_of_gap, n, n_units, of=f"difference of means{over}", by=STUDENT,
+                 signature=signature),
+    )  # fmt: skip
+
+
+def _superiority(first: Floats, second: Floats, is_paired: bool) -> float:
+    """How often a cluster mean of A exceeds B's in the same cluster, or in any; ties half."""
+    if is_paired:
+        apart = first - second
+        return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
+    second = np.sort(second)
+    # A cluster that equals k others is above half of them; a table of all pairs could be huge.
+    below = np.searchsorted(second, first, "left") + np.searchsorted(second, first, "right")
+    return float(below.sum()) / (2 * len(first) * len(second))
+
+
+def adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    """With their p corrected over all of them (Holm)."""
+    corrected = holm([one.p for one in contrasts])
+    return [replace(one, p_adjusted=p) for one, p in zip(contrasts, corrected, strict=True)]
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down correction; a missing p-value is not a test and stays missing.
+
+    Holm 1979: the i-th smallest of m is multiplied by m - i + 1, and none is below a previous one.
+    """
+    tests = sorted((p, k) for k, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    running = 0.0
+    for rank, (p, k) in enumerate(tests):
+        running = max(running, min(1.0, p * (len(tests) - rank)))
+        corrected[k] = running
+    return corrected
+
+
+# Several groups.
+
+
+@dataclass(frozen=True, slots=True)
+class Omnibus:
+    """Whether several groups differ at all. `p` is None with fewer than ten units."""
+
+    test: str
+    statistic: float | None
+    """None if it is infinite, because nothing varies within the groups."""
+    p: float | None
+    n_groups: int
+    n_units: int
+    """Texts, or clusters."""
+    is_clustered: bool
+
+
+def cell_means(group: Clustered) -> dict[str, float]:
+    """The mean of a group's values in each cluster, ordered by name."""
+    return {name: math.fsum(group[name]) / len(group[name]) for name in sorted(group)}
+
+
+def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """H of Kruskal and Wallis 1952, corrected for ties, and p by chi-squared.
+
+    Each group must have a value.
+    """
+    kruskal = scipy("stats").kruskal
+    data = [np.asarray(group, np.float64) for group in groups]
+    if min(group.min() for group in data) == max(group.max() for group in data):
+        # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
+        return 0.0, 1.0
+    found = kruskal(*data)
+    return float(found.statistic), float(found.pvalue)
+
+
+def permutation_f(
+    groups: Sequence[Clustered], *, seed: int, n_permutations: int = N_PERMUTATIONS
+) -> Omnibus:
+    """Test whether group means differ, by permutation in blocks; no p below ten clusters.
+
+    Raises `ValueError` if a group has no cluster, or there are fewer than two groups.
+    """
+    if len(groups) < 2 or not all(groups):
+        raise ValueError("needs at least two groups, each with a cluster")
+    design = _Design(groups)
+    n_clusters = len({name for group in groups for name in group})
+    f = float(design.ratios(design.values[None])[0])
+    # With two groups both are the same.
+    statistic = design.ratios
+    if len(groups) > 2 and n_clusters > 2 * len(groups) and math.isfinite(f):
+        statistic = design.wald
+    seen = float(statistic(design.values[None])[0])
+    p: float | None = None
+    if n_clusters >= MIN_UNITS:
+        rng = np.random.default_rng([seed, 4])
+        step = max(1, _BLOCK // len(design.values))
+        n_extreme = 0
+        for start in range(0, n_permutations, step):
+            drawn = design.permuted(min(step, n_permutations - start), rng)
+            n_extreme += int(np.count_nonzero(statistic(drawn) >= seen * (1 - SLACK)))
+        p = (n_extreme + 1) / (n_permutations + 1)
+    return Omnibus(
+        "permutation F", f if math.isfinite(f) else None, p, len(groups), n_clusters, True
+    )
+
+
+class _Design:
+    """The layout of values, by group and then by cluster, and the block within which each may move.
+
+    A cluster of several groups is a block, and its values move; block 0 holds the means of all
+    clusters of one group, which move as a whole.
+    """
+
+    def __init__(self, groups: Sequence[Clustered]) -> None:
+        n_holders = Counter(name for group in groups for name in group)
+        several = sorted(name for name, n in n_holders.items() if n > 1)
+        shared = {name: k for k, name in enumerate(several, 1)}
+        values: list[float] = []
+        blocks: list[int] = []
+        n_values: list[int] = []
+        owners: list[int] = []
+        for group in groups:
+            for name, mean in cell_means(group).items():
+                owners.append(shared.get(name, 0))
+                own = group[name] if name in shared else [mean]
+                values += own
+                blocks += [shared.get(name, 0)] * len(own)
+                n_values.append(len(own))
+        _, block = np.unique(blocks, return_inverse=True)
+        raw = np.array(values, np.float64)
+        self._scale = float(np.abs(raw).max())
+        self.values = raw - (np.bincount(block, raw) / np.bincount(block))[block]
+        self._cell_sizes = np.array(n_values)
+        self._group_sizes = np.array([len(group) for group in groups])
+        self._owners = np.array(owners)
+        self._holders = np.repeat(np.arange(len(groups)), self._group_sizes)
+        self._n_shared = len(shared)
+        self._by_block = np.argsort(block, kind="stable")
+        self._blocks = block[self._by_block]
+
+    def permuted(self, n: int, rng: np.random.Generator) -> Floats:
+        """Permute values within their blocks: float64 (n, n_values)."""
+        keys = rng.random((n, len(self.values))) + self._blocks
+        dealt = np.empty(keys.shape)
+        dealt[:, self._by_block] = self.values[self._by_block][np.argsort(keys, axis=1)]
+        return dealt
+
+    def means(self, values: Floats) -> tuple[Floats, Floats]:
+        """The groups' means, (n, n_groups), and their covariances, (n, n_groups, n_groups).
+
+        values: float64 (n, n_values).
+        """
+        sizes, k = self._group_sizes, len(self._group_sizes)
+        cells = np.add.reduceat(values, _starts(self._cell_sizes), axis=1) / self._cell_sizes
+        means = np.add.reduceat(cells, _starts(sizes), axis=1) / sizes
+        # What each cell adds to its group's mean.
+        added = (cells - means[:, self._holders]) / sizes[self._holders]
+        covariances = np.zeros((len(values), k, k))
+        if self._n_shared > 1:
+            both = np.zeros((len(values), self._n_shared, k))
+            is_shared = self._owners > 0
+            both[:, self._owners[is_shared] - 1, self._holders[is_shared]] = added[:, is_shared]
+            covariances = both.swapaxes(1, 2) @ both * (self._n_shared / (self._n_shared - 1))
+        squares = np.add.reduceat(added**2, _starts(sizes), axis=1)
+        covariances[:, range(k), range(k)] = squares * sizes / np.maximum(sizes - 1, 1)
+        return means, covariances
+
+    def ratios(self, values: Floats) -> Floats:
+        """F of each row, (n,): 0 if nothing varies, infinite if only the groups' means do."""
+        means, covariances = self.means(values)
+        k = means.shape[1]
+        between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        expected = np.trace(covariances, axis1=1, axis2=2) - covariances.sum(axis=(1, 2)) / k
+        least = (SLACK * self._scale) ** 2
+        found: Floats = np.where(
+            between > least, between / np.where(expected > least, expected, np.nan), 0.0
+        )
+        return np.nan_to_num(found, nan=np.inf)
+
+    def wald(self, values: Floats) -> Floats:
+        """The Wald statistic of the groups' differences, for each row: (n,)."""
+        means, covariances = self.means(values)
+        k = means.shape[1]
+        contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
+        apart = means @ contrasts.T
+        inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
+        found: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
+        return found
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts: NDArray[np.int64] = np.cumsum(sizes) - sizes
+    return starts

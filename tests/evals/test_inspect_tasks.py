@@ -23,7 +23,7 @@ from fabula.evals import rubric as rubric_task
 from fabula.evals import verdict
 from fabula.judging.run import call_seed
 from fabula.judging.trust import Trust, TrustBook
-from fabula.measures.rater_agreement import read_experts
+from fabula.measures.agreement import read_experts
 from fabula.rubrics.load import load_rubric
 from fabula.types import Signature
 

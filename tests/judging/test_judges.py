@@ -17,10 +17,15 @@ from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.judging.folder import read_run
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
 from fabula.judging.measurements import own_story
-from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
+from fabula.measures.agreement import (
+    Panel,
+    judge_agreement,
+    panel_of,
+    people_agreement,
+    read_experts,
+)
 from fabula.measures.labels import read_labels
-from fabula.measures.rater_agreement import Panel, judge_agreement, panel_of, read_experts
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.rubrics.load import load_rubric, rubric_toml

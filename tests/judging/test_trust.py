@@ -14,16 +14,16 @@ from fabula.formats import CHECKSUM
 from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.measurements import own_story
-from fabula.judging.people import panel_on, people_agreement
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, Trust, TrustBook, calibrate, released_folder
-from fabula.measures.rater_agreement import (
+from fabula.measures.agreement import (
     Panel,
     aggregates,
     expert_correlation,
     judge_agreement,
     panel_agreement,
+    people_agreement,
     read_experts,
 )
 from fabula.models.base import Answer
@@ -284,7 +284,7 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(shared_data: Path, tm
         for k, (story, item) in enumerate(panel.subjects) if story in texts
     ]  # fmt: skip
     results = calibrate(said, panel, PLAN, TrustBook(tmp_path / "t.jsonl"))
-    here = panel_on(panel, texts)
+    here = panel.on(texts)
     tables = calibration_tables(
         results, panel_agreement(here, TTCW, "item"), panel_agreement(panel, TTCW, "item"),
         expert_correlation(panel, TTCW), TTCW, (36, 48),

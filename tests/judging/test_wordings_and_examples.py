@@ -16,7 +16,7 @@ from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, TrustBook, trust_of
-from fabula.measures.rater_agreement import judge_agreement, panel_of
+from fabula.measures.agreement import judge_agreement, panel_of
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.agreement import fleiss

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from tests.essay import ESSAY
 
-from fabula.measures.graded import graded_agreement
+from fabula.measures.agreement import graded_agreement
 from fabula.stats.agreement import icc
 from fabula.types import Measurement
 

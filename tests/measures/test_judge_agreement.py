@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabula.measures.rater_agreement import judge_agreement, panel_agreement, panel_of, read_experts
+from fabula.measures.agreement import judge_agreement, panel_agreement, panel_of, read_experts
 from fabula.rubrics.load import load_rubric
 from fabula.types import Measurement
 

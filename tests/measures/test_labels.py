@@ -9,8 +9,8 @@ from tests.commands import write_rows
 from tests.essay import ESSAY
 
 from fabula.errors import InputError
+from fabula.measures.agreement import read_experts
 from fabula.measures.labels import labels_of, read_labels
-from fabula.measures.rater_agreement import read_experts
 from fabula.rubrics.load import load_rubric
 from fabula.store import dump_json, measurement_row
 from fabula.studies.export_files import write_measurements

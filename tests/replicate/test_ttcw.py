@@ -6,7 +6,7 @@ import pytest
 from tests.commands import write_rows
 
 from fabula.errors import InputError
-from fabula.measures.rater_agreement import read_experts
+from fabula.measures.agreement import read_experts
 from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw

@@ -19,8 +19,13 @@ from sklearn import metrics
 from statsmodels.stats import inter_rater
 from tests.essay import ESSAY
 
-from fabula.measures.graded import graded_agreement, graded_pairs
-from fabula.measures.rater_agreement import judge_agreement, panel_agreement, panel_of_labels
+from fabula.measures.agreement import (
+    graded_agreement,
+    graded_pairs,
+    judge_agreement,
+    panel_agreement,
+    panel_of_labels,
+)
 from fabula.measures.ratings import item_agreement
 from fabula.stats.agreement import (
     Confusion,
@@ -247,14 +252,12 @@ def test_an_agreement_without_a_value_says_why():
             check(why, difference=pair.difference, agreement=pair.details["agreement"])
         panel = panel_of_labels(labels, ESSAY, "f")
         for row in panel_agreement(panel, ESSAY, "item"):
-            why = row.why_missing
-            check({"kappa": why, "alpha": why} if why else {}, kappa=row.kappa, alpha=row.alpha)
+            check(row.why_missing, kappa=row.kappa, alpha=row.alpha)
         mine = [one for one in of["J"] if (one.document_id, one.item) in panel.majority()]
         if mine:
             found = judge_agreement(mine, panel, ESSAY, "item")
             for beside in (*found.rows, found.overall):
-                why = beside.why_missing
-                check({"kappa": why} if why else {}, kappa=beside.kappa)
+                check(beside.why_missing, kappa=beside.kappa)
             why = found.why_no_correlation
             check({"pearson": why} if why else {}, pearson=found.pearson)
     assert len(reasons) > 8, reasons

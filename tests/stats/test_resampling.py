@@ -16,9 +16,9 @@ from statsmodels.stats.proportion import proportion_confint
 from tests.measures.test_comparison import compare_scores
 from tests.stats.contrasted import means, percent
 
+from fabula.measures.agreement import panel_agreement, panel_of
 from fabula.measures.categories import label_accuracy
 from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.rater_agreement import panel_agreement, panel_of
 from fabula.measures.ratings import rater_agreement
 from fabula.presentation.contrast_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render

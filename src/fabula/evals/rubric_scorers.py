@@ -38,10 +38,14 @@ from fabula.jobs.models import ModelSettings
 from fabula.judging.judge_prompts import Template, choice_of
 from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
 from fabula.judging.measurements import to_measurements
-from fabula.judging.people import people_agreement
 from fabula.judging.trust import Mode, Trust, TrustBook
-from fabula.measures.graded import graded_agreement
-from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ratings_of
+from fabula.measures.agreement import (
+    graded_agreement,
+    judge_agreement,
+    panel_of_labels,
+    people_agreement,
+    ratings_of,
+)
 from fabula.models.hosted import answer_of
 from fabula.models.verdicts import Verdict, read_verdict
 from fabula.reasons import NEVER_CHECKED, explain

@@ -46,8 +46,8 @@ from fabula.judging.few_shot import ExampleTemplate
 from fabula.judging.judge_prompts import choice_of
 from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.run import call_seed, depends_on, is_asked
+from fabula.measures.agreement import panel_of_labels
 from fabula.measures.labels import read_labels
-from fabula.measures.rater_agreement import panel_of_labels
 from fabula.models.concurrency import all_of
 from fabula.models.hosted import form_of, is_held, message_of
 from fabula.models.verdicts import Style

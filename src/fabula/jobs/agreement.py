@@ -16,9 +16,8 @@ from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_r
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures
+    from fabula.measures.agreement import AmongPeople, GradedAgreement, JudgeAgreement
     from fabula.measures.corrected_means import CorrectedRow
-    from fabula.measures.graded import GradedAgreement
-    from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
 
 
@@ -173,7 +172,7 @@ class WithPeople:
 
     rubric: Rubric
     judges: list[JudgeAgreement]
-    experts: list[PanelRow]
+    experts: list[AmongPeople]
     expert_correlation: Estimate | None
     """Of the number of tests passed; None if there are no yes-no items."""
     graded: GradedAgreement | None
@@ -300,8 +299,12 @@ def compare_runs(
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
-    from fabula.measures.graded import graded_agreement, graded_items, graded_pairs
-    from fabula.measures.rater_agreement import panel_of_labels
+    from fabula.measures.agreement import (
+        graded_agreement,
+        graded_items,
+        graded_pairs,
+        panel_of_labels,
+    )
     from fabula.text import count_words
 
     n_runs = Counter(one.rater for one in runs)
@@ -379,8 +382,8 @@ def _with_people(
     source: str,
 ) -> WithPeople:
     """Agreement of each judge's measurements with labels, which are from `source`."""
-    from fabula.measures import rater_agreement as measures
-    from fabula.measures.graded import graded_agreement
+    from fabula.measures import agreement as measures
+    from fabula.measures.agreement import graded_agreement
 
     by, seed = settings.by, settings.seed
     graded = graded_agreement([one for mine in judges for one in mine], labels, rubric, seed=seed)

@@ -26,8 +26,7 @@ from fabula.settings import SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.judging.trust import Trust
-    from fabula.measures.graded import GradedAgreement
-    from fabula.measures.rater_agreement import JudgeAgreement, Panel
+    from fabula.measures.agreement import GradedAgreement, JudgeAgreement, Panel
     from fabula.presentation.sheet import Block
 
 
@@ -67,15 +66,14 @@ class Calibration(Result):
         return [asdict(one) for one in [*trusts, *self.graded_trusts]]
 
     def tables(self) -> list[Block]:
-        from fabula.judging.people import panel_on
-        from fabula.measures.rater_agreement import expert_correlation, panel_agreement
+        from fabula.measures.agreement import expert_correlation, panel_agreement
         from fabula.presentation.judging_tables import calibration_tables
         from fabula.presentation.rating_tables import graded_tables
 
         plan, panel = self.judged.plan, self.panel
         parts: list[Block] = []
         if self.judges:
-            here = panel_on(panel, {one.document_id for one in self.judged.said})
+            here = panel.on({one.document_id for one in self.judged.said})
             parts += calibration_tables(
                 self.judges,
                 panel_agreement(here, plan.rubric, "item", seed=plan.seed),
@@ -122,8 +120,7 @@ def calibrate(
     from fabula.judging.judging_plan import is_identified
     from fabula.judging.trust import TrustBook, graded_trust, released_folder
     from fabula.judging.trust import calibrate as calibrated
-    from fabula.measures.graded import graded_agreement
-    from fabula.measures.rater_agreement import panel_of_labels
+    from fabula.measures.agreement import graded_agreement, panel_of_labels
 
     if settings.labels is not None:
         documents, labels = list(stories), settings.labels

@@ -131,7 +131,7 @@ def _with_files(parts: Sequence[Part], by: str) -> Iterator[tuple[Row, str]]:
 def _add(measured: MeasuredTexts, parts: Sequence[Part]) -> None:
     from fabula.judging.folder import read_run
     from fabula.judging.run import RETEST
-    from fabula.measures.rater_agreement import aggregates, ratings_of
+    from fabula.measures.agreement import aggregates, ratings_of
     from fabula.store import measurement_row
     from fabula.types import by_rater
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fabula.measures.rater_agreement import Panel
+    from fabula.measures.agreement import Panel
     from fabula.presentation.sheet import Block
     from fabula.stats.planning import Size
 
@@ -245,8 +245,7 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
 
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
-    from fabula.measures.graded import graded_items, numbers_said
-    from fabula.measures.rater_agreement import panel_of_labels
+    from fabula.measures.agreement import graded_items, numbers_said, panel_of_labels
     from fabula.rubrics.load import load_rubric
     from fabula.text import read_documents
 

@@ -16,7 +16,7 @@ from fabula.settings import Settings, SettingsError, seed_setting
 
 if TYPE_CHECKING:
     from fabula.judging.pairwise import PairRanking
-    from fabula.measures.rater_agreement import Panel, PanelRow
+    from fabula.measures.agreement import AmongPeople, Panel
     from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
     from fabula.presentation.study_tables import PairItem
@@ -103,9 +103,9 @@ class StoryAnalysis(StudyAnalysis):
             "signature": self.signature,
         }
 
-    def _agreement(self) -> tuple[dict[str, dict[str, float]], list[PanelRow], Estimate]:
+    def _agreement(self) -> tuple[dict[str, dict[str, float]], list[AmongPeople], Estimate]:
         """Pass rates, agreement by item and over all, and the correlation of tests passed."""
-        from fabula.measures.rater_agreement import expert_correlation, panel_agreement, pass_rates
+        from fabula.measures.agreement import expert_correlation, panel_agreement, pass_rates
 
         panel, rubric = self.panel, self.rubric
         return (
@@ -125,7 +125,7 @@ class StoryAnalysis(StudyAnalysis):
 
     def _counts(self) -> tuple[Any, Any, Any]:
         """Tests passed, ranks and supposed origins, by author."""
-        from fabula.measures.rater_agreement import tests_passed
+        from fabula.measures.agreement import tests_passed
         from fabula.replicate.ttcw import preferences_by_author
 
         passed = tests_passed(self.panel, self.rubric, self.authors.__getitem__)
@@ -217,7 +217,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
 
 
 def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
-    from fabula.measures.rater_agreement import panel_of
+    from fabula.measures.agreement import panel_of
 
     design, found = study.design, answers_of(study)
     rubric = replace(

@@ -1,6 +1,6 @@
 """Comparing judges on the same documents, and combining them into panels.
 
-Only yes-no items count here; `measures/graded.py` handles the others. If experts' verdicts are
+Only yes-no items count here; `measures/agreement.py` handles the others. If experts' verdicts are
 given, a judge's biases are measured among verdicts on which the experts agree: what remains is the
 judge's own bias.
 """
@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.judging.pairwise import PairSummary, summarise_pairs
-from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
-from fabula.measures.rater_agreement import Panel
+from fabula.measures.agreement import Panel, people_agreement
 from fabula.models.base import Usage
 from fabula.models.cost import Prices
 from fabula.models.replay import recorded

@@ -11,7 +11,7 @@ import numpy as np
 
 from fabula.judging.run import RETEST
 from fabula.judging.trust import Mode, Trust, TrustBook
-from fabula.measures.rater_agreement import aggregates
+from fabula.measures.agreement import aggregates
 from fabula.reasons import NEVER_CHECKED
 from fabula.stats.agreement import spearman
 from fabula.text import count_words

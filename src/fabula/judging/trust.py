@@ -19,9 +19,15 @@ from platformdirs import user_data_path
 
 from fabula.errors import DAMAGE, InputError
 from fabula.judging.judging_plan import JudgePlan, is_identified
-from fabula.judging.people import PeopleAgreement, people_agreement
-from fabula.measures.graded import GradedAgreement
-from fabula.measures.rater_agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
+from fabula.measures.agreement import (
+    GradedAgreement,
+    JudgeAgreement,
+    Panel,
+    PeopleAgreement,
+    judge_agreement,
+    people_agreement,
+    ratings_of,
+)
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.stats.agreement import Confusion
 from fabula.store import read_rows, write_rows

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fabula.judging.judges import JudgeCost, JudgeFigures
+from fabula.measures.agreement import GradedAgreement
 from fabula.measures.corrected_means import CorrectedRow
-from fabula.measures.graded import GradedAgreement
 from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.correction_tables import corrected_columns
 from fabula.presentation.rating_tables import ON_ITEM, judge_reasons

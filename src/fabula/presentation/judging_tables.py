@@ -13,7 +13,8 @@ from fabula.judging.pairwise import PairRanking, PairSummary
 from fabula.judging.session import Spent
 from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
 from fabula.judging.trust import Trust
-from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
+from fabula.measures.agreement import AmongPeople, JudgeAgreement
+from fabula.presentation.rating_tables import missing_lines
 from fabula.presentation.sheet import (
     Block,
     Cell,
@@ -45,8 +46,9 @@ _TRUST = Column(
     of=lambda row: NEVER_CHECKED if row.trust is None else row.trust.shown,
 )
 PANEL_SHARES = (
+    Column("AC1", ".2f", name="ac1"),
     Column("alpha", ".2f", with_interval=True),
-    Column("equal, %", ".0f", name="percent_equal", of="percent"),
+    Column("equal", ".0%", name="share_equal", of="similarity"),
     Column("Yes", ".0%", name="share_yes"),
 )
 """What else a row of a panel has besides its kappa."""
@@ -279,7 +281,7 @@ def _place_sentence(ranking: Ranking) -> str:
 
 def agreement_tables(
     judges: Sequence[JudgeAgreement],
-    panel: Sequence[PanelRow],
+    panel: Sequence[AmongPeople],
     correlation: Estimate,
     rubric: Rubric,
 ) -> list[Block]:
@@ -294,8 +296,8 @@ def agreement_tables(
 
 def calibration_tables(
     judges: Sequence[tuple[JudgeAgreement, Sequence[Trust]]],
-    here: Sequence[PanelRow],
-    everywhere: Sequence[PanelRow],
+    here: Sequence[AmongPeople],
+    everywhere: Sequence[AmongPeople],
     correlation: Estimate,
     rubric: Rubric,
     n_stories: tuple[int, int],
@@ -347,7 +349,7 @@ def correlation_line(correlation: Estimate) -> str:
     )
 
 
-def _panel_rows(panel: Sequence[PanelRow], items: Column, name: str) -> Sheet:
+def _panel_rows(panel: Sequence[AmongPeople], items: Column, name: str) -> Sheet:
     kappa = Column("Fleiss", ".2f", with_interval=True, of="kappa")
     return Sheet.of(name, panel, [items, Column("n", "d", of="kappa.n"), kappa, *PANEL_SHARES])
 
@@ -357,6 +359,7 @@ def _judge_parts(judge: JudgeAgreement, items: Column) -> list[Block]:
         items,
         Column("n", "d", of="confusion.n"),
         Column("kappa", ".2f", with_interval=True),
+        Column("AC1", ".2f", name="ac1"),
         Column("bal.", ".2f", name="balanced_accuracy", of="confusion.balanced_accuracy"),
         Column("prec.", ".2f", name="precision", of="confusion.precision"),
         Column("recall", ".2f", of="confusion.recall"),
@@ -382,18 +385,14 @@ def _judge_parts(judge: JudgeAgreement, items: Column) -> list[Block]:
     return [*parts, judge.signature, ""]
 
 
-def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
+def _notes(panel: Sequence[AmongPeople], judges: Sequence[JudgeAgreement]) -> list[str]:
     """Why some of these, or their intervals, are missing."""
     shown = [row.kappa for row in panel]
-    why = [
-        f"no kappa and alpha ({row.name}): {row.why_missing}" for row in panel if row.why_missing
-    ]
+    why = missing_lines((row.name, row) for row in panel)
     for judge in judges:
         rows = (*judge.rows, judge.overall)
         shown += [*(row.kappa for row in rows), judge.pearson]
-        for reason in dict.fromkeys(row.why_missing for row in rows if row.why_missing):
-            names = ", ".join(row.name for row in rows if row.why_missing == reason)
-            why.append(f"no kappa of {judge.rater} ({names}): {reason}")
+        why += missing_lines((f"{judge.rater}, {row.name}", row) for row in rows)
         if judge.n_stories and judge.why_no_correlation:
             why.append(f"no correlation of {judge.rater}: {judge.why_no_correlation}")
     return [*why, *interval_notes(shown, "stories")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from fabula.measures.agreement import AmongPeople, GradedAgreement, JudgeWithPeople
 from fabula.measures.categories import CategoryShares
-from fabula.measures.graded import GradedAgreement
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
@@ -88,6 +88,7 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Bl
     return Sheet("people", columns, rows, about=("rater", rater)).with_notes("stories")
 
 
+_SHOWN = {"people": "kappa of people", "difference": "less people", "correlation": "Pearson"}
 ON_ITEM = (
     Column("kappa", ".2f", with_interval=True, of="on_item.kappa"),
     Column("people", ".2f", of="on_item.people"),
@@ -126,23 +127,32 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
         heading = f"{rater} with people, and people among themselves on the same documents"
         parts += ["", heading, "", sheet]
         estimates += sheet.estimates()
-    why = [
-        f"no {name} ({item}): {reason}"
-        for item, one in graded.people.items()
-        for name, reason in one.why_missing.items()
-    ]
+    why = missing_lines(graded.people.items())
     return [*parts, *why, *judge_reasons(graded), *interval_notes(estimates, "documents")]
+
+
+def missing_lines(rows: Iterable[tuple[str, AmongPeople | JudgeWithPeople]]) -> list[str]:
+    """Why estimates about named rows are missing: each reason once, with what lacks it."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for name, one in rows:
+        why: dict[str, list[str]] = {}
+        for figure, reason in one.why_missing.items():
+            why.setdefault(reason, []).append(_SHOWN.get(figure, figure))
+        for reason, figures in why.items():
+            lacking.setdefault((" and ".join(figures), reason), []).append(name)
+    return [
+        f"no {figures} ({', '.join(names)}): {reason}"
+        for (figures, reason), names in lacking.items()
+    ]
 
 
 def judge_reasons(graded: GradedAgreement) -> list[str]:
     """Why figures of judges on items that are not yes-no are missing."""
-    shown = {"people": "kappa of people", "difference": "less people", "correlation": "Pearson"}
-    return [
-        f"no {shown.get(name, name)} beside {rater} ({item}): {reason}"
+    return missing_lines(
+        (f"{rater}, {item}", one)
         for rater, by_item in graded.judges.items()
         for item, one in by_item.items()
-        for name, reason in one.why_missing.items()
-    ]
+    )
 
 
 def category_tables(

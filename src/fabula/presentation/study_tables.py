@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fabula.measures.rater_agreement import PanelRow
+from fabula.measures.agreement import AmongPeople
 from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.judging_tables import PANEL_SHARES, correlation_line
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
@@ -23,7 +23,7 @@ _PLACE, _ORIGIN = "place in the group", "taken for"
 def study_tables(
     rubric: Rubric,
     rates: Mapping[str, Mapping[str, float]],
-    agreement: Sequence[PanelRow],
+    agreement: Sequence[AmongPeople],
     passed: Mapping[str, Mapping[int, int]],
     correlation: Estimate,
     ranks: Counts,

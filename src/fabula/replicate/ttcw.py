@@ -10,14 +10,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.rater_agreement import (
+from fabula.measures.agreement import (
     Panel,
     expert_correlation,
     pass_rates,
@@ -180,8 +179,7 @@ def panel_replica(
     `preferred` may hold measurements of the rubric `preference`.
     """
     keep = [split_story_id(story)[0] != OUTLIER_GROUP for story, _ in panel.subjects]
-    kept = tuple(compress(panel.subjects, keep))
-    some = Panel(kept, panel.ratings[keep], panel.source)
+    some = panel.take([place for place, is_kept in enumerate(keep) if is_kept])
     there = {_author_of(story) for story, _ in panel.subjects}
     known = [author for author in AUTHORS if author in there]
     authors = known + sorted(there - set(known))

@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from fabula.kernels.suffix import build_suffix_array
-from fabula.reference.shards import write_index
+from fabula.reference.build import write_index
 
 folder, n_threads = Path(sys.argv[1]), int(sys.argv[2])
 tokens = np.load(folder / "ids.npy")

@@ -37,8 +37,8 @@ from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below, read_every
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.kernels.token_pairs import open_pairs
-from fabula.reference.shards import make_filter
-from fabula.reference.vocabulary import map_array
+from fabula.reference.build import make_filter
+from fabula.reference.layout import map_array
 
 N_WORDS = 250
 N_TEXTS = corpora.sized(40, 2)
@@ -132,7 +132,7 @@ def prepare(at: Path, n_tokens: int, grown: bool) -> None:
         tokens = corpora.corpus_of(real, n_tokens)
         rank = np.arange(int(real.max()) + 1, dtype=np.uint32)
     _, index, about = packed.both(tokens)
-    grams = make_filter([tokens], len(tokens), n_threads=2)
+    grams = make_filter(tokens, n_threads=2)
     places = read_every(index.suffixes, BLOCK_SUFFIXES)
     keys = sample_keys(index.tokens.codes, places).values
     for name, array in {**index.arrays, "grams": grams, "keys": keys}.items():

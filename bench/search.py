@@ -31,7 +31,7 @@ from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
-from fabula.reference.shards import make_filter
+from fabula.reference.build import make_filter
 from fabula.workers import default_jobs
 
 Query = NDArray[np.uint32]
@@ -74,7 +74,7 @@ class Index:
         n = len(tokens)
         self.pairs = pack_pairs([list_pairs(tokens, self.suffixes, 0, n)], n)
         self.coded, self.packed = pack_tokens(tokens), pack(self.suffixes, bits_below(n))
-        self.grams = make_filter([tokens], n, n_threads=n_threads)
+        self.grams = make_filter(tokens, n_threads=n_threads)
 
     def lockstep(self, query: Query) -> NDArray[np.int32]:
         ends = bound_ends(self.grams, query, match.run_ends(query))

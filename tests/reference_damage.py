@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 FLIPS = 0xFE, 0x01, 0xFF, 0x80, 0x10
 
@@ -77,10 +78,10 @@ def main() -> None:
 
     folder, n_places, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if "unseen" in sys.argv:
-        from fabula.reference import layout
+        from fabula.reference import layout, storage
 
-        layout.check_files = lambda *_: None
-        layout.check_seal = lambda row, _: row
+        storage.check_files = lambda *_: None
+        layout.seal = lambda _: ANY
     right = answers(folder)
     for file in sorted(file for file in (folder / "r").rglob("*") if file.is_file()):
         whole = file.read_bytes()

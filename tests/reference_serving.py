@@ -15,10 +15,8 @@ import uvicorn
 
 import fabula
 from fabula.reference import Reference
-from fabula.reference.serving.app import Gate, create_app
-from fabula.reference.serving.client import open_served
-from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.served import Served
+from fabula.reference.served import Limits, open_served
+from fabula.reference.service import Gate, Served, create_app
 from tests.forking import fabula_command
 
 TOKEN = "a-token-of-the-tests"
@@ -33,8 +31,8 @@ class Serving:
 
     def open(self, **options: object) -> Reference:
         """The reference as a client sees it, with short waits."""
-        about, part = open_served(self.url, **{"backoff_s": 0.01, "token": TOKEN} | options)  # type: ignore[arg-type]
-        return Reference(about, part)
+        how = {"backoff_s": 0.01, "token": TOKEN} | options
+        return Reference(open_served(self.url, **how))  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """Results are found by other processes, say nothing without their keys, and cause no error."""
 
 import random
+import signal
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -59,6 +62,54 @@ def test_a_damaged_result_is_not_found(tmp_path: Path, place: str):
         changed = damaged[:-1] + bytes([damaged[-1] ^ 1])
         rows.execute(f"UPDATE results SET {place} = ? WHERE id = ?", (changed, id_))
     assert sorted(cache.find([b"a", b"b"]), key=str) in ([None, b"x" * 100], [None, b"y" * 100])
+
+
+@pytest.mark.parametrize("stays_open", [False, True])
+def test_a_damaged_file_never_gives_a_wrong_result(tmp_path: Path, stays_open: bool):
+    whole = CachedResults(tmp_path / "results")
+    wanted = {key_of(k): b"%d" % (1_000_000 + k) for k in range(400)}
+    whole.keep(wanted)
+    data, rng, n_kept = whole.path.read_bytes(), random.Random(7), 0
+    for trial in range(40):
+        damaged = bytearray(data)
+        if trial % 2:
+            del damaged[rng.randrange(len(damaged)) :]
+        else:
+            for place in (rng.randrange(100, len(damaged)) for _ in range(20)):
+                damaged[place] ^= rng.randrange(1, 256)
+        cache = CachedResults(tmp_path / str(trial), stays_open=stays_open)
+        cache.path.write_bytes(damaged)
+        for key, result in wanted.items():
+            (found,) = cache.find([key])
+            assert found in (None, result)
+            n_kept += found is not None
+        cache.close()
+    assert n_kept > 1000
+
+
+@pytest.mark.parametrize("options", ["", "stays_open=True"])
+def test_killed_processes_leave_a_good_file(tmp_path: Path, options: str):
+    program = (
+        "import sys, itertools, runpy\n"
+        "from pathlib import Path\n"
+        "CachedResults = runpy.run_path(sys.argv[2])['CachedResults']\n"
+        f"cache = CachedResults(Path(sys.argv[1]), {options})\n"
+        "for k in itertools.count():\n"
+        "    cache.keep({b'%d' % k: b'%d' % k})\n"
+        "    print(k, flush=True)\n"
+    )
+    path = tmp_path / "results"
+    # By its file, for what else is in the package takes long to import.
+    command = [sys.executable, "-c", program, str(path), str(cached_results.__file__)]
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        last = min(max(int(writer.stdout.readline()) for _ in range(100)) for writer in writers)
+    finally:
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate()
+    keys = [b"%d" % k for k in range(last)]
+    assert CachedResults(path).find(keys) == keys
 
 
 def test_what_cannot_be_written_or_read_costs_time_only(tmp_path: Path):

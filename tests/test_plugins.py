@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from fabula.jobs.job import Texts
 from fabula.jobs.result import Result
 from fabula.reference import Attribution
-from fabula.reference.info import Age
-from fabula.reference.dj import dj_search
+from fabula.reference.backend import Age
+from fabula.reference.backend import dj_search
 from fabula.scales import NumberScale
 from fabula.text import TextSettings
 from fabula.types import Document

@@ -12,9 +12,13 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _FILE = "results-2.sqlite3"
 _MAX_BYTES = 256_000_000
@@ -36,10 +40,17 @@ def cache_folder() -> Path:
 
 
 class CachedResults:
-    """Results by key, in a file that processes share; the default is in the cache folder."""
+    """Results by key, in a file that processes share; the default is in the cache folder.
 
-    def __init__(self, path: Path | None = None) -> None:
+    The file is opened for each call, so that no connection is shared by forked processes; with
+    `stays_open` for all calls, from any thread, until `close`.
+    """
+
+    def __init__(self, path: Path | None = None, *, stays_open: bool = False) -> None:
         self._path = path
+        self._stays_open = stays_open
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
 
     @property
     def path(self) -> Path:
@@ -47,62 +58,85 @@ class CachedResults:
 
     def find(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The result of each key; None if it is not there, or damaged."""
-        if not self.path.exists():
+        if not keys or (self._connection is None and not self.path.exists()):
             return [None] * len(keys)
         ids = [_id_of(key) for key in keys]
-        found: dict[bytes, bytes] = {}
-        with _ignoring_errors(self.path), _opened(self.path) as rows:
-            for at in range(0, len(ids), _BATCH):
-                found |= _rows_of(rows, ids[at : at + _BATCH])
+        some = (ids[at : at + _BATCH] for at in range(0, len(ids), _BATCH))
+        kept = self._use(lambda rows: [row for of in some for row in _rows_of(rows, of)])
+        found = dict(kept or ())
         return [found.get(id_) for id_ in ids]
 
     def keep(self, results: Mapping[bytes, bytes]) -> None:
         """Add results, or replace them."""
-        new = [(_id_of(key), data, _digest(data), _today()) for key, data in results.items()]
-        with _ignoring_errors(self.path), _opened(self.path) as rows:
+        ids = {_id_of(key): data for key, data in results.items()}
+        new = [(id_, data, _digest(id_, data), _today()) for id_, data in ids.items()]
+
+        def keep(rows: sqlite3.Connection) -> None:
             rows.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", new)
             _prune(rows)
 
+        if new:
+            self._use(keep)
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on the file, which is created if it does not exist."""
+    def close(self) -> None:
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _use(self, use: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What `use` returns, in a transaction on the file, which is created if it does not exist.
+
+        None if there is an error; a damaged file is removed.
+        """
+        with self._lock:
+            try:
+                rows = self._connection = self._connection or _connected(self.path)
+                with rows:
+                    return use(rows)
+            except (OSError, sqlite3.OperationalError):
+                # A full disk, a folder that cannot be written, a file that others keep busy.
+                self._let_go()
+            except sqlite3.DatabaseError:
+                self._let_go()
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
+            finally:
+                if not self._stays_open:
+                    self._let_go()
+        return None
+
+
+def _connected(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Readable by its owner only, and so are the files that SQLite puts beside it.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    # Opened each time, so that no connection is shared by threads or forked processes.
-    with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as rows, rows:
+    rows = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+    try:
         # A power failure may damage the file, which is noticed.
         rows.execute("PRAGMA synchronous = OFF")
         rows.execute(
             "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, data BLOB, digest BLOB, "
             "used INTEGER)"
         )
-        yield rows
+    except BaseException:
+        rows.close()
+        raise
+    return rows
 
 
-@contextlib.contextmanager
-def _ignoring_errors(path: Path) -> Iterator[None]:
-    """End silently at an error; a damaged file is removed."""
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError):
-        # A full disk, a folder that cannot be written, a file that others keep busy.
-        return
-    except sqlite3.DatabaseError:
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _rows_of(rows: sqlite3.Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+def _rows_of(rows: sqlite3.Connection, ids: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """What is stored under these ids, and not damaged; they are marked as used today."""
     where = f"id IN ({','.join('?' * len(ids))})"
     query = f"SELECT id, data, digest, used FROM results WHERE {where}"
-    found = rows.execute(query, ids).fetchall()
+    there = rows.execute(query, ids).fetchall()
     today = _today()
-    old = [(today, id_) for id_, _, _, used in found if used < today]
-    rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
-    return {id_: data for id_, data, digest, _ in found if _digest(data) == digest}
+    if old := [(today, id_) for id_, _, _, used in there if used < today]:
+        rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
+    return [(id_, data) for id_, data, digest, _ in there if _digest(id_, data) == digest]
 
 
 def _prune(rows: sqlite3.Connection) -> None:
@@ -125,5 +159,6 @@ def _id_of(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()[:_ID_BYTES]
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()[:_CHECK_BYTES]
+def _digest(id_: bytes, data: bytes) -> bytes:
+    # A damaged index may lead to the row of another key.
+    return hashlib.sha256(id_ + data).digest()[:_CHECK_BYTES]

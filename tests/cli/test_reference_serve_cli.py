@@ -18,7 +18,7 @@ from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
-from fabula.reference.serving.client import open_served
+from fabula.reference.served import open_served
 from fabula.text import read_documents
 from fabula.types import Document
 
@@ -89,8 +89,8 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
     with serving_process(corpus, "--port", "0") as at:
         port = at.url.rpartition(":")[2]
         assert score(at.url, str(first), out)[0] == 0
-        about, part = open_served(at.url, max_retries=1, backoff_s=0.01)
-        measure = OriginalityMeasure(Reference(about, part), levels=Levels(3, 6))
+        part = open_served(at.url, max_retries=1, backoff_s=0.01)
+        measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
         run = ScoreRun(measure, to_row, tmp_path / "killed.jsonl")
         rows = []
         with pytest.raises(ServerAway, match="the same command with `out` resumes"):  # noqa: PT012
@@ -113,8 +113,8 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
     # It is back, at the same place: both files are completed.
     with serving_process(corpus, "--port", port) as at:
         assert score(at.url, stories, out)[0] == 0
-        about, part = open_served(at.url)
-        measure = OriginalityMeasure(Reference(about, part), levels=Levels(3, 6))
+        part = open_served(at.url)
+        measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
         done = list(ScoreRun(measure, to_row, tmp_path / "killed.jsonl").rows(
             read_documents([stories])))  # fmt: skip
         part.close()

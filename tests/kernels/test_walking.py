@@ -10,7 +10,7 @@ from tests.oracles import WalkCase
 
 from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.suffix import build_suffix_array
-from fabula.reference.part_walk import Walk, WalkTerms, walk_shard
+from fabula.reference.parts import Walk, WalkTerms, walk_shard
 
 N_WORDS = 9
 """Those of the texts are 0 to 8, those of the documents 1 to 9; 0 ends a document."""

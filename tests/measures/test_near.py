@@ -91,8 +91,9 @@ def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path):
     parts = []
     for low, high in ((0, 1), (1, n - 1), (n - 1, n)):
         first, end = local.first_numbers[low], local.first_numbers[high]
-        parts.append(LocalPart(local.shards[low:high], local.removed[first:end]))
-    cut = NearSearch(Reference(whole.reference.about, JoinedParts(parts)), whole.vectors, STOP, FEW)
+        about = replace(local.about, removed=local.about.removed[first:end])
+        parts.append(LocalPart(about, local.shards[low:high]))
+    cut = NearSearch(Reference(JoinedParts(parts, local.about)), whole.vectors, STOP, FEW)
     words = CHANGED.split()
     none = np.zeros(len(words), np.int32)
     for out in ([], [4], [0, 2]):

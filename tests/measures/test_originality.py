@@ -15,7 +15,7 @@ from fabula.measures.quoting import QuoteJudge
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.reference import Reference
-from fabula.reference.dj import dj_search
+from fabula.reference.backend import dj_search
 from fabula.reference.exclude import CopyRule, maximal_spans
 from fabula.types import Document
 

@@ -9,10 +9,10 @@ from tests.commands import invoke
 from tests.reference_serving import serving_reference
 
 from fabula.reference import Reference
+from fabula.reference.backend import Age, year_of
 from fabula.reference.build import add_documents
-from fabula.reference.info import Age, year_of
 from fabula.reference.layout import Manifest
-from fabula.reference.reference_spec import open_backend
+from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document
 

@@ -4,18 +4,19 @@ import hashlib
 import json
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
-from fabula.reference.build import BuildParameters, add_documents, remove_documents
+from fabula.reference.build import BuildParameters, add_documents, remove_documents, tokenise_batch
 from fabula.reference.layout import Manifest
-from fabula.reference.shards import tokenise_stream
 from fabula.store import writer_lock
-from fabula.text import TextSettings
+from fabula.text import TextSettings, in_batches
 from fabula.types import Document
+from fabula.workers import in_order
 
 
 def texts(n: int, seed: int = 0) -> list[Document]:
@@ -113,7 +114,9 @@ def test_reading_waits_for_what_is_read_to_be_used():
             n_read += 1
             yield document
 
-    batches = tokenise_stream(counted(), TextSettings(), 1000, n_jobs=2)
+    batches = in_order(
+        partial(tokenise_batch, settings=TextSettings()), in_batches(counted(), 1000), 2, n_small=7
+    )
     first = next(batches)
     time.sleep(1)
     assert n_read < 200, "a slow consumer would fill memory"

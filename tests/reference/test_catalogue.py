@@ -17,11 +17,10 @@ from tests.corpus_serving import Holdings, serving_corpora
 from tests.forking import fabula_command
 
 from fabula.errors import CorpusError, InputError
-from fabula.reference import Reference, corpus_sample
+from fabula.reference import Reference
 from fabula.reference import catalogue as catalogue_module
-from fabula.reference.catalogue import Files, read_catalogue
-from fabula.reference.corpus_sample import SampleRule, choose_sample, is_kept
-from fabula.reference.info import Age
+from fabula.reference.backend import Age
+from fabula.reference.catalogue import Files, SampleRule, choose_sample, is_kept, read_catalogue
 from fabula.reference.layout import Manifest
 
 SHIPPED = Path(catalogue_module.__file__).with_name("catalogue.toml")
@@ -349,7 +348,7 @@ def test_each_file_is_read_as_often_as_any_other(tmp_path: Path):
 def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
     what: str, held: Holdings, known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(corpus_sample, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(catalogue_module, "_FIRST_WAIT_S", 0.001)
     hold_pg19(held)
     command = ["pg19", "--sample", "1K", "--catalogue", known, "--out", tmp_path / "r"]
     build(*command[:-2], "--out", tmp_path / "whole")

@@ -15,10 +15,10 @@ from tests.forking import python_command
 from tests.reference.test_build import texts
 
 from fabula.errors import CorpusError
-from fabula.reference import Reference, checksums
+from fabula.reference import Reference, storage
 from fabula.reference.build import remove_documents
-from fabula.reference.checksums import check_files, check_seal, parse_row, seal
-from fabula.reference.vocabulary import map_array
+from fabula.reference.layout import map_array, seal, unsealed
+from fabula.reference.storage import check_files
 from fabula.store import checksum
 from fabula.types import Document
 
@@ -88,14 +88,14 @@ def test_a_file_is_compared_again_once_it_changed_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
+    monkeypatch.setattr(storage, "_SETTLED_NS", 0)
     compared: list[str] = []
 
     def counted(path: Path) -> str:
         compared.append(path.name)
         return checksum(path)
 
-    monkeypatch.setattr(checksums, "checksum", counted)
+    monkeypatch.setattr(storage, "checksum", counted)
     folder = tmp_path / "shard"
     folder.mkdir()
     for name in ("a.npy", "b.npy"):
@@ -128,7 +128,7 @@ def test_where_nothing_can_be_remembered_files_are_compared_each_time(
 ):
     (tmp_path / "cache").write_text("a file, where a folder should be")
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
+    monkeypatch.setattr(storage, "_SETTLED_NS", 0)
     (tmp_path / "shard").mkdir()
     (tmp_path / "shard" / "a.npy").write_bytes(bytes(5 << 20))
     files = {"a.npy": checksum(tmp_path / "shard" / "a.npy")}
@@ -141,7 +141,7 @@ def test_where_nothing_can_be_remembered_files_are_compared_each_time(
 
 @pytest.mark.parametrize("name", ["starts.npy", "words.bin", "pair_buckets.npy", "suffixes.npy"])
 def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str):
-    from fabula.reference.serving.served import Served
+    from fabula.reference.service import Served
 
     Reference.build(texts(30), tmp_path / "r")
     file = tmp_path / "r" / "shards" / "00000" / name
@@ -155,13 +155,13 @@ def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name:
 def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path):
     row = {"name": "a", "n": 3, "of": ["x", "y"]}
     written = json.dumps(seal(row), indent=1).encode()
-    check_seal(parse_row(written, "row.json"), "row.json")
-    check_seal(row, "row.json")  # from before rows had a checksum
+    assert unsealed(written, "row.json") == row
+    assert unsealed(json.dumps(row).encode(), "row.json") == row  # from before rows had a checksum
     with pytest.raises(CorpusError, match=r"^row\.json: damaged"):
-        check_seal(parse_row(written.replace(b"3", b"8"), "row.json"), "row.json")
+        unsealed(written.replace(b"3", b"8"), "row.json")
     for broken in (b"", b"\xff", b"[1]", b"{", b"[" * 100_000):
         with pytest.raises(CorpusError, match=r"^row\.json: damaged"):
-            parse_row(broken, "row.json")
+            unsealed(broken, "row.json")
 
 
 @pytest.mark.parametrize("kind", [np.uint32, np.int64])

@@ -11,7 +11,7 @@ from tests.reference.test_build import texts
 from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import build_reference, remove_documents
-from fabula.reference.reference_spec import open_backend
+from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 
 

@@ -1,9 +1,7 @@
 """Infini-gram's engine, over HTTP and on disk, agrees with a reference of the same documents."""
 
 import json
-import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,17 +18,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some_faults
 
+from fabula.cached_results import CachedResults
 from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
-from fabula.reference import Backend, LocatedText, Reference, http_client
+from fabula.reference import Backend, LocatedText, Reference
+from fabula.reference.backend import dj_search
 from fabula.reference.catalogue import API_URL
-from fabula.reference.dj import dj_search
-from fabula.reference.http_client import LookupCache, cache_path
 from fabula.reference.infinigram import InfiniGramWeb
 from fabula.reference.infinigram_index import InfiniGramIndex
-from fabula.reference.reference_spec import open_backend
+from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -107,12 +105,17 @@ def mixed_texts(documents: list[Document], examples: Path) -> list[str]:
 
 
 @pytest.fixture
-def web(built: Built, tmp_path: Path) -> Iterator[Callable[..., InfiniGramWeb]]:
+def web(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., InfiniGramWeb]]:
     """Opens webs, with a cache of the test's own and short waits, and closes them at the end."""
     opened = []
 
-    def open_web(url: str, corpus: str = "examples-7", **options: Any) -> InfiniGramWeb:
-        options = {"backoff_s": 0.001, "timeout_s": 5, "cache": tmp_path / "cache.db"} | options
+    def open_web(
+        url: str, corpus: str = "examples-7", cache: str = "cache", **options: Any
+    ) -> InfiniGramWeb:
+        monkeypatch.setenv("FABULA_CACHE", str(tmp_path / cache))
+        options = {"backoff_s": 0.001, "timeout_s": 5} | options
         opened.append(InfiniGramWeb(corpus, url, **options))
         return opened[-1]
 
@@ -162,7 +165,7 @@ def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGra
 
 @pytest.mark.parametrize("kind", [*NONSENSE, "drop", "cut"])
 def test_no_nonsense_is_taken_for_a_count(
-    built: Built, web: Callable[..., InfiniGramWeb], kind: str, tmp_path: Path
+    built: Built, web: Callable[..., InfiniGramWeb], kind: str
 ):
     words = ("gate", "TAKE")
     texts = [LocatedText(word, SETTINGS.locate(word)) for word in words]
@@ -177,8 +180,8 @@ def test_no_nonsense_is_taken_for_a_count(
         assert "'TAKE'" in str(failed)
         assert "3 attempts" in str(failed)
         assert len(served.requests) == 4
-    with sqlite3.connect(tmp_path / "cache.db") as rows:
-        assert rows.execute("SELECT count(*) FROM counts").fetchone() == (1,)
+    with sqlite3.connect(CachedResults().path) as rows:
+        assert rows.execute("SELECT count(*) FROM results").fetchone() == (1,)
     rows.close()
 
 
@@ -252,7 +255,7 @@ def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
     twice = [built.texts[k] for k in numbers]
     for n_parallel in (1, 3, 8):
         with serving_infinigram(built.answers, each_s=0.002) as served:
-            one = web(served.url, n_parallel=n_parallel, cache=tmp_path / f"{n_parallel}.db")
+            one = web(served.url, n_parallel=n_parallel, cache=f"{n_parallel}")
             found = one.match_texts(twice)
             assert_equal(found, [built.expected()[k] for k in numbers])
             assert served.peak <= n_parallel
@@ -353,82 +356,11 @@ def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWe
         assert len(served.requests) == n_asked, "a server that shows none is not asked for ever"
 
 
-def test_a_cache_is_no_other_file(tmp_path: Path):
-    path = tmp_path / "story.txt"
-    path.write_text("Once upon a time. " * 100, encoding="utf-8")
-    with pytest.raises(InputError, match=r"cannot use .*story\.txt as the look-up cache"):
-        LookupCache(path)
-    assert path.read_text(encoding="utf-8").startswith("Once")
-
-
-def test_a_damaged_cache_never_gives_a_wrong_count(tmp_path: Path):
-    cache = LookupCache(tmp_path / "cache.db")
-    for k in range(400):
-        cache.put("u", "c", f"word {k}", 1_000_000 + k)
-    cache.close()
-    whole = (tmp_path / "cache.db").read_bytes()
-    rng = np.random.default_rng(7)
-    n_kept = 0
-    for trial in range(40):
-        damaged = bytearray(whole)
-        if trial % 2:
-            del damaged[int(rng.integers(len(damaged))) :]
-        else:
-            for place in rng.integers(100, len(damaged), 20):
-                damaged[place] ^= int(rng.integers(1, 256))
-        path = tmp_path / f"{trial}.db"
-        path.write_bytes(damaged)
-        try:
-            opened = LookupCache(path)
-        except InputError:
-            continue
-        try:
-            for k in range(400):
-                count = opened.get("u", "c", f"word {k}")
-                assert count in (None, 1_000_000 + k)
-                n_kept += count is not None
-        except InputError:
-            pass
-        finally:
-            opened.close()
-    assert n_kept > 1000
-
-
-def test_a_killed_process_leaves_a_good_cache(tmp_path: Path):
-    """Two processes write to one cache; both are killed while they do."""
-    program = (
-        "import sys, itertools, runpy\n"
-        "from pathlib import Path\n"
-        "LookupCache = runpy.run_path(sys.argv[2])['LookupCache']\n"
-        "cache = LookupCache(Path(sys.argv[1]))\n"
-        "for k in itertools.count():\n"
-        "    cache.put('u', 'c', f'word {k}', k)\n"
-        "    print(k, flush=True)\n"
-    )
-    path = tmp_path / "cache.db"
-    # By its file, for what else is in its room takes seconds to import.
-    command = [sys.executable, "-c", program, str(path), str(http_client.__file__)]
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    try:
-        last = [max(int(writer.stdout.readline()) for _ in range(200)) for writer in writers]
-    finally:
-        for writer in writers:
-            writer.send_signal(signal.SIGKILL)
-            writer.communicate()
-    cache = LookupCache(path)
-    assert [cache.get("u", "c", f"word {k}") for k in range(max(last))] == list(range(max(last)))
-    assert b"word" not in path.read_bytes()
-    cache.close()
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "kept"))
-    assert cache_path() == tmp_path / "kept" / "infinigram.sqlite3"
+def test_the_public_server_is_named_by_the_index_alone():
     with InfiniGramWeb("v4_pileval_llama") as public:
         assert public.fingerprint == "v4_pileval_llama"
         assert public.size == "the infini-gram index v4_pileval_llama"
         assert public.match_texts([]) == []
-    assert cache_path().is_file()
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built):
@@ -611,7 +543,7 @@ def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
         before = out.read_bytes()
         fault[0] = ""
         with pytest.raises(LookupFailed, match="is not responding"):
-            score(cache=tmp_path / "empty.db")
+            score(cache="empty")
         assert out.read_bytes() == before, "a run without its server loses nothing"
         fault.clear()
         n_asked = len(served.requests)

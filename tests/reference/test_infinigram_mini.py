@@ -18,7 +18,7 @@ from fabula.errors import InputError, LookupFailed
 from fabula.reference import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
 from fabula.reference.infinigram import InfiniGramMini
-from fabula.reference.reference_spec import index_url, open_backend
+from fabula.reference.search import index_url, open_backend
 from fabula.text import TextSettings
 
 SETTINGS = TextSettings(case="keep", punct="keep")
@@ -66,11 +66,14 @@ class Mini:
 
 
 @pytest.fixture
-def open_mini(tmp_path: Path) -> Iterator[Callable[..., InfiniGramMini]]:
+def open_mini(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., InfiniGramMini]]:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     opened: list[InfiniGramMini] = []
 
     def open_one(url: str, **options: Any) -> InfiniGramMini:
-        options = {"backoff_s": 0.001, "timeout_s": 5, "cache": tmp_path / "cache.db"} | options
+        options = {"backoff_s": 0.001, "timeout_s": 5} | options
         opened.append(InfiniGramMini("v2_cc-2025-30", url, **options))
         return opened[-1]
 
@@ -165,14 +168,12 @@ def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMi
     assert list(other) == [3, 2, 1]
 
 
-def test_faults_of_the_server_do_not_change_what_is_found(
-    open_mini: Callable[..., InfiniGramMini], tmp_path: Path
-):
+def test_faults_of_the_server_do_not_change_what_is_found(open_mini: Callable[..., InfiniGramMini]):
     faults = some_faults(3, ["403", "500", "drop", "null", "cut"], 0.3)
     with serving_infinigram(Mini(DOCUMENTS), faults) as served:
         found = open_mini(served.url).match_texts([located(text) for text in TEXTS])
     with serving_infinigram(Mini(DOCUMENTS)) as served:
-        wanted = open_mini(served.url, cache=tmp_path / "b").match_texts(list(map(located, TEXTS)))
+        wanted = open_mini(served.url).match_texts([located(text) for text in TEXTS])
     assert [list(one) for one in found] == [list(one) for one in wanted]
 
 

@@ -1,6 +1,7 @@
 """A reference finds what a set of n-grams finds: many shards, additions, removals, threads."""
 
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference, search
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.parts import JoinedParts, LocalPart
-from fabula.reference.reference_spec import open_backend
+from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -105,8 +106,9 @@ def test_a_reference_in_parts_answers_as_the_whole(
     parts = []
     for low, high in pairwise(edges):
         first, end = whole.local.first_numbers[[low, high]]
-        parts.append(LocalPart(shards[low:high], removed[first:end]))
-    cut = Reference(whole.about, JoinedParts(parts))
+        about = replace(whole.about, removed=removed[first:end])
+        parts.append(LocalPart(about, shards[low:high]))
+    cut = Reference(JoinedParts(parts, whole.about))
     out = data.draw(st.sets(st.integers(0, len(removed) - 1), max_size=3))
     assert cut.longest_matches(words, exclude=out).tolist() == (
         whole.longest_matches(words, exclude=out).tolist()

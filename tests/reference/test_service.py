@@ -27,12 +27,9 @@ from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents
 from fabula.reference.exclude import CopyRule, find_copies
-from fabula.reference.info import About
-from fabula.reference.parts import JoinedParts
-from fabula.reference.reference_spec import open_backend
-from fabula.reference.serving import client
-from fabula.reference.serving.client import _token_for, open_served
-from fabula.reference.serving.messages import Limits
+from fabula.reference.parts import About, JoinedParts
+from fabula.reference.search import open_backend
+from fabula.reference.served import Limits, _token_for, open_served
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -69,8 +66,9 @@ def test_a_served_reference_answers_as_the_local_one(
     out = data.draw(st.sets(st.sampled_from(every), max_size=3))
     limits = Limits(max_documents=data.draw(st.sampled_from([1, 2, 64])), n_per_s=0)
     with serving_reference(path, limits=limits) as serving, pytest.MonkeyPatch.context() as smaller:
-        smaller.setattr(client, "MAX_GRAMS", data.draw(st.sampled_from([1, 3, 100])))
-        smaller.setattr(client, "MAX_NAMED", data.draw(st.sampled_from([1, 10, 1000])))
+        for name, values in {"MAX_GRAMS": [1, 3, 100], "MAX_NAMED": [1, 10, 1000]}.items():
+            most = data.draw(st.sampled_from(values))
+            smaller.setattr(f"fabula.reference.served.{name}", most)
         served = serving.open()
         assert served.about.removed.tolist() == local.about.removed.tolist()
         assert (served.name, served.fingerprint, served.size, served.settings) == (
@@ -245,7 +243,7 @@ def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, A
 
 
 def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabula.reference.serving.client._first_host", [])
+    monkeypatch.setattr("fabula.reference.served._first_host", [])
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "one@a.example two@b.example:8100 three")
     assert _token_for("https://a.example/books") == "one"
     assert _token_for("http://b.example:8100") == "two"
@@ -264,8 +262,8 @@ def test_without_the_right_token_it_is_said_what_to_do(
             with pytest.raises(InputError, match="environment variable FABULA_REFERENCE_TOKEN"):
                 serving.open(token=token)
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
-        about, part = open_served(serving.url)
-        assert about.name == "library"
+        part = open_served(serving.url)
+        assert part.about.name == "library"
         part.close()
 
 
@@ -346,8 +344,7 @@ def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes):
 
 
 def opened(url: str) -> Reference:
-    about, part = open_served(url, backoff_s=0.001, max_retries=0)
-    return Reference(about, part)
+    return Reference(open_served(url, backoff_s=0.001, max_retries=0))
 
 
 GOOD_FOUND = {"count": 2, "n_places": 2, "n_documents": 2, "numbers": [0, 2], "places": [0, 0]}
@@ -415,23 +412,21 @@ def test_a_server_that_stumbles_is_asked_again(library: Path):
             return reply.status_code, reply.content
 
         with answering(answer) as url:
-            served = Reference(*open_served(url, backoff_s=0.001, token=TOKEN))
+            there = Reference(open_served(url, backoff_s=0.001, token=TOKEN))
             words = local.settings.words(local.document(0).text)[:60]
-            assert served.longest_matches(words).tolist() == local.longest_matches(words).tolist()
-            assert served.attribute(words[:5]) == local.attribute(words[:5])
+            assert there.longest_matches(words).tolist() == local.longest_matches(words).tolist()
+            assert there.attribute(words[:5]) == local.attribute(words[:5])
             assert n_asked >= 12
-            served.close()
+            there.close()
 
 
 def test_documents_of_several_parts_are_those_of_each(tmp_path: Path):
     """`JoinedParts` over served parts closes each of them."""
     Reference.build([Document("d", "sea"), Document("e", "calm sea")], tmp_path / "r")
     with serving_reference(tmp_path / "r") as serving:
-        pairs = [open_served(serving.url, token=TOKEN) for _ in range(2)]
-        joined = Reference(
-            About.joined(["a", "b"], [about for about, _ in pairs]),
-            JoinedParts([part for _, part in pairs]),
-        )
+        parts = [open_served(serving.url, token=TOKEN) for _ in range(2)]
+        about = About.joined(["a", "b"], [part.about for part in parts])
+        joined = Reference(JoinedParts(parts, about))
         assert joined.numbers() == [0, 1, 2, 3]
         numbers = joined.documents_with(["sea"])
         assert all(a < b for a, b in pairwise(numbers))

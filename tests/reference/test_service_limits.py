@@ -19,13 +19,11 @@ from tests.http_serving import Handler, on_loopback
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.errors import InputError
-from fabula.reference import Reference
+from fabula.reference import Reference, service
 from fabula.reference.http_client import LookupServer
-from fabula.reference.part_walk import WalkTerms
-from fabula.reference.serving import answers
-from fabula.reference.serving import client as client_module
-from fabula.reference.serving.app import Gate, read_tokens
-from fabula.reference.serving.messages import Limits
+from fabula.reference.parts import WalkTerms
+from fabula.reference.served import Limits
+from fabula.reference.service import Gate, read_tokens
 from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
 
@@ -44,7 +42,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny(path: Path) -> Iterator[Serving]:
     with serving_reference(path, limits=TINY) as serving, pytest.MonkeyPatch.context() as smaller:
         for name, value in FEW.items():
-            smaller.setattr(answers, name, value)
+            smaller.setattr(service, name, value)
         yield serving
 
 
@@ -228,7 +226,7 @@ def test_a_rate_slows_a_client_and_changes_nothing(path: Path):
 def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(client_module, "MAX_EXCLUDED", 2)
+    monkeypatch.setattr("fabula.reference.served.MAX_EXCLUDED", 2)
     with serving_reference(path) as serving:
         served = serving.open()
         assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
@@ -406,7 +404,7 @@ def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not():
 
 def test_the_first_fault_of_a_list_ends_it(tiny: Serving):
     """Each of 4 million would cost a kilobyte."""
-    read = answers.Answering(tiny.served, TINY, lambda _: None).reader("match")
+    read = service.Answering(tiny.served, TINY, lambda _: None).reader("match")
     with pytest.raises(ValidationError) as raised:
         read.validate_json(json.dumps({"state": "s", "words": [1] * 1000, "places": []}))
     assert raised.value.error_count() == 1

@@ -13,7 +13,7 @@ from fabula.errors import InputError
 from fabula.instruments import names_of_parts
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.report import ReportSettings
-from fabula.reference.reference_spec import index_url, is_looked_up, is_served
+from fabula.reference.search import index_url, is_looked_up, is_served
 from fabula.types import Part
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")

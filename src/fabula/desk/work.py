@@ -25,7 +25,7 @@ from fabula.jobs.reviewer import Reviewer
 from fabula.jobs.setup import SetupSettings
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
-from fabula.reference.reference_spec import check_spec, is_elsewhere, open_backend
+from fabula.reference.search import check_spec, is_elsewhere, open_backend
 from fabula.review import Review, numbers_of_review
 from fabula.review.finding_changes import Changes, compare_noted, noted_of, says_same
 from fabula.store import dump_json, write_whole

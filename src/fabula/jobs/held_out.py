@@ -92,8 +92,8 @@ def measure(
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference import Reference
-    from fabula.reference.reference_spec import is_elsewhere
-    from fabula.reference.storage import HELD_OUT, open_home
+    from fabula.reference.search import is_elsewhere
+    from fabula.reference.storage import HELD_OUT, corpus_folder
     from fabula.stats.resampling import MIN_UNITS
 
     # The numbers have the signature of a text from outside, for which nothing need be excluded.
@@ -103,7 +103,7 @@ def measure(
             f"{corpus}: held-out numbers are stored with a corpus; run `reference measure` on the "
             "machine that stores it; a service then provides them"
         )
-    folder = open_home(corpus).path
+    folder = corpus_folder(corpus)
     options = OriginalityOptions(
         (corpus,),
         levels=settings.levels,
@@ -159,7 +159,7 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     and `LookupFailed` if a server does not respond.
     """
     from fabula.cached_results import cache_folder
-    from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
+    from fabula.reference.search import check_spec, is_elsewhere, is_served
     from fabula.reference.storage import HELD_OUT, fetch_corpus
     from fabula.store import dump_json, write_whole
 
@@ -170,12 +170,12 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
         if not is_served(corpus):
             paths += [] if is_elsewhere(corpus) else [fetch_corpus(corpus) / HELD_OUT]
             continue
-        from fabula.reference.serving.client import open_served
+        from fabula.reference.served import open_served
 
         key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
         path = cache_folder() / "served" / key / HELD_OUT
         path.parent.mkdir(parents=True, exist_ok=True)
-        _, part = open_served(corpus, n_parallel=1)
+        part = open_served(corpus, n_parallel=1)
         with closing(part):
             rows = [dump_json(row) for row in part.held_out]
         write_whole(path, "".join(f"{row}\n" for row in rows).encode())

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
     from fabula.presentation.sheet import Block
     from fabula.reference import Backend, Reference
+    from fabula.reference.backend import Age
     from fabula.reference.exclude import CopyRule
-    from fabula.reference.info import Age
     from fabula.types import Document
 
 
@@ -189,7 +189,7 @@ class OriginalityOptions(Matching):
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """Open the reference. `fresh` ignores cached answers of look-ups."""
-        from fabula.reference.reference_spec import is_looked_up, open_backend, pace_of
+        from fabula.reference.search import is_looked_up, open_backend, pace_of
 
         def say(n_asked: int, n_remembered: int) -> None:
             progress.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from the cache)")

@@ -188,7 +188,7 @@ def phrases(
     from fabula.measures.diversity.key_phrases import KeynessPlan, find_key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.packages import check_scipy
-    from fabula.reference.reference_spec import is_elsewhere, is_served, open_backend
+    from fabula.reference.search import is_elsewhere, is_served, open_backend
     from fabula.text import TextSettings
 
     check_scipy("the tests of phrases")

@@ -326,7 +326,7 @@ def _sampled(
     catalogue: Catalogue, name: str, sampling: SampleSettings, progress: Progress
 ) -> tuple[Iterable[Document], Row]:
     """Documents of a public corpus, or of a sample of it, and how they were drawn."""
-    from fabula.reference.corpus_sample import SampleRule, choose_sample
+    from fabula.reference.catalogue import SampleRule, choose_sample
 
     collection = catalogue.corpus(name)
     if sampling.sample is None:
@@ -579,9 +579,7 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
     """What a corpus contains, how it was built and how old it is; or its documents' ids."""
     from fabula.reference import Reference
     from fabula.reference.build import verify_reference
-    from fabula.reference.info import Age
     from fabula.reference.layout import Manifest
-    from fabula.reference.storage import open_home
 
     if settings.check:
         checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
@@ -593,7 +591,7 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
         ids = [id_ for _, id_ in Reference.open(place).local.ids()]
         return Listing(ids, [{"id": id_} for id_ in ids])
     manifest = Manifest.read(place)
-    n_bytes = open_home(place).n_bytes("shards")
+    n_bytes = sum(f.stat().st_size for f in (place / "shards").rglob("*") if f.is_file())
     said = [
         _summary(place, manifest),
         f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
@@ -602,8 +600,7 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
     ]
     if manifest.written_by:
         said.append(f"  written by {', '.join(manifest.written_by)}")
-    age = Age.of(manifest)
-    said.append(f"  years of its documents: {age}{age.consequence}")
+    said.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
     if (source := manifest.source) is not None:
         asked = source["n_words"]
         how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"

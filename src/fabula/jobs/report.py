@@ -209,7 +209,7 @@ class ReportSettings(InstrumentSettings):
             raise SettingsError("references", "must be named for `only` originality")
         if not self.against_each_other:
             return
-        from fabula.reference.reference_spec import is_elsewhere
+        from fabula.reference.search import is_elsewhere
 
         if self.exclude == "auto":
             raise SettingsError(

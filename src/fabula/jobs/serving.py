@@ -82,9 +82,8 @@ def serve(
     Raises `InputError`, `CorpusError`; else it returns when the process is stopped.
     """
     try:
-        from fabula.reference.serving.app import Gate, create_app, read_tokens
-        from fabula.reference.serving.messages import Limits
-        from fabula.reference.serving.served import Served
+        from fabula.reference.served import Limits
+        from fabula.reference.service import Gate, Served, create_app, read_tokens
         from fabula.web import app as web
         from fabula.web.guard import is_loopback
     except ImportError as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fabula.kernels.movers import MOST_ALIKE
 from fabula.models.vectors import WordVectors
-from fabula.reference.part_walk import ShardWords
+from fabula.reference.parts import ShardWords
 from fabula.text.stopwords import StopWords
 
 _BLOCK = 4096

@@ -36,7 +36,7 @@ from fabula.measures.alike_words import AlikeWords
 from fabula.measures.counterparts import Counterpart, SearchForNear
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
-from fabula.reference.part_walk import Walk, WalkTerms
+from fabula.reference.parts import Walk, WalkTerms
 from fabula.text.stopwords import StopWords
 
 if TYPE_CHECKING:

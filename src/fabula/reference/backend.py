@@ -1,20 +1,26 @@
-"""The interface of references to the measures, for corpora on disk and external indexes."""
+"""What measures ask of a reference, wherever it is; and how indexes are asked that others built.
+
+They say whether words occur, from which the longest matches follow, and show parts of documents.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import LookupFailed
+from fabula.errors import InputError, LookupFailed
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-if TYPE_CHECKING:
-    from fabula.reference.info import Age
+_YEAR = re.compile(r"[12]\d{3}(?!\d)")
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which no request can contain."""
 
 
 class ServerAway(LookupFailed):
@@ -59,6 +65,50 @@ class Attribution:
     sources: tuple[Occurrence, ...]
     missing_sources: str | None = None
     """Why existing sources could not be retrieved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """How old the documents of a reference are, as far as is known."""
+
+    oldest: int | None = None
+    """The earliest year stated by a document."""
+    youngest: int | None = None
+    """The last year in which a document can have been written; None if unknown."""
+
+    @classmethod
+    def joined(cls, ages: Sequence[Age]) -> Age:
+        """The age of several references together."""
+        oldest = [age.oldest for age in ages if age.oldest is not None]
+        youngest = [age.youngest for age in ages if age.youngest is not None]
+        is_known = len(youngest) == len(ages)
+        return cls(min(oldest, default=None), max(youngest) if is_known and youngest else None)
+
+    def younger(self, documents: Iterable[Document]) -> list[str]:
+        """The ids of documents whose year is later than that of any document of the reference."""
+        if self.youngest is None:
+            return []
+        return [one.id for one in documents if (year_of(one) or 0) > self.youngest]
+
+    @property
+    def consequence(self) -> str:
+        """The consequence for texts, to be shown after the years."""
+        if self.youngest is None:
+            return ""
+        return f"; a text written after {self.youngest} cannot be in it"
+
+    def __str__(self) -> str:
+        if self.youngest is None:
+            return "unknown" if self.oldest is None else f"from {self.oldest}, to when is unknown"
+        if self.oldest is None or self.oldest > self.youngest:
+            return f"up to {self.youngest}"
+        return f"{self.oldest} to {self.youngest}"
+
+
+def year_of(document: Document) -> int | None:
+    """The year in the document's field `year`, as a number or at the beginning of a date."""
+    found = _YEAR.match(str(document.meta.get("year", "")))
+    return int(found[0]) if found else None
 
 
 Matches = NDArray[np.int32] | LookupFailed
@@ -117,3 +167,121 @@ class Backend(Protocol):
         exclude: Iterable[int] = (),
     ) -> list[Attribution]:
         """The sources of n-grams of a text, each given as (first word, number of words)."""
+
+
+class IndexElsewhere(ABC):
+    """Words and punctuation marks as written: an external index has no other normal form."""
+
+    settings = TextSettings(case="keep", punct="keep")
+
+    @property
+    def age(self) -> Age:
+        """Unknown, unless set."""
+        return Age()
+
+    def locate(self, text: str) -> TextWords:
+        """The words and punctuation marks of `text`, with their positions."""
+        return self.settings.locate(text)
+
+    def cite(
+        self,
+        text: LocatedText,
+        spans: Sequence[tuple[int, int]],
+        n_sources: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> list[Attribution]:
+        """`cite_one` for each n-gram of a text: (first word, number of words)."""
+        self._refuse(exclude)
+        return [self.cite_one(text, first, n_words, n_sources) for first, n_words in spans]
+
+    @abstractmethod
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
+        """How often an n-gram occurs, and up to `n_sources` documents that contain it."""
+
+    def _refuse(self, exclude: Iterable[int]) -> None:
+        if any(True for _ in exclude):
+            raise InputError(
+                "an infini-gram index cannot leave documents out; build your own reference with "
+                "`fabula reference build`, or score without exclusions"
+            )
+
+    def _occurrence(
+        self, text: LocatedText, first: int, n_words: int, number: int, shown: Document
+    ) -> Occurrence | None:
+        """The n-gram's first place in a document as shown, or None if it is not found.
+
+        Words are compared, not characters: an index returns its tokens, and the spaces between them
+        may differ from those in the document.
+        """
+        wanted = text.words.words[first : first + n_words]
+        words, starts, ends = self.locate(shown.text)
+        for k in range(len(words) - n_words + 1):
+            if words[k] == wanted[0] and words[k : k + n_words] == wanted:
+                span = Span(shown.id, int(starts[k]), int(ends[k + n_words - 1]))
+                return Occurrence(number, shown, span)
+        return None
+
+
+def n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
+    """An n-gram as written in its text, with each run of white space replaced by one space."""
+    # A request cannot contain a lone half of a surrogate pair.
+    return SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
+
+
+def occurs_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:
+    """Whether words i to j (half-open) occur in an index that finds only whole tokens.
+
+    A run of punctuation, such as the comma and the quotation mark at the end of speech, is often
+    one token, and an n-gram that ends in the middle of it is not found. But if it is found with the
+    rest of the run, it occurs.
+    """
+    if occurs(i, j):
+        return True
+    words, starts, ends = text.words
+    while (
+        j < len(words)
+        and ends[j - 1] == starts[j]
+        and not words[j - 1][-1].isalnum()
+        and not words[j][0].isalnum()
+    ):
+        j += 1
+        if occurs(i, j):
+            return True
+    return False
+
+
+def dj_search(
+    n_words: int,
+    min_words: int,
+    occurs: Callable[[int, int], bool],
+    *,
+    begin: int = 0,
+    end: int | None = None,
+) -> NDArray[np.int32]:
+    """Longest matches by DJ Search, for a reference that only answers yes or no.
+
+    Algorithm 2 of appendix A.1 (Lu et al. 2024): two pointers over the words from `begin` to `end`
+    (half-open; all `n_words` if not given) at which a match may start; it may extend beyond `end`.
+    `occurs(i, j)` returns whether words i to j (half-open) occur in the reference. If it is true
+    for a run, it must be true for every part of it; so the parts of a text may be searched
+    separately. Its exceptions propagate: a failed lookup is not a No.
+
+    It is called at most 2 * (end - begin) times, and once more for each word by which the longest
+    match exceeds `min_words`; never more than (end - begin) + (n_words - begin) times.
+
+    Returns int32, shape (end - begin,): lengths of at least `min_words`, otherwise 0.
+    """
+    end = n_words if end is None else end
+    lengths = np.zeros(end - begin, np.int32)
+    i, j = begin, begin + min_words
+    while i < end:
+        if j <= n_words and occurs(i, j):
+            j += 1
+            continue
+        # Words i to j - 1 occur, or are fewer than min_words.
+        if j - 1 - i >= min_words:
+            lengths[i - begin] = j - 1 - i
+        i += 1
+        j = max(j, i + min_words)
+    return lengths

@@ -10,79 +10,67 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice
+from functools import partial
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zstandard
+from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.formats import REFERENCE
-from fabula.reference.checksums import Report, parse_row
-from fabula.reference.info import read_removed, year_of
+from fabula.kernels.grams import BLOCK_WORDS, add_grams, n_gram_blocks
+from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
+from fabula.kernels.suffix import build_suffix_array
+from fabula.kernels.token_pairs import list_pairs, pack_pairs
+from fabula.reference.backend import year_of
 from fabula.reference.layout import (
+    GRAMS,
+    JOURNAL,
+    KEYS,
+    MANIFEST,
     Manifest,
+    Shard,
     ShardInfo,
+    Strings,
+    Vocabulary,
     Years,
     content_digest,
-    open_shards,
-    read_shard_info,
+    document_line,
+    read_small,
+    seal,
     text_digest,
-)
+    unsealed,
+)  # fmt: skip
 from fabula.reference.search import Reference
-from fabula.reference.shards import ShardBatches, kept_shard, tokenise_stream, write_shard
-from fabula.reference.storage import Home, open_home
+from fabula.reference.storage import Report, check_files, corpus_folder
 from fabula.resume import Share
-from fabula.store import dump_json
-from fabula.text import TextSettings, check_documents
+from fabula.store import (
+    checksum,
+    dump_json,
+    fresh_folder,
+    publish_folder,
+    write_whole,
+    writer_lock,
+)  # fmt: skip
+from fabula.text import TextSettings, check_documents, in_batches
 from fabula.types import Document
+from fabula.workers import in_order
 
-
-def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
-    """Exclude these documents from all searches. Their text stays on disk until a rebuild."""
-    home = open_home(path)
-    with home.lock():
-        manifest = Manifest.read(home)
-        before = read_removed(home, manifest)
-        added = np.setdiff1d(np.array(numbers, np.int64), before)
-        if not len(added):
-            return manifest
-        sizes = [info.n_documents for info in manifest.shards]
-        firsts = np.concatenate([[0], np.cumsum(sizes)])
-        n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
-        for k, info in enumerate(manifest.shards):
-            here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
-            if not len(here):
-                continue
-            (shard,) = open_shards([(home.path, info)])
-            ends = np.append(shard.starts[1:], info.n_tokens)
-            for number in here:
-                n_words += int(ends[number] - shard.starts[number]) - 1
-                content += content_digest([shard.document(int(number)).text])
-        after = np.union1d(before, added)
-        file = f"removed-{len(after)}.bin"
-        home.write(file, after.tobytes())
-        changed = replace(
-            manifest,
-            removed=file,
-            removed_sha256=hashlib.sha256(after.tobytes()).hexdigest(),
-            removed_content=f"{content % 2**256:x}",
-            n_removed=len(after),
-            n_removed_words=n_words,
-        )
-        home.write("manifest.json", changed.to_json())
-        if manifest.removed is not None:
-            home.remove(manifest.removed)
-        return changed
-
-
-_MANIFEST = "manifest.json"
-_JOURNAL = "building.json"
-_BATCH_CHARS = 1 << 20
-
+_BATCH_CHARS, _BLOCK_CHARS = 1 << 20, 1 << 16
+_N_SMALL = 7
+"""Up to this number of batches, starting workers is not worthwhile."""
+_N_PARTS = 64
+_SAMPLE_WORDS = 24
 _RESERVED_BYTES = 400 << 20
 """Reserved for the interpreter, the compiled kernels, and a worker's batch."""
 _BYTES_PER_TOKEN = 18
@@ -116,6 +104,32 @@ class BuildParameters:
         return n_tokens >= self.shard_tokens or used >= self.memory_bytes - _RESERVED_BYTES
 
 
+@contextmanager
+def _lock(folder: Path, *, waits: bool = False) -> Iterator[None]:
+    """Hold the exclusive right to write there.
+
+    If another process holds it, wait, or raise `BusyError`.
+    """
+    with writer_lock(folder / ".lock", str(folder), waits=waits):
+        # The process that wrote these was killed: the lock excludes other writers.
+        for left in folder.glob(".*.part"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+def _remove(place: Path) -> None:
+    """Delete a file, or a folder with its contents; does nothing if it does not exist."""
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+
+
+def _names(folder: Path) -> list[str]:
+    """The names in a folder, sorted; empty if it does not exist."""
+    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+
 def build_reference(
     documents: Iterable[Document],
     path: str | Path,
@@ -139,29 +153,39 @@ def build_reference(
     `restart`).
     """
     stream = _Dated(check_documents(documents))
-    home = open_home(path)
-    _check_room(home)
-    with home.lock("" if share is None else f"shares/{share.name}"):
-        if home.read(_MANIFEST) is not None and not restart:
-            found = Manifest.read(home)
-            asked = settings, asdict(parameters), (0,), written_by, source
-            there = (
-                found.settings,
-                found.parameters,
-                found.additions,
-                found.written_by,
-                found.source,
+    folder = corpus_folder(path)
+    # `restart` must not replace what is no part of a corpus.
+    if folder.exists() and not folder.is_dir():
+        raise CorpusError(f"{folder}: is a file; `out` must be a folder")
+    names = {name for name in _names(folder) if not name.startswith(f".{JOURNAL}.")}
+    if names - {".lock", "shares"} and JOURNAL not in names:
+        try:
+            row = json.loads(read_small(folder / MANIFEST) or b"")
+            is_corpus = {"format", "tokeniser", "shards"} <= row.keys()
+        except (OSError, ValueError, AttributeError):
+            is_corpus = False
+        if not is_corpus:
+            raise CorpusError(
+                f"{folder}: contains other files and no reference corpus; choose a new or empty "
+                "folder as `out`"
             )
+    with _lock(folder if share is None else folder / "shares" / share.name):
+        if read_small(folder / MANIFEST) is not None and not restart:
+            there = Manifest.read(folder)
+            same = replace(
+                there, settings=settings, parameters=asdict(parameters), additions=(0,),
+                written_by=written_by, source=source,
+            )  # fmt: skip
             # Do not download the same sample of the same files again just to compare it.
-            if there == asked and (source is not None or _holds(found, 0, stream)):
-                _forget_finished(home, found)
-                return found
+            if there == same and (source is not None or _holds(there, 0, stream)):
+                _unfinished(folder, there)
+                return there
             raise CorpusError(
                 f"{path}: already contains another reference corpus; add to it with "
                 "`add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
-        return _extend(home, manifest, stream, n_jobs, restart, report, share)
+        return _extend(folder, manifest, stream, n_jobs, restart, report, share)
 
 
 def add_documents(
@@ -178,18 +202,18 @@ def add_documents(
     Repeating the last addition changes nothing, unless `restart` is set or some of it was removed.
     """
     stream = _Dated(check_documents(documents))
-    home = open_home(path)
-    Manifest.read(home)
-    with home.lock("" if share is None else f"shares/{share.name}"):
-        manifest = Manifest.read(home)
-        _forget_finished(home, manifest)
+    folder = corpus_folder(path)
+    Manifest.read(folder)
+    with _lock(folder if share is None else folder / "shares" / share.name):
+        manifest = Manifest.read(folder)
+        _unfinished(folder, manifest)
         head = next(stream, None)
         if head is None:
             raise InputError("no texts to add")
         stream = _Dated(chain([head], stream))
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
-        is_whole = not (read_removed(home, manifest) >= n_before).any()
+        is_whole = not (manifest.read_removed(folder) >= n_before).any()
         if not restart and is_whole and manifest.shards[last].head == text_digest(head.text):
             if _holds(manifest, last, stream):
                 return manifest
@@ -197,7 +221,47 @@ def add_documents(
                 f"{path}: these texts start with the documents that were added last, but are not "
                 "the same texts; use `restart` to add all of them (existing documents are kept)"
             )
-        return _extend(home, manifest, stream, n_jobs, restart, report, share)
+        return _extend(folder, manifest, stream, n_jobs, restart, report, share)
+
+
+def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
+    """Exclude these documents from all searches. Their text stays on disk until a rebuild."""
+    folder = corpus_folder(path)
+    with _lock(folder):
+        manifest = Manifest.read(folder)
+        before = manifest.read_removed(folder)
+        added = np.setdiff1d(np.array(numbers, np.int64), before)
+        if not len(added):
+            return manifest
+        sizes = [info.n_documents for info in manifest.shards]
+        firsts = np.concatenate([[0], np.cumsum(sizes)])
+        n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
+        for k, info in enumerate(manifest.shards):
+            here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
+            if not len(here):
+                continue
+            place = folder / "shards" / info.name
+            check_files([(place, info.files)])
+            shard = Shard(place, info)
+            ends = np.append(shard.starts[1:], info.n_tokens)
+            for number in here:
+                n_words += int(ends[number] - shard.starts[number]) - 1
+                content += content_digest([shard.document(int(number)).text])
+        after = np.union1d(before, added)
+        file = f"removed-{len(after)}.bin"
+        write_whole(folder / file, after.tobytes())
+        changed = replace(
+            manifest,
+            removed=file,
+            removed_sha256=hashlib.sha256(after.tobytes()).hexdigest(),
+            removed_content=f"{content % 2**256:x}",
+            n_removed=len(after),
+            n_removed_words=n_words,
+        )
+        write_whole(folder / MANIFEST, changed.to_json())
+        if manifest.removed is not None:
+            _remove(folder / manifest.removed)
+        return changed
 
 
 class _Dated(Iterator[Document]):
@@ -215,7 +279,7 @@ class _Dated(Iterator[Document]):
 
 
 def _extend(
-    home: Home,
+    folder: Path,
     manifest: Manifest,
     stream: _Dated,
     n_jobs: int,
@@ -223,30 +287,29 @@ def _extend(
     report: Report,
     share: Share | None,
 ) -> Manifest | None:
-    parameters = BuildParameters(**manifest.parameters)
-    first = len(manifest.shards)
-    if share is None:
-        _begin(home, manifest, restart)
-    else:
-        # One of several that may begin at the same time.
-        with home.lock("shares", waits=True):
-            _begin(home, manifest, restart=False)
-    done: list[ShardInfo] = []
+    """Write the documents in new shards, after those of an interrupted build of the same ones."""
+    # Shares may begin at the same time.
+    with nullcontext() if share is None else _lock(folder / "shares", waits=True):
+        _begin(folder, manifest, restart and share is None)
+    first, done = len(manifest.shards), list[ShardInfo]()
+    others = CorpusError(
+        f"{folder}: the texts differ from those of the interrupted build; use the same texts, or "
+        "start over with `restart`"
+    )
     # Shards written out of order before an interruption are kept when they are reached.
-    while (info := read_shard_info(home, f"{first + len(done):05d}")) is not None:
+    while (info := _read_info(folder, first + len(done))) is not None:
         report(f"checking completed shards (shard {int(info.name) + 1})")
         done.append(info)
         if not _is_of(info, stream, manifest.settings):
-            raise CorpusError(
-                f"{home}: the texts differ from those of the interrupted build; use the same "
-                "texts, or start over with `restart`"
-            )
-    shards = _fill_shards(stream, manifest.settings, parameters, n_jobs, report)
-    for k, shard in enumerate(shards, first + len(done)):
-        if share is None or share.has(k):
-            name = f"{k:05d}"
-            kept = kept_shard(home, name, shard.n_read, shard.content)
-            done.append(kept or write_shard(home, name, shard, n_jobs, report))
+            raise others
+    for k, shard in enumerate(_shards(stream, manifest, n_jobs, report), first + len(done)):
+        if share is not None and not share.has(k):
+            continue
+        if (info := _read_info(folder, k)) is None:
+            info = write_shard(folder / "shards" / f"{k:05d}", shard, n_jobs, report)
+        elif (info.n_read, info.content) != (shard.n_read, f"{shard.content % 2**256:x}"):
+            raise others
+        done.append(info)
     if share is not None:
         return None
     if not done:
@@ -257,33 +320,26 @@ def _extend(
         additions=(*manifest.additions, first),
         years=stream.years if manifest.years is None else manifest.years.with_more(stream.years),
     )
-    home.write(_MANIFEST, manifest.to_json())
-    home.remove(_JOURNAL)
-    home.remove("shares")
-    for left in home.names("shards"):
+    write_whole(folder / MANIFEST, manifest.to_json())
+    _remove(folder / JOURNAL)
+    _remove(folder / "shares")
+    for left in _names(folder / "shards"):
         if ".part" in left:
-            home.remove(f"shards/{left}")
+            _remove(folder / "shards" / left)
     return manifest
 
 
-def _check_room(home: Home) -> None:
-    """Refuse to build among files that are not part of a corpus, which `restart` might replace."""
-    if home.path.exists() and not home.path.is_dir():
-        raise CorpusError(f"{home}: is a file; `out` must be a folder")
-    ours = {".lock", "shares"}
-    names = {n for n in home.names() if n not in ours and not n.startswith(f".{_JOURNAL}.")}
-    if not names or _JOURNAL in names:
-        return
+def _read_info(folder: Path, k: int) -> ShardInfo | None:
+    """Read the `shard.json` of the k-th shard; None if it is missing or incomplete."""
+    file = folder / "shards" / f"{k:05d}" / "shard.json"
+    if (data := read_small(file)) is None:
+        return None
     try:
-        row = json.loads(home.read(_MANIFEST) or b"")
-        is_corpus = {"format", "tokeniser", "shards"} <= row.keys()
-    except (OSError, ValueError, AttributeError):
-        is_corpus = False
-    if not is_corpus:
+        return ShardInfo(**unsealed(data, str(file)))
+    except TypeError as error:
         raise CorpusError(
-            f"{home}: contains other files and no reference corpus; choose a new or empty "
-            "folder as `out`"
-        )
+            f"{file}: damaged ({error}); restore it, or build again with `restart`"
+        ) from error
 
 
 def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
@@ -301,25 +357,23 @@ def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings)
     return f"{content:x}" == shard.content
 
 
-def _unfinished(home: Home) -> dict[str, Any] | None:
-    """The note left by an unfinished build or addition."""
-    journal = home.read(_JOURNAL)
-    if journal is None:
+def _unfinished(folder: Path, manifest: Manifest) -> dict[str, Any] | None:
+    """The note left by an unfinished build or addition; that of a finished one is removed.
+
+    It was interrupted between its last two steps.
+    """
+    if (journal := read_small(folder / JOURNAL)) is None:
         return None
-    plan = parse_row(journal, f"{home}/{_JOURNAL}")
+    plan = unsealed(journal, f"{folder}/{JOURNAL}")
     if not isinstance(plan.get("first"), int):
-        raise CorpusError(f"{home}/{_JOURNAL}: damaged; start over with `restart`")
-    return plan
+        raise CorpusError(f"{folder}/{JOURNAL}: damaged; start over with `restart`")
+    if plan["first"] >= len(manifest.shards):
+        return plan
+    _remove(folder / JOURNAL)
+    return None
 
 
-def _forget_finished(home: Home, manifest: Manifest) -> None:
-    """Remove the note of a build that was interrupted between its last two steps."""
-    plan = _unfinished(home)
-    if plan is not None and plan["first"] < len(manifest.shards):
-        home.remove(_JOURNAL)
-
-
-def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
+def _begin(folder: Path, manifest: Manifest, restart: bool) -> None:
     """Note what is being built; refuse to resume something else."""
     plan = {
         "fabula": __version__,
@@ -330,41 +384,222 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     }
     if manifest.source is not None:
         plan["source"] = dict(manifest.source)
-    unfinished = None if restart else _unfinished(home)
+    unfinished = None if restart else _unfinished(folder, manifest)
     if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
-                f"{home}: contains an interrupted build with other parameters or from "
+                f"{folder}: contains an interrupted build with other parameters or from "
                 "another version; repeat its command, or start over with `restart`"
             )
         return
     # Until all old files are deleted, none may be taken for part of this build.
     clearing = {"clearing": True, "first": plan["first"]}
-    home.write(_JOURNAL, dump_json(clearing).encode())
+    write_whole(folder / JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
-        home.remove(_MANIFEST)
-    for name in home.names("shards"):
+        _remove(folder / MANIFEST)
+    for name in _names(folder / "shards"):
         if name.isdecimal() and int(name) >= len(manifest.shards):
-            home.remove(f"shards/{name}")
-    home.write(_JOURNAL, dump_json(plan).encode())
+            _remove(folder / "shards" / name)
+    write_whole(folder / JOURNAL, dump_json(plan).encode())
 
 
-def _fill_shards(
-    stream: Iterator[Document], settings: TextSettings, parameters: BuildParameters, n_jobs: int,
-    report: Report,
-) -> Iterator[ShardBatches]:  # fmt: skip
+def _shards(
+    stream: Iterator[Document], manifest: Manifest, n_jobs: int, report: Report
+) -> Iterator[ShardBatches]:
+    """The documents of each shard: batches are tokenised in order, some of them at a time."""
+    parameters = BuildParameters(**manifest.parameters)
+    tokenise = partial(tokenise_batch, settings=manifest.settings)
+    batches = in_batches(stream, parameters.batch_chars)
     shard = ShardBatches()
-    for batch in tokenise_stream(stream, settings, parameters.batch_chars, n_jobs):
+    for batch in in_order(tokenise, batches, n_jobs, n_small=_N_SMALL):
         shard.add(batch)
-        report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
+        report(f"reading: {shard.n_tokens - len(shard.ids):,} words of this shard")
         if parameters.is_full(shard.n_tokens, len(shard.known)):
             yield shard
             shard = ShardBatches()
-    if shard.n_documents:
+    if shard.ids:
         yield shard
 
 
-_SAMPLE_WORDS = 24
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """A batch of tokenised documents, as returned by a worker."""
+
+    tokens: NDArray[np.uint32]
+    """Indices into `words`, counted from 1; 0 ends each document."""
+    words: list[str]
+    n_tokens: list[int]
+    """Per document, including its end."""
+    ids: list[str]
+    blocks: list[tuple[bytes, int]]
+    """Compressed lines, and the number of documents in them."""
+    n_read: int
+    content: int
+    head: str
+
+
+def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
+    """Convert documents to token ids; those without words are left out (but counted as read)."""
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.uint32]] = []
+    n_tokens: list[int] = []
+    kept: list[Document] = []
+    for document in documents:
+        raw = settings.raw_words(document.text)
+        if not raw:
+            continue
+        numbers = [known.setdefault(word, len(known) + 1) for word in raw]
+        numbers.append(0)
+        parts.append(np.array(numbers, np.uint32))
+        n_tokens.append(len(numbers))
+        kept.append(document)
+    # Several raw words may have the same normal form; only distinct ones are normalised.
+    words: dict[str, int] = {}
+    forms = settings.normalise(list(known))
+    table = np.zeros(len(known) + 1, np.uint32)
+    table[1:] = [words.setdefault(form, len(words) + 1) for form in forms]
+    tokens = table[np.concatenate(parts)] if parts else np.empty(0, np.uint32)
+    return TokenBatch(
+        tokens=tokens,
+        words=list(words),
+        n_tokens=n_tokens,
+        ids=[document.id for document in kept],
+        blocks=list(_compress(kept)),
+        n_read=len(documents),
+        content=content_digest([document.text for document in kept]),
+        head=text_digest(documents[0].text),
+    )
+
+
+def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
+    compressor = zstandard.ZstdCompressor(level=6)
+    lines: list[bytes] = []
+    n_bytes = 0
+    for document in documents:
+        lines.append(document_line(document))
+        n_bytes += len(lines[-1])
+        if n_bytes >= _BLOCK_CHARS:
+            yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+            lines, n_bytes = [], 0
+    if lines:
+        yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+
+
+class ShardBatches:
+    """The batches of one shard, with a common numbering of words."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.parts: list[NDArray[np.uint32]] = []
+        self.n_tokens_by_document: list[int] = []
+        self.ids: list[str] = []
+        self.blocks: list[tuple[bytes, int]] = []
+        self.n_tokens = 0
+        self.n_read = 0
+        self.content = 0
+        self.head = ""
+
+    def add(self, batch: TokenBatch) -> None:
+        known = self.known
+        numbers = np.zeros(len(batch.words) + 1, np.uint32)
+        numbers[1:] = [known.setdefault(word, len(known) + 1) for word in batch.words]
+        self.parts.append(numbers[batch.tokens])
+        self.n_tokens_by_document += batch.n_tokens
+        self.ids += batch.ids
+        self.blocks += batch.blocks
+        self.n_tokens += len(batch.tokens)
+        self.n_read += batch.n_read
+        self.content += batch.content
+        self.head = self.head or batch.head
+
+    def tokens(self) -> tuple[NDArray[np.uint32], list[str]]:
+        """Token ids by frequency, and the words in that order; ties are sorted alphabetically."""
+        counts = np.zeros(len(self.known) + 1, np.int64)
+        for part in self.parts:
+            counts += np.bincount(part, minlength=len(counts))
+        numbers = {word: -n for word, n in zip(self.known, counts[1:].tolist(), strict=True)}
+        words = sorted(numbers, key=lambda word: (numbers[word], word))
+        rank = np.zeros(len(words) + 1, np.uint32)
+        rank[[self.known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
+        tokens = np.empty(self.n_tokens, np.uint32)
+        end = 0
+        for k, part in enumerate(self.parts):
+            np.take(rank, part, out=tokens[end : end + len(part)])
+            end += len(part)
+            self.parts[k] = part[:0]
+        return tokens, words
+
+
+def write_shard(place: Path, shard: ShardBatches, n_jobs: int, report: Report) -> ShardInfo:
+    """Write the shard atomically, as the folder `place`."""
+    report(f"sorting shard {int(place.name) + 1}: {shard.n_tokens:,} words")
+    aside = fresh_folder(place)
+    tokens, words = shard.tokens()
+    shard.known.clear()
+    suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
+    n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)
+    del suffixes
+    lengths = np.array(shard.n_tokens_by_document, np.int64)
+    np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
+    Vocabulary.of(words).save(aside, "words")
+    Strings.of(shard.ids).save(aside, "ids")
+    ends = np.zeros((len(shard.blocks) + 1, 2), np.int64)
+    ends[1:] = np.cumsum([(len(data), n) for data, n in shard.blocks], axis=0)
+    with (aside / "documents.zst").open("wb") as file:
+        file.writelines(data for data, _ in shard.blocks)
+    np.save(aside / "blocks.npy", ends)
+    info = ShardInfo(
+        name=place.name,
+        n_documents=len(shard.ids),
+        n_words=len(tokens) - len(shard.ids),
+        n_tokens=len(tokens),
+        n_vocabulary=len(words),
+        n_pairs=n_pairs,
+        n_read=shard.n_read,
+        content=f"{shard.content % 2**256:x}",
+        head=shard.head,
+        files={file.name: checksum(file) for file in sorted(aside.iterdir())},
+    )
+    (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
+    report(f"keeping shard {int(place.name) + 1}: {shard.n_tokens:,} words")
+    publish_folder(aside, place)
+    return info
+
+
+def write_index(
+    folder: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
+) -> int:
+    """Write everything a search reads except the words; returns the number of pairs.
+
+    Besides `tokens` and `suffixes` it takes 4 bytes of memory per token, or 22 per pair.
+    """
+    n_tokens = len(tokens)
+    edges = np.linspace(0, n_tokens, _N_PARTS + 1).astype(np.int64)
+    with ThreadPoolExecutor(n_threads) as pool:
+        # Packing and writing take one thread.
+        grams = pool.submit(make_filter, tokens, n_threads=max(1, n_threads - 1))
+        coded = pack_tokens(tokens)
+        np.save(folder / "tokens.npy", coded.codes)
+        np.save(folder / "rare_before.npy", coded.rare_before)
+        np.save(folder / "rare_ids.npy", coded.rare_ids)
+        np.save(folder / KEYS, sample_keys(coded.codes, suffixes[::BLOCK_SUFFIXES]).values)
+        del coded
+        np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
+        np.save(folder / GRAMS, grams.result())
+        listed = list(pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), pairwise(edges)))
+    table = pack_pairs(listed, n_tokens)
+    np.save(folder / "pair_buckets.npy", table.buckets.words)
+    np.save(folder / "pairs.npy", table.entries.words)
+    return table.entries.n_values
+
+
+def make_filter(tokens: NDArray[np.uint32], *, n_threads: int) -> NDArray[np.uint64]:
+    """The filter of these tokens: uint64 (n_blocks, BLOCK_WORDS), for any number of threads."""
+    blocks = np.zeros((n_gram_blocks(len(tokens)), BLOCK_WORDS), np.uint64)
+    edges = pairwise(np.linspace(0, len(blocks), n_threads + 1).astype(int).tolist())
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(lambda edge: add_grams(tokens, blocks, *edge), edges))
+    return blocks
 
 
 def verify_reference(
@@ -374,16 +609,15 @@ def verify_reference(
 
     Raises `CorpusError` that names the shard and the file of the first fault.
     """
-    home = open_home(path)
-    manifest = Manifest.read(home)
+    folder = corpus_folder(path)
+    manifest = Manifest.read(folder)
     for info in manifest.shards:
         for name, expected in info.files.items():
             report(f"shard {info.name}: {name}")
-            file = f"{home}/shards/{info.name}/{name}"
-            found = home.checksum(f"shards/{info.name}/{name}")
-            if found is None:
+            file = folder / "shards" / info.name / name
+            if not file.exists():
                 raise CorpusError(f"{file}: missing from shard {info.name}; build the corpus again")
-            if found != expected:
+            if checksum(file) != expected:
                 raise CorpusError(
                     f"{file}: shard {info.name} is damaged: this file changed since it was "
                     "written; restore it from a copy, or build the corpus again"

@@ -2,18 +2,45 @@
 
 The entries are in `catalogue.toml`, with the pages they were checked against. A file in the same
 format adds corpora, or gives the location of another copy of a known one.
+
+A sample of a corpus is which files to read, and which of their documents to keep. The rule,
+`files1` in manifests, depends on hashes of the seed and of names alone, so the same seed
+gives the same sample wherever a build is interrupted:
+
+- Files are sorted by SHA-256(seed, name).
+- If each file is one document, files are read in that order until they contain the requested number
+  of words. The last one is kept whole, so no document is kept or left out because of its length.
+- Otherwise, the first files are read that together contain that number, by their sizes where known,
+  and at least as many files as the catalogue requires for the corpus. Each of their documents is
+  kept if SHA-256(seed, name, number) falls below a share, the same for all: within the files read,
+  every document has the same probability, and the sample has about the requested number of words.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import hashlib
+import io
+import json
+import math
+import re
+import time
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
-from pathlib import Path
+from importlib import import_module
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fabula.control_characters import without_controls
 from fabula.errors import DAMAGE, InputError
+from fabula.text import find_files, read_documents
+from fabula.text.sources import FileSource, Meter, open_filesystem
+from fabula.text.words import count_words
+from fabula.types import Document
 
 API_URL = "https://api.infini-gram.io/"
 MINI_URL = "https://api.infini-gram-mini.io/"
@@ -27,6 +54,12 @@ _BUILT_WORDS_A_S = 800_000.0
 """One core, from text: 66 million words of books in 79 s (docs/scale.md)."""
 _INDEX_BYTES_A_WORD = 11.9
 """For a corpus on disk with passages: 65.9 MB for 5.55 million words of books and speeches."""
+RULE = "files1"
+_N_ATTEMPTS = 4
+_FIRST_WAIT_S = 1.0
+_GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH[EI]S? PROJECT GUTENBERG.*$", re.MULTILINE)
+_GUTENBERG_END = re.compile(r"^\*\*\* ?END OF TH[EI]S? PROJECT GUTENBERG", re.MULTILINE)
+_YEAR = re.compile(r"\d{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +250,323 @@ def _collection(row: dict[str, Any]) -> Collection:
     texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
     own = {**texts, **row, "files": files, "checked": tuple(row.get("checked", ()))}
     return Collection(**own)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRule:
+    """The parameters of a sample."""
+
+    n_words: int | None
+    """None for all."""
+    seed: int = 0
+    n_files: int | None = None
+    """Minimum number of files to read."""
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file of the corpus."""
+
+    key: str
+    """Its name in the listing, which determines its place in the order."""
+    address: str
+    source: FileSource | None = None
+    row: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The files to read from a corpus; chosen before any text is read."""
+
+    collection: Collection
+    rule: SampleRule
+    files: tuple[_Listed, ...]
+    """In reading order."""
+    n_listed: int
+    share: float
+    """The share of their documents to keep."""
+    digest: str
+    """A digest of the names of all files of the corpus: another listing gives another sample."""
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The total size of the files to read; None if it is not known."""
+        sizes = [file.source.size_bytes for file in self.files if file.source is not None]
+        if self.collection.one_a_file or not sizes or None in sizes:
+            return None
+        return sum(size for size in sizes if size is not None)
+
+    def to_row(self) -> dict[str, Any]:
+        """The sample as JSON for the manifest: everything that determines its documents."""
+        return {
+            "name": self.collection.name,
+            "title": self.collection.title,
+            "licence": self.collection.licence,
+            "youngest": self.collection.youngest,
+            "youngest_is": self.collection.youngest_is,
+            "rule": RULE,
+            "n_words": self.rule.n_words,
+            "seed": self.rule.seed,
+            "author": self.rule.author or None,
+            "n_files": None if self.collection.one_a_file else len(self.files),
+            "n_files_listed": self.n_listed,
+            "files_digest": self.digest,
+            "share": self.share,
+        }
+
+    def documents(
+        self, meter: Meter = lambda n_bytes: None, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Document]:
+        """The documents, as a stream. Raises `InputError` if all retries fail."""
+        columns = self.collection.columns
+        if self.collection.one_a_file:
+            yield from self._by_file(meter, tell)
+            return
+        id_field = columns.get("id", "id")
+        for file in self.files:
+            assert file.source is not None
+            documents = read_documents(
+                [file.source],
+                text_field=columns.get("text", "text"),
+                id_field="id" if "." in id_field else id_field,
+                format_=self.collection.format,
+                meter=meter,
+            )
+            for number, document in enumerate(_with_remedy(documents, file.address)):
+                if is_kept(self.rule.seed, file.key, number, self.share):
+                    yield _reduced(document, columns)
+
+    def _by_file(self, meter: Meter, tell: Callable[[str], None]) -> Iterator[Document]:
+        years: dict[str, tuple[str, int]] = {}
+        if address := self.collection.years_table:
+            for row in csv.reader(io.StringIO(_text_of(address))):
+                if len(row) > 2 and row[2].isdecimal():
+                    years[row[0]] = row[1], int(row[2])
+        n_words = n_absent = 0
+        for file in self.files:
+            if self.rule.n_words is not None and n_words >= self.rule.n_words:
+                break
+            data = _fetch(file.address, self.collection.wait_s)
+            if data is None:
+                n_absent += 1
+                continue
+            meter(len(data))
+            document = _document_of(file, data, years, self.collection.columns)
+            n_words += count_words(document.text)
+            yield document
+        if n_absent:
+            tell(f"{n_absent:,} files listed by {self.collection.name} do not exist")
+
+
+def is_kept(seed: int, key: str, number: int, share: float) -> bool:
+    """Whether the document with that number, in the file with that name, is in the sample."""
+    return share >= 1 or _hash(f"{seed}|{key}|{number}") < share * 2**64
+
+
+def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
+    """List the corpus's files and choose among them.
+
+    Raises `InputError` if listing fails, or if a part of a corpus of unknown size is requested.
+    """
+    listed = _list_files(collection, rule.author)
+    names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]
+    order = sorted(listed, key=lambda file: (_hash(f"{rule.seed}|{file.key}"), file.key))
+    if collection.one_a_file:
+        return Sample(collection, rule, tuple(order), len(listed), 1.0, names)
+    n_files, share = _shares(collection, rule, order)
+    files = []
+    for file in order[:n_files]:
+        if file.source is None:
+            filesystem, path = open_filesystem(file.address)
+            size = _reached(file.address, partial(filesystem.info, path)).get("size")
+            file = replace(file, source=FileSource(file.address, size, filesystem, path), row=None)
+        files.append(file)
+    return Sample(collection, rule, tuple(files), len(listed), share, names)
+
+
+def _shares(
+    collection: Collection, rule: SampleRule, order: Sequence[_Listed]
+) -> tuple[int, float]:
+    """The number of files to read, and the share of their documents to keep."""
+    whole = collection.about_words
+    if rule.n_words is None or (whole is not None and rule.n_words >= whole):
+        return len(order), 1.0
+    if whole is None:
+        raise InputError(
+            f"{collection.name}: its number of words is unknown, so a sample cannot be planned; "
+            "use `sample` all to read everything"
+        )
+    sizes = [file.source.size_bytes if file.source is not None else None for file in order]
+    weights = [float(size) for size in sizes if size is not None]
+    if len(weights) < len(order):
+        weights = [1.0] * len(order)
+    wanted = rule.n_words / whole
+    least = min(max(collection.min_files, rule.n_files or 1), len(order))
+    total = math.fsum(weights)
+    n_files, held = 0, 0.0
+    while n_files < least or (held < wanted and n_files < len(order)):
+        held += weights[n_files] / total
+        n_files += 1
+    return n_files, min(1.0, wanted / held)
+
+
+def _list_files(collection: Collection, author: str) -> list[_Listed]:
+    files = collection.files
+    if author and not files.table:
+        raise InputError(
+            f"{collection.name}: `author` requires gutenberg-mirror, which lists authors"
+        )
+    if files.pattern:
+        found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
+        return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in found]
+    if files.listing:
+        listed = [_Listed(line, files.base + line) for line in _text_of(files.listing).split()]
+    else:
+        listed = list(_in_table(collection, author))
+    if not listed:
+        what = f"by an author named {author!r}" if author else f"in {files.listing or files.table}"
+        raise InputError(f"{collection.name}: no texts {what}; write names as in Austen, Jane")
+    return listed
+
+
+def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
+    """List the texts in a CSV, optionally of one author."""
+    files = collection.files
+    column = collection.columns.get("author", "")
+    for row in csv.DictReader(io.StringIO(_text_of(files.table))):
+        if any(row.get(name) != wanted for name, wanted in files.where.items()):
+            continue
+        if author.casefold() not in (row.get(column) or "").casefold():
+            continue
+        address = files.base
+        for name, value in row.items():
+            address = address.replace(f"{{{name}}}", value or "")
+        yield _Listed(PurePosixPath(address).name, address, row=row)
+
+
+def _document_of(
+    file: _Listed, data: bytes, years: Mapping[str, tuple[str, int]], columns: Mapping[str, str]
+) -> Document:
+    """A text file as a document, with its fields from the corpus's table."""
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    if (start := _GUTENBERG_START.search(text)) is not None:
+        end = _GUTENBERG_END.search(text, start.end())
+        text = text[start.end() : end.start() if end else len(text)].strip() + "\n"
+    row = file.row or {}
+    title, year = years.get(PurePosixPath(file.key).stem, ("", None))
+    meta = {
+        "title": title or row.get(columns.get("title", "")),
+        "year": year or _year_in(row.get(columns.get("year", ""))),
+    }
+    return Document(
+        id=without_controls(file.key),
+        text=text,
+        author=row.get(columns.get("author", "")) or None,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+def _reduced(document: Document, columns: Mapping[str, str]) -> Document:
+    """The document with only the fields that a corpus keeps: its title, author and year."""
+    row = document.meta
+    author = _in_row(row, columns["author"]) if "author" in columns else document.author
+    meta = {
+        "title": _in_row(row, columns.get("title", "title")),
+        "year": _year_in(_in_row(row, columns.get("year", "year"))),
+    }
+    id_ = _in_row(row, columns["id"]) if "." in columns.get("id", "") else None
+    return Document(
+        id=document.id if id_ is None else without_controls(str(id_)),
+        text=document.text,
+        author=str(author) if author else None,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+def _in_row(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a column; for `A.b`, the value of b in the JSON object in column A."""
+    outer, _, inner = column.partition(".")
+    if not inner:
+        return row.get(column)
+    try:
+        return json.loads(row[outer])[inner]
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _year_in(value: Any) -> int | None:
+    found = _YEAR.match(str(value)) if value is not None else None
+    return int(found[0]) if found else None
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _text_of(address: str) -> str:
+    """A list of files or a table, as decompressed text."""
+    data = _fetch(address)
+    if data is None:
+        raise InputError(f"{address}: not found; name another location in a `catalogue`")
+    if address.endswith(".gz"):
+        data = gzip.decompress(data)
+    return data.decode("utf-8-sig")
+
+
+def _fetch(address: str, wait_s: float = 0) -> bytes | None:
+    """The bytes of a file, or None if it does not exist. Retries if the network fails."""
+    filesystem, path = open_filesystem(address)
+    for attempt in range(_N_ATTEMPTS):
+        time.sleep(wait_s if attempt == 0 else max(wait_s, _FIRST_WAIT_S * 2 ** (attempt - 1)))
+        try:
+            data: bytes = filesystem.cat_file(path)
+        except FileNotFoundError:
+            return None
+        except _faults() as error:
+            fault = error
+        else:
+            return data
+    raise _away(address, fault)
+
+
+def _reached(address: str, read: Callable[[], Any]) -> Any:
+    """Call `read` and return its result. Raises `InputError` if the network fails."""
+    try:
+        return read()
+    except InputError as error:
+        if "cannot be reached" in str(error):
+            raise _away(address, error) from error
+        raise
+    except _faults() as error:
+        raise _away(address, error) from error
+
+
+def _with_remedy(documents: Iterator[Document], address: str) -> Iterator[Document]:
+    """The documents; an error suggests a remedy if the network caused it."""
+    try:
+        yield from documents
+    except InputError as error:
+        if "://" not in address or address.startswith("file:"):
+            raise
+        raise InputError(
+            f"{error}; if the connection was lost, run the same command again"
+        ) from error
+    except _faults() as error:
+        raise _away(address, error) from error
+
+
+def _away(address: str, fault: BaseException) -> InputError:
+    return InputError(
+        f"{address}: cannot be read over the network ({type(fault).__name__}: {fault}); check the "
+        "connection and run the same command again to resume"
+    )
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """Exceptions that the installed libraries raise for network failures."""
+    faults: list[type[Exception]] = [OSError]
+    for library, fault in (("aiohttp", "ClientError"), ("httpx", "HTTPError")):
+        with suppress(ImportError):
+            faults.append(getattr(import_module(library), fault))
+    return tuple(faults)

@@ -1,20 +1,15 @@
-"""Lookups in a remote index over HTTP, with retries and a cache on disk."""
+"""Lookups over HTTP, with retries: in an infini-gram index, or a served reference."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
-import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fabula.cached_results import cache_folder
 from fabula.errors import InputError, LookupFailed
 from fabula.packages import needing
 
@@ -23,8 +18,6 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_S = 60.0
 _TRIES_OF_NOBODY = 3
-_BUSY_S = 30.0
-"""How long to wait while another process writes to the cache."""
 _REFUSALS = frozenset({400, 401, 404, 405, 422})
 """HTTP statuses that are not retried. 403 is not one of them: the gateway in front of infini-gram's
 server replies Forbidden when it is overloaded."""
@@ -184,90 +177,3 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-
-
-def cache_path() -> Path:
-    """The default location of cached counts."""
-    return cache_folder() / "infinigram.sqlite3"
-
-
-class LookupCache:
-    """A cache of counts, in an SQLite file that threads and processes share.
-
-    Queries are stored as hashes: a cache must not contain the words of an unpublished story. Each
-    count has a checksum of query and count, so that no count from a damaged file is used. Raises
-    `InputError` if the file cannot be used.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._rows = sqlite3.connect(
-                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-            )
-            self._set_up()
-        except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from error
-
-    def _set_up(self) -> None:
-        # SQLite does not wait when two processes open a new file at the same time, so this code
-        # does.
-        until = time.monotonic() + _BUSY_S
-        while True:
-            try:
-                self._rows.execute("PRAGMA journal_mode = WAL")
-                # Enough to survive a crash of the process; after a power failure the last ones are
-                # queried again.
-                self._rows.execute("PRAGMA synchronous = NORMAL")
-                self._rows.execute(
-                    "CREATE TABLE IF NOT EXISTS counts "
-                    "(key BLOB PRIMARY KEY, count INTEGER, checksum INTEGER) WITHOUT ROWID"
-                )
-            except sqlite3.Error as error:
-                is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                if not is_busy or time.monotonic() > until:
-                    self._rows.close()
-                    raise
-                time.sleep(0.01)
-            else:
-                return
-
-    def close(self) -> None:
-        with self._lock:
-            self._rows.close()
-
-    def get(self, url: str, corpus: str, query: str) -> int | None:
-        """The cached count of `query`, or None."""
-        key = _key(url, corpus, query)
-        row = self._run("SELECT count, checksum FROM counts WHERE key = ?", key)
-        return row[0] if row and row[1] == _checksum(key, row[0]) else None
-
-    def put(self, url: str, corpus: str, query: str, count: int) -> None:
-        key = _key(url, corpus, query)
-        self._run(
-            "INSERT OR REPLACE INTO counts VALUES (?, ?, ?)", key, count, _checksum(key, count)
-        )
-
-    def _run(self, statement: str, *values: object) -> tuple[int, int] | None:
-        try:
-            with self._lock:
-                row: tuple[int, int] | None = self._rows.execute(statement, values).fetchone()
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-        return row
-
-    def _unusable(self, error: Exception) -> InputError:
-        return InputError(
-            f"cannot use {self.path} as the look-up cache ({error}); remove it to look everything "
-            "up again, or set FABULA_CACHE to another folder"
-        )
-
-
-def _key(url: str, corpus: str, query: str) -> bytes:
-    return hashlib.sha256("\0".join((url, corpus, query)).encode()).digest()
-
-
-def _checksum(key: bytes, count: object) -> int:
-    return zlib.crc32(key + repr(count).encode())

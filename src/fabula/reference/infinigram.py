@@ -1,34 +1,236 @@
-"""Infini-gram: indexes of trillions of tokens (Liu et al. 2024), over HTTP or on disk."""
+"""Infini-gram: indexes of trillions of tokens (Liu et al. 2024), over HTTP.
+
+The protocol is that of api/api_server.py and docs/source/api.rst in liujch1998/infini-gram: a POST
+with `index`, `query_type` and `query` or `query_ids`; the reply has `error`, with any status, or
+the answer.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice, product
-from pathlib import Path
 from threading import Event
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.cached_results import CachedResults
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.backend import Attribution, LocatedText, Matches
+from fabula.reference.backend import (
+    SURROGATE,
+    Age,
+    Attribution,
+    IndexElsewhere,
+    LocatedText,
+    Matches,
+    dj_search,
+    n_gram_text,
+    occurs_in_tokens,
+)  # fmt: skip
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
-from fabula.reference.dj import dj_search
-from fabula.reference.external_index import SURROGATE, IndexElsewhere, n_gram_text, occurs_in_tokens
-from fabula.reference.http_client import LookupCache, LookupServer, cache_path
-from fabula.reference.infinigram_server import InfiniGramMiniServer, InfiniGramServer, TooLong
-from fabula.reference.info import Age
+from fabula.reference.http_client import LookupServer, Refused
 from fabula.types import Document
 
+Reply = dict[str, Any]
+_NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
+_MAX_QUERY_CHARS = 1000
+"""MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""
+_SHOWN_TOKENS = 1000
+_SHOWN_CHARS = 1000
+"""On either side of the place: `max_ctx_len`; 1,000 is the server's own default."""
+
+# The server parses " AND " and " OR " in a query as operators and counts something else.
+_BEFORE_OPERATOR = re.compile(r" (?=(?:AND|OR) )")
+_TOO_LONG = re.compile(r"limit your input", re.IGNORECASE)
+_NO_SUCH_INDEX = re.compile(
+    r"(invalid|unknown|unsupported|no such)\W+(index|corpus)"
+    r"|\b(index|corpus)\b.{0,80}(not found|not exist|is unknown|is invalid)",
+    re.IGNORECASE | re.DOTALL,
+)
 _ENOUGH_WORDS = 32
 """A match may be truncated at the server's limits only beyond this: no level is so long."""
 _SEGMENT_WORDS = 32
 _N_FAILED_IN_A_ROW = 3
+
+
+class TooLong(Exception):  # noqa: N818 (the server's limit, not an error)
+    """The server does not accept this n-gram, usually because it is too long."""
+
+
+class InfiniGramServer:
+    """One index behind a server.
+
+    Every method raises `LookupFailed` if no valid answer was received in all attempts, or `stop`
+    was set; `TooLong`; and `InputError` if the server does not know the index.
+    """
+
+    def __init__(self, server: LookupServer, index: str) -> None:
+        self._server = server
+        self._index = index
+        self._tokens: dict[str, tuple[list[int], list[Any] | None]] = {}
+        self.n_answered = 0
+
+    def close(self) -> None:
+        self._server.close()
+
+    def count(self, query: str, stop: Event) -> int:
+        """How often `query` occurs."""
+        reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
+        # For an empty query the server counts every token of the corpus.
+        return 0 if reply.get("token_ids") == [] else int(reply["count"])
+
+    def documents(self, query: str, limit: int, stop: Event) -> Iterator[tuple[int, str]]:
+        """Distinct documents that contain `query`, from the first `limit` of its places.
+
+        Each is its number and the text around the place, as far as the server shows it.
+        """
+        places = self._ask_about(query, {"query_type": "find"}, _check_places, stop)
+        ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
+        seen: set[tuple[int, int]] = set()
+        for (shard, rank), _ in zip(ranks, range(limit), strict=False):
+            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **self._shown}
+            reply = self._ask_about(query, request, self._check_document, stop)
+            if (shard, reply["doc_ix"]) not in seen:
+                seen.add((shard, reply["doc_ix"]))
+                yield reply["doc_ix"], self._text_in(reply)
+
+    _shown: ClassVar[Reply] = {"max_disp_len": _SHOWN_TOKENS}
+    """How much of a document to request."""
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        """The text of a document. Raises `ValueError`, `KeyError`, `TypeError` if it is none."""
+        spans = reply["spans"]
+        if not isinstance(spans, list) or not all(isinstance(span, list) for span in spans):
+            raise TypeError
+        joined = ""
+        for part in [part for part, *_ in spans]:
+            # Each was decoded separately, and some tokenizers drop a space at the beginning.
+            joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
+        return joined
+
+    def _check_document(self, reply: Reply) -> None:
+        try:
+            self._text_in(reply)
+            is_document = _is_count(reply.get("doc_ix"))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            is_document = False
+        if not is_document:
+            raise ValueError("no document in the reply")
+
+    def _ask_about(
+        self, query: str, request: Reply, check: Callable[[Reply], None], stop: Event
+    ) -> Reply:
+        """The answer to a query about an n-gram.
+
+        The meaning of its token ids is compared with the earlier one: an index may be replaced
+        during a run.
+        """
+        if len(query) > _MAX_QUERY_CHARS:
+            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
+        asked_as, expected = self._asked_as(query, stop)
+        reply = self._ask({**request, **asked_as}, check, stop)
+        if expected is not None and reply.get("tokens", expected) != expected:
+            self._tokens.clear()
+            raise LookupFailed(f"{self._server.url}: the index was replaced during the search")
+        return reply
+
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
+        """The n-gram in a request: as text, or as token ids if some of its words are operators.
+
+        Also the text of the ids, if the server returns it. No token spans a space, so the ids of
+        the pieces are those of the whole. A server that returns no token ids has no operators.
+        """
+        pieces = _BEFORE_OPERATOR.split(query)
+        if len(pieces) == 1:
+            return {"query": query}, None
+        ids: list[int] = []
+        tokens: list[Any] | None = []
+        for piece in pieces:
+            known = self._tokens.get(piece)
+            if known is None:
+                reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
+                if not isinstance(reply.get("token_ids"), list):
+                    return {"query": query}, None
+                told = reply.get("tokens")
+                known = reply["token_ids"], told if isinstance(told, list) else None
+                self._tokens[piece] = known
+            ids += known[0]
+            tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
+        return {"query_ids": ids}, tokens
+
+    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
+        def read(content: bytes) -> Reply:
+            reply = json.loads(content)
+            if not isinstance(reply, dict):
+                raise ValueError("the reply is not a JSON object")  # noqa: TRY004
+            if "error" in reply:
+                words = str(reply["error"])
+                if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
+                    raise Refused(words)
+                raise ValueError(f"error: {words}")
+            check(reply)
+            return reply
+
+        try:
+            reply = self._server.ask({"index": self._index, **request}, read, stop)
+        except Refused as error:
+            # A server that has answered knows the index, but rejects this query.
+            knows_it = self.n_answered and not _NO_SUCH_INDEX.search(str(error))
+            if knows_it or _TOO_LONG.search(str(error)):
+                raise TooLong(str(error)) from error
+            raise InputError(
+                f"{self._server.url} does not serve the index {self._index!r} ({error}); the "
+                f"index names of infini-gram's server are listed at {_NAMES_URL}"
+            ) from error
+        self.n_answered += 1
+        return reply
+
+
+class InfiniGramMiniServer(InfiniGramServer):
+    """An index behind infini-gram mini's server, which indexes characters, not tokens.
+
+    Its protocol is that of docs/source/api.rst in xuhaoxh/infini-gram-mini: it has no operators,
+    and shows a document as text around the place.
+    """
+
+    _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
+
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
+        return {"query": query}, None
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        if not isinstance(text := reply["text"], str):
+            raise TypeError("not a text")
+        return text
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _check_count(reply: Reply) -> None:
+    if not _is_count(reply.get("count")):
+        raise ValueError(f"no count in the reply {str(reply)[:80]}")
+    if reply.get("approx"):
+        # Only operators make a count approximate, and then 0 may hide some.
+        raise ValueError("an approximate count")
+
+
+def _check_places(reply: Reply) -> None:
+    segments = reply.get("segment_by_shard")
+    if not isinstance(segments, list) or not all(
+        isinstance(ends, list) and len(ends) == 2 and all(map(_is_count, ends)) for ends in segments
+    ):
+        raise ValueError("no segment_by_shard in the reply")
 
 
 class _Stopped(LookupFailed):
@@ -44,13 +246,12 @@ class InfiniGramWeb(IndexElsewhere):
 
     `n_parallel`: maximum number of requests in flight. `max_retries`: retries after faults of the
     server and the network; `backoff_s` is the wait before the first retry, doubled each time.
-    `cache`: the file that stores every count, by default below FABULA_CACHE or the user's cache
-    folder; `fresh` ignores cached counts and queries each again, once. `meter(n_lookups,
-    n_from_cache)` is called for each answered lookup, from any thread. Results depend on none of
-    these.
+    Counts are cached (`cached_results`); `fresh` ignores cached ones and queries each again, once.
+    `meter(n_lookups, n_from_cache)` is called for each answered lookup, from any thread. Results
+    depend on none of these.
 
-    `close` it, or use it in a `with` statement. Raises `InputError` if httpx is missing, the
-    address is not valid or the cache cannot be used.
+    `close` it, or use it in a `with` statement. Raises `InputError` if httpx is missing or the
+    address is not valid.
     """
 
     def __init__(
@@ -62,7 +263,6 @@ class InfiniGramWeb(IndexElsewhere):
         max_retries: int = 5,
         timeout_s: float = 30,
         backoff_s: float = 1.0,
-        cache: Path | None = None,
         fresh: bool = False,
         meter: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -78,7 +278,7 @@ class InfiniGramWeb(IndexElsewhere):
             backoff_s=backoff_s,
         )
         self._server = self._server_class(server, corpus)
-        self._cache = LookupCache(cache or cache_path())
+        self._cache = CachedResults(stays_open=True)
         self._n_parallel = n_parallel
         self._meter = meter
         self._lock = threading.Lock()
@@ -256,10 +456,11 @@ class InfiniGramWeb(IndexElsewhere):
             self._tell(from_cache=True)
             return count
         try:
-            known = self._remembered(query)
+            key = f"infini-gram\0{self.url}\0{self.name}\0{query}".encode()
+            known = self._remembered(query, key)
             count = self._server.count(query, stop) if known is None else known
             if known is None and (count or " " in query):
-                self._cache.put(self.url, self.name, query, count)
+                self._cache.keep({key: b"%d" % count})
             elif known is None:
                 # An index that lacks a single word may be incomplete: the next run asks again.
                 self._absent.add(query)
@@ -274,7 +475,7 @@ class InfiniGramWeb(IndexElsewhere):
         self._tell(from_cache=known is not None)
         return count
 
-    def _remembered(self, query: str) -> int | None:
+    def _remembered(self, query: str, key: bytes) -> int | None:
         if query in self._absent:
             return 0
         if self._fresh is not None:
@@ -283,7 +484,8 @@ class InfiniGramWeb(IndexElsewhere):
                 self._fresh.add(query)
             if is_new:
                 return None
-        return self._cache.get(self.url, self.name, query)
+        (kept,) = self._cache.find([key])
+        return None if kept is None else int(kept)
 
     def _tell(self, *, from_cache: bool) -> None:
         with self._lock:

@@ -13,9 +13,16 @@ from typing import Any, Literal
 
 from fabula.errors import CorpusError, LookupFailed
 from fabula.packages import needing
-from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
-from fabula.reference.dj import dj_search
-from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.reference.backend import (
+    Attribution,
+    IndexElsewhere,
+    LocatedText,
+    Matches,
+    Occurrence,
+    dj_search,
+    n_gram_text,
+    occurs_in_tokens,
+)  # fmt: skip
 from fabula.types import Document
 
 TokenDtype = Literal["u16", "u32"]

@@ -21,7 +21,7 @@
         documents.zst, blocks.npy                    JSON Lines in compressed blocks (`zstdcat`)
         shard.json        counts, checksums, content digest
 
-Checksums are compared when a corpus is first opened (`checksums`); manifest.json and shard.json
+Checksums are compared when a corpus is first opened (`storage`); manifest.json and shard.json
 contain their own.
 
 The files that a search reads are as small as fast reading allows (`kernels.packed`,
@@ -38,7 +38,7 @@ import hashlib
 import json
 import mmap
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -61,25 +61,64 @@ from fabula.kernels.packed import (
     read_tokens,
 )
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
+from fabula.kernels.strings import find_strings
 from fabula.kernels.token_pairs import open_pairs
-from fabula.reference.checksums import Report, check_files, check_seal, parse_row, seal
-from fabula.reference.storage import Home, open_home
-from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
+from fabula.reference.backend import Age
 from fabula.store import dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
+MANIFEST, JOURNAL = "manifest.json", "building.json"
 GRAMS = "grams.npy"
 """In a shard: its filter."""
 KEYS = "keys.npy"
 """In a shard: its sampled keys."""
+_SEAL = "sha256"
 _DIGEST_MODULUS = 2**256
+_NAME = re.compile(r"\w[\w.-]*")
+"""What leads out of the folder of a corpus is no name of a file."""
 _OPTIONAL = ("source", "years")
 """Fields of a manifest that are omitted when empty."""
 _PLAIN = (
     "parameters", "removed", "removed_sha256", "removed_content", "n_removed", "n_removed_words"
 )  # fmt: skip
 """Fields that are in the file as they are."""
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<|][biuf][0-9])', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"
+)
+
+
+def seal(row: dict[str, Any]) -> dict[str, Any]:
+    """Add a checksum of the row's content to it."""
+    return {**row, _SEAL: hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()}
+
+
+def unsealed(data: bytes, file: str) -> dict[str, Any]:
+    """The row of JSON in a file of that name, without its checksum.
+
+    Raises `CorpusError` that names the file if it is none, or not as it was written. Rows from
+    versions without checksums are accepted.
+    """
+    try:
+        row = json.loads(data)
+        written = {key: value for key, value in row.items() if key != _SEAL}
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise CorpusError(f"{file}: damaged ({error}); restore it or build it again") from error
+    if _SEAL in row and row != seal(written):
+        raise CorpusError(
+            f"{file}: damaged (changed since it was written); restore it from a copy, or build it "
+            "again"
+        )
+    return written
+
+
+def read_small(file: Path) -> bytes | None:
+    """The content of a small file; None if it does not exist."""
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def content_digest(texts: list[str]) -> int:
@@ -172,6 +211,16 @@ class Manifest:
         parts = f"{TOKENISER}|{self.settings.case}|{self.settings.punct}|{content:x}"
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
+    @property
+    def age(self) -> Age:
+        """From the years that all documents state, or else from their public corpus."""
+        oldest = None if self.years is None else self.years.first
+        if self.years and self.years.n_dated == sum(shard.n_read for shard in self.shards):
+            return Age(oldest, self.years.last)
+        # Later additions need not be from that corpus.
+        is_sample = self.source is not None and len(self.additions) == 1
+        return Age(oldest, self.source["youngest"] if self.source and is_sample else None)
+
     def to_json(self) -> bytes:
         row = {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value}
         counted = {name: getattr(self, name) for name in ("fingerprint", "n_documents", "n_words")}
@@ -179,25 +228,25 @@ class Manifest:
         return (json.dumps(seal(document), indent=1, ensure_ascii=False) + "\n").encode()
 
     @classmethod
-    def read(cls, path: str | Path | Home) -> Manifest:
-        """Read the manifest of the corpus at `path`. Raises `CorpusError` if there is none."""
-        home = open_home(path)
-        if (data := home.read("manifest.json")) is None:
-            if home.read("building.json") is not None:
-                raise CorpusError(
-                    f"{home}: its build was interrupted; run the same `fabula reference build` "
-                    "again to finish it"
-                )
+    def read(cls, folder: str | Path) -> Manifest:
+        """Read the manifest of the corpus in a folder. Raises `CorpusError` if there is none."""
+        file = Path(folder, MANIFEST)
+        if (data := read_small(file)) is not None:
+            return cls.parse(data, str(file))
+        if read_small(Path(folder, JOURNAL)) is not None:
             raise CorpusError(
-                f"{home}: not a reference corpus (no manifest.json); build one with "
-                f"`fabula reference build SOURCES --out {home}`"
+                f"{folder}: its build was interrupted; run the same `fabula reference build` "
+                "again to finish it"
             )
-        return cls.parse(data, f"{home}/manifest.json")
+        raise CorpusError(
+            f"{folder}: not a reference corpus (no manifest.json); build one with "
+            f"`fabula reference build SOURCES --out {folder}`"
+        )
 
     @classmethod
     def parse(cls, data: bytes, file: str) -> Manifest:
         """The manifest in a file with that name. Raises `CorpusError`."""
-        row = parse_row(data, file)
+        row = unsealed(data, file)
         try:
             # Each version of the manifest states its own format.
             REFERENCE.check({"format": row["format"]}, file)
@@ -215,45 +264,157 @@ class Manifest:
                 years=Years(**row["years"]) if row.get("years") else None,
                 **{key: row[key] for key in _PLAIN},
             )
-            check_names(file, [info.name for info in manifest.shards])
-            check_names(file, [name for info in manifest.shards for name in info.files])
-            check_names(file, [] if manifest.removed is None else [manifest.removed])
+            names = [name for shard in manifest.shards for name in (shard.name, *shard.files)]
+            for name in names if manifest.removed is None else [*names, manifest.removed]:
+                if not _NAME.fullmatch(name):
+                    raise CorpusError(
+                        f"{file}: lists the file {name!r}, which no corpus contains; build it again"
+                    )
             is_sound = manifest.fingerprint == row["fingerprint"]
         except DAMAGE as error:
             raise CorpusError(
                 f"{file}: damaged ({error!r}); restore it or build it again"
             ) from error
-        check_seal(row, file)
         if not is_sound:
             raise CorpusError(f"{file}: its fingerprint does not match its shards; build it again")
         return manifest
 
-
-def check_names(file: str, names: Iterable[str]) -> None:
-    """Raise `CorpusError` for a name in `file` that would lead out of the corpus folder."""
-    for name in names:
-        if not re.fullmatch(r"\w[\w.-]*", name):
+    def read_removed(self, folder: Path) -> NDArray[np.int64]:
+        """The numbers of the removed documents: int64, shape (n_removed,), ascending."""
+        if self.removed is None:
+            return np.empty(0, np.int64)
+        data = read_small(folder / self.removed)
+        if data is None or hashlib.sha256(data).hexdigest() != self.removed_sha256:
             raise CorpusError(
-                f"{file}: lists the file {name!r}, which no corpus contains; build it again"
+                f"{folder}/{self.removed}: missing or damaged; restore it, or build the corpus "
+                "again"
             )
+        return np.frombuffer(data, np.int64)
 
 
-def open_shards(
-    shards: Sequence[tuple[Path, ShardInfo]], report: Report = lambda stage: None
-) -> list[Shard]:
-    """Open these shards of the corpora in these folders; checksums are compared once.
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Many strings as concatenated bytes: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
 
-    Raises `CorpusError` that names the missing or damaged file.
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, strings: list[str]) -> Strings:
+        encoded = [string.encode(errors="replace") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(e) for e in encoded], out=offsets[1:])
+        return Strings(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str, n_strings: int) -> Strings:
+        """Raises `CorpusError` if a file is missing or damaged."""
+        data = map_bytes(folder / f"{name}.bin")
+        return Strings(data, map_array(folder / f"{name}.npy", np.int64, (n_strings + 1,)))
+
+    def save(self, folder: Path, name: str) -> None:
+        (folder / f"{name}.bin").write_bytes(self.data.tobytes())
+        np.save(folder / f"{name}.npy", self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, k: int) -> str:
+        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary(Strings):
+    """A shard's words, the k-th with id k + 1, and their alphabetical order: uint32 (n_words,)."""
+
+    order: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, strings: list[str]) -> Vocabulary:
+        words = Strings.of(strings)
+        order = sorted(range(len(strings)), key=strings.__getitem__)
+        return cls(words.data, words.offsets, np.array(order, np.uint32))
+
+    @classmethod
+    def open(cls, folder: Path, name: str, n_strings: int) -> Vocabulary:
+        order = map_array(folder / f"{name}_sorted.npy", np.uint32, (n_strings,))
+        words = Strings.open(folder, name, n_strings)
+        return cls(words.data, words.offsets, order)
+
+    def save(self, folder: Path, name: str) -> None:
+        Strings.save(self, folder, name)
+        np.save(folder / f"{name}_sorted.npy", self.order)
+
+    def find(self, wanted: list[str]) -> NDArray[np.uint32]:
+        """The token id of each word, counted from 1, or 0 if unknown: uint32 (n_wanted,)."""
+        asked = Strings.of(wanted)
+        ids: NDArray[np.uint32] = find_strings(
+            self.data, self.offsets, self.order, _plain(asked.data), _plain(asked.offsets)
+        )
+        return ids
+
+
+def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Map an array on disk, of this type and shape; None stands for any length.
+
+    Raises `CorpusError` that names the file if it is missing, or contains anything else.
     """
-    places = [(corpus / "shards" / info.name, info) for corpus, info in shards]
-    check_files([(folder, info.files) for folder, info in places], report)
-    return [Shard(folder, info) for folder, info in places]
+    try:
+        mapped = _mapped(path)
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise CorpusError(
+            f"{path}: missing or damaged ({error}); run `fabula reference info --check`"
+        ) from error
+    fits = mapped.ndim == len(shape) and all(
+        wanted in (None, length) for wanted, length in zip(shape, mapped.shape, strict=True)
+    )
+    if mapped.dtype != np.dtype(kind) or not fits or not mapped.flags.c_contiguous:
+        raise CorpusError(
+            f"{path}: damaged, or from another corpus (its type and sizes do not match); run "
+            "`fabula reference info --check`"
+        )
+    return _plain(mapped)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """Map an array that `np.save` wrote.
+
+    NumPy parses the header as Python code. Where threads do so at the same time, CPython 3.11 can
+    fail with a `SystemError` (python/cpython#106905).
+    """
+    with path.open("rb") as file:
+        begin = file.read(len(_MAGIC) + 2)
+        header = _HEADER.fullmatch(file.read(int.from_bytes(begin[len(_MAGIC) :], "little")))
+        place = file.tell()
+    if not begin.startswith(_MAGIC) or header is None:
+        raise ValueError("not an array of NumPy")
+    shape = tuple(int(length) for length in header[2].split(b",") if length.strip())
+    return np.memmap(path, header[1].decode(), "r", place, shape)
+
+
+def map_bytes(path: Path) -> NDArray[np.uint8]:
+    """Map a file's bytes. Raises `CorpusError`."""
+    try:
+        # An empty file cannot be mapped.
+        data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+    except (OSError, ValueError) as error:
+        raise CorpusError(
+            f"{path}: missing ({error}); run `fabula reference info --check`"
+        ) from error
+    return _plain(data)
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory as a read-only plain array, so that each kernel is compiled only once."""
+    view = np.asarray(array)
+    view.flags.writeable = False
+    return view
 
 
 class Shard:
     """An open shard: arrays mapped from disk, documents read on demand.
 
-    `open_shards` compares checksums first. This class checks sizes and types, so that no kernel
+    `check_files` compares checksums first. This class checks sizes and types, so that no kernel
     reads out of bounds: kernels bound their reads in a file by the sizes of its arrays. Raises
     `CorpusError` that names the file.
     """
@@ -274,46 +435,35 @@ class Shard:
         )
         if n == 0 or self.tokens.codes[-1] != 0:
             # Comparison ends there at the latest.
-            raise CorpusError(
-                f"{folder / 'tokens.npy'}: damaged (no end marker); build the corpus again"
-            )
+            raise self._damaged("tokens.npy", "no end marker")
         self.suffixes = Packed(mapped("suffixes", np.uint64, n_packed_words(n, n_bits)), n_bits, n)
         buckets, entries = (mapped(name, np.uint64, None) for name in ("pair_buckets", "pairs"))
         try:
             self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
         except ValueError as error:
-            raise CorpusError(f"{folder}/pairs.npy: damaged ({error}); build it again") from error
+            raise self._damaged("pairs.npy", str(error)) from error
         self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
         if len(self.grams) == 0:
-            raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
+            raise self._damaged(GRAMS, "empty")
         self.keys = Keys(mapped("keys", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
+        self._in_memory: tuple[NDArray[Any], ...] = self.grams, self.keys.values
+        """What every search uses."""
+        pairs = self.pairs.buckets.words, self.pairs.entries.words
+        self._searched: tuple[NDArray[Any], ...] = *self.tokens, self.suffixes.words, *pairs
+        self.search_bytes = sum(array.nbytes for array in (*self._in_memory, *self._searched))
+        """The total size of the files that a search accesses at random."""
         self.is_on_disk = False
         """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
         """Whether a search prefetches pages first, because the last one read the disk."""
         self.starts: NDArray[np.int64] = mapped("starts", np.int64, info.n_documents)
-        self.vocabulary = Vocabulary.open(folder, info.n_vocabulary)
+        self.vocabulary = Vocabulary.open(folder, "words", info.n_vocabulary)
         # All files are mapped now: for this reader, one that is replaced later stays unchanged.
         self.ids = Strings.open(folder, "ids", info.n_documents)
         self._blocks: NDArray[np.int64] = mapped("blocks", np.int64, None, 2)
         self._documents = map_bytes(folder / "documents.zst")
         # Not a method, which would keep the shard and its files until garbage is collected.
         self._block = lru_cache(maxsize=32)(partial(_read_block, self._blocks, self._documents))
-
-    @property
-    def search_bytes(self) -> int:
-        """The total size of the files that a search accesses at random."""
-        return sum(array.nbytes for array in (*self._in_memory, *self._searched))
-
-    @property
-    def _in_memory(self) -> tuple[NDArray[Any], ...]:
-        """What every search uses."""
-        return self.grams, self.keys.values
-
-    @property
-    def _searched(self) -> tuple[NDArray[Any], ...]:
-        pairs = self.pairs.buckets.words, self.pairs.entries.words
-        return (*self.tokens, self.suffixes.words, *pairs)
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:
@@ -394,16 +544,3 @@ def document_line(document: Document) -> bytes:
     if document.meta:
         row["meta"] = dict(document.meta)
     return dump_json(row).encode(errors="replace")
-
-
-def read_shard_info(home: Home, name: str) -> ShardInfo | None:
-    """Read the `shard.json` of the named shard; None if it is missing or incomplete."""
-    file = f"shards/{name}/shard.json"
-    if (data := home.read(file)) is None:
-        return None
-    try:
-        return ShardInfo(**check_seal(parse_row(data, f"{home}/{file}"), f"{home}/{file}"))
-    except TypeError as error:
-        raise CorpusError(
-            f"{home}/{file}: damaged ({error}); restore it, or build again with `restart`"
-        ) from error

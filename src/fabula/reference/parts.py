@@ -1,26 +1,31 @@
-"""A part of a reference: some of its shards, local or remote.
+"""A part of a reference: some of its shards, on disk, behind a server, or several parts as one.
 
 A part numbers its documents from 0. The longest match in a reference is the longest in any part,
 counts add up, and each document is in one part only; so a reference in parts, on several machines
-or behind a server, gives the same results as on one disk.
+or behind a server, gives the same results as on one disk. The score of a stretch that says the same
+in other words depends only on its own words, and on their rarity in the whole reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
-from typing import Protocol, TypeVar
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.errors import CorpusError
 from fabula.kernels.grams import bound_ends
 from fabula.kernels.match import count_allowed, find_interval, longest_matches, run_ends
-from fabula.kernels.packed import read_packed
-from fabula.reference.layout import Shard
-from fabula.reference.part_walk import ShardWords, Stretches, Walk, ask_together, walk_shard
+from fabula.kernels.packed import fixed, read_packed
+from fabula.kernels.walk import align, chain, find_anchors, note_blocks
+from fabula.reference.backend import Age
+from fabula.reference.layout import Manifest, Shard
+from fabula.text import TextSettings
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
@@ -28,6 +33,59 @@ Ints = NDArray[np.int32]
 Grams = Sequence[Sequence[str]]
 Excluded = NDArray[np.bool_] | None
 R = TypeVar("R")
+
+_BLOCK_WORDS = 4096
+"""Number of positions that a thread searches at a time."""
+_MOST_BITS, _MOST_STEPS = 1 << 20, 1 << 10
+"""What a walk from elsewhere may contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The corpora of a reference, combined."""
+
+    name: str
+    fingerprint: str
+    settings: TextSettings
+    n_documents: int
+    n_words: int
+    written_by: tuple[str, ...]
+    removed: NDArray[np.bool_]
+    """bool (n_numbers,): which numbers belong to removed documents."""
+    age: Age
+
+    @classmethod
+    def of(cls, folder: Path, manifest: Manifest) -> Self:
+        """One corpus. Raises `CorpusError`."""
+        removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
+        removed[manifest.read_removed(folder)] = True
+        same = ("fingerprint", "settings", "n_documents", "n_words", "written_by", "age")
+        name = folder.resolve().name
+        return cls(name, removed=removed, **{field: getattr(manifest, field) for field in same})
+
+    @classmethod
+    def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
+        """Several references as one, in this order; `places` are their locations, for display.
+
+        Raises `CorpusError` if they have different settings.
+        """
+        settings = abouts[0].settings
+        for place, about in zip(places, abouts, strict=True):
+            if about.settings != settings:
+                raise CorpusError(
+                    f"{place}: built with {about.settings}, but {places[0]} with {settings}; only "
+                    "references with the same settings can be searched together"
+                )
+        return cls(
+            name="+".join(about.name for about in abouts),
+            fingerprint="+".join(about.fingerprint for about in abouts),
+            settings=settings,
+            n_documents=sum(about.n_documents for about in abouts),
+            n_words=sum(about.n_words for about in abouts),
+            written_by=tuple(dict.fromkeys(name for one in abouts for name in one.written_by)),
+            removed=np.concatenate([about.removed for about in abouts]),
+            age=Age.joined([about.age for about in abouts]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +103,113 @@ class Found:
     """The first word of the n-gram's first place in each of them, counted from 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShardWords:
+    """The words of a shard."""
+
+    words: list[str]
+    """By token id, starting at 1."""
+    counts: NDArray[np.int64]
+    """int64 (n_words,): the number of occurrences of each."""
+
+    @classmethod
+    def of(cls, shard: Shard) -> Self:
+        words = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
+        return cls(words, shard.token_counts[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTerms:
+    """What decides how far an alignment goes, as in the kernels; bits in 1 / `PARTS`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
+    content_cost: int
+    function_cost: int
+    """The costs of skipping a content word, and any other."""
+    enough: int
+    """Minimum bits of an anchor."""
+    width: int
+    drop: int
+    exchange: int
+    reach: int
+    company: int
+    least: int
+    gap: int
+    join: int
+    need: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A text to compare with a shard. Bits are in units of 1 / `kernels.walk.PARTS`."""
+
+    units: NDArray[np.int32]
+    """int32 (n_words,): the text's words as indices of its distinct words."""
+    is_content: NDArray[np.bool_]
+    """bool (n_units,)"""
+    starts: NDArray[np.int64]
+    """int64 (n_units + 1,): where the matching token ids of each begin in `ids`."""
+    n_anchors: NDArray[np.int64]
+    """int64 (n_units,): how many of these, from the first, may be in an anchor."""
+    ids: NDArray[np.int64]
+    """int64 (n_alike,): token ids of the shard."""
+    rarities: NDArray[np.int32]
+    """int32 (n_alike,): the bits of each in the reference."""
+    gains: NDArray[np.int32]
+    """int32 (n_alike,): the gain of each when aligned with the text's word."""
+    functions: NDArray[np.int64]
+    """int64: the token ids of the shard that are not content words."""
+    terms: WalkTerms
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(array := getattr(self, field.name), np.ndarray):
+                fixed(array)
+
+    def misfit(self, n_vocabulary: int) -> str | None:
+        """The field that a shard with so many words cannot have: kernels do not check bounds."""
+        n_units, n_alike, counts = len(self.is_content), len(self.ids), np.diff(self.starts)
+        most = dict.fromkeys(("width", "reach", "gap"), _MOST_STEPS)
+        fits = {
+            "units": len(self.units) and _within(self.units, 0, n_units - 1),
+            "starts": len(self.starts) == n_units + 1
+            and (self.starts[0], self.starts[-1]) == (0, n_alike)
+            and (counts >= 0).all(),
+            "n_anchors": len(self.n_anchors) == len(counts)
+            and ((self.n_anchors >= 0) & (self.n_anchors <= counts)).all(),
+            "ids": _within(self.ids, 1, n_vocabulary),
+            "functions": _within(self.functions, 1, n_vocabulary),
+            "rarities": len(self.rarities) == n_alike and _within(self.rarities, 0, _MOST_BITS),
+            "gains": len(self.gains) == n_alike and _within(self.gains, 0, _MOST_BITS),
+        }
+        fits |= {
+            name: 0 <= value <= most.get(name, _MOST_BITS)
+            for name, value in asdict(self.terms).items()
+        }
+        return next((name for name, is_right in fits.items() if not is_right), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of a text aligned with stretches of documents."""
+
+    firsts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    """int64 (n,): words of the text, half-open."""
+    numbers: NDArray[np.int64]
+    """int64 (n,): documents."""
+    first_words: NDArray[np.int64]
+    end_words: NDArray[np.int64]
+    """int64 (n,): words of the document, half-open."""
+    scores: NDArray[np.int64]
+    """int64 (n,)"""
+
+
 class Part(Protocol):
     """Some shards of a reference. Words are passed in the reference's normal form."""
 
+    about: About
     n_shards: int
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents numbered here, including removed ones."""
 
     def match(
         self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
@@ -83,8 +240,197 @@ class Part(Protocol):
         """Release open resources."""
 
 
-_BLOCK_WORDS = 4096
-"""Number of positions that a thread searches at a time."""
+class LocalPart:
+    """Shards on this machine's disk, the documents of `about` in order."""
+
+    def __init__(self, about: About, shards: Sequence[Shard]) -> None:
+        self.about = about
+        self.shards = list(shards)
+        self.n_shards = len(self.shards)
+        sizes = [shard.info.n_documents for shard in self.shards]
+        self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        if sum(shard.search_bytes for shard in self.shards) > memory_bytes() // 2:
+            for shard in self.shards:
+                shard.expect_random()
+
+    def match(
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
+        longest = np.zeros(len(places), np.int32)
+        for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
+            ids = np.zeros(len(words) + 1, np.uint32)
+            ids[1:] = shard.vocabulary.find(list(words))
+            lengths = _match_shard(shard, ids[places], longest, out, n_threads)
+            np.maximum(longest, lengths, out=longest)
+        return longest
+
+    def find(
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
+    ) -> list[Found]:
+        excluded = self.excluded(exclude)
+        return [self._find(gram, limit, max_places, excluded) for gram in grams]
+
+    def _find(
+        self, gram: Sequence[str], limit: int, max_places: int, excluded: Sequence[Excluded]
+    ) -> Found:
+        total = 0
+        all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first, shard, out in zip(self.first_numbers, self.shards, excluded, strict=False):
+            query = shard.vocabulary.find(list(gram))
+            if not query.all():
+                continue
+            low, high = find_interval(shard.tokens, shard.suffixes, query)
+            packed = read_packed(shard.suffixes, low, min(high, low + max_places))
+            places = np.sort(packed).astype(np.int64)
+            numbers = np.searchsorted(shard.starts, places, side="right") - 1
+            if out is None:
+                total += high - low
+            else:
+                total += count_allowed(shard.suffixes, shard.starts, out, low, high)
+                places, numbers = places[~out[numbers]], numbers[~out[numbers]]
+            all_numbers.append(numbers + first)
+            all_places.append(places - shard.starts[numbers])
+        numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
+        distinct, begins = np.unique(numbers, return_index=True)
+        return Found(total, len(numbers), len(distinct), distinct[:limit], places[begins[:limit]])
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        places = [(self.shard_of(number), number) for number in numbers]
+        return [self.shards[k].document(n - int(self.first_numbers[k])) for k, n in places]
+
+    def shard_of(self, number: int) -> int:
+        """The index of the shard that contains the document with that number."""
+        return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        numbers: dict[str, list[int]] = {id_: [] for id_ in ids}
+        for number, id_ in self.ids():
+            if id_ in numbers:
+                numbers[id_].append(number)
+        return [numbers[id_] for id_ in ids]
+
+    def ids(self) -> Iterator[tuple[int, str]]:
+        """The number and the id of each document not removed, in order."""
+        for first, shard in zip(self.first_numbers.tolist(), self.shards, strict=False):
+            for k in range(len(shard.ids)):
+                if not self.about.removed[first + k]:
+                    yield first + k, shard.ids[k]
+
+    def vocabularies(self) -> list[ShardWords]:
+        return list(map(ShardWords.of, self.shards))
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        shards = zip(self.shards, walks, self.excluded(exclude), strict=True)
+        return [
+            walk_shard(shard, walk, out, int(first))
+            for first, (shard, walk, out) in zip(self.first_numbers, shards, strict=False)
+        ]
+
+    def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
+        """For each shard, which documents are excluded: removed, or in `exclude`.
+
+        bool, shape (n_documents,); None if there are none.
+        """
+        out, numbers = self.about.removed, list(exclude)
+        if numbers:
+            out = out.copy()
+            out[numbers] = True
+        parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
+        return [part if part.any() else None for part in parts]
+
+    def close(self) -> None:
+        """Nothing to close: files are mapped, and closed with the last array."""
+
+
+class JoinedParts:
+    """Several parts as one; documents are numbered consecutively over the parts."""
+
+    def __init__(self, parts: Sequence[Part], about: About) -> None:
+        self.about = about
+        self.n_shards = sum(part.n_shards for part in parts)
+        self._parts = list(parts)
+        self._firsts: list[int] = np.cumsum([0, *(len(p.about.removed) for p in parts)]).tolist()
+
+    def match(
+        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
+    ) -> Ints:
+        def ask(part: Part, out: list[int]) -> Ints:
+            return part.match(words, places, exclude=out, n_threads=n_threads)
+
+        longest: Ints = np.maximum.reduce(self._ask(ask, exclude))
+        return longest
+
+    def find(
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
+    ) -> list[Found]:
+        def ask(part: Part, out: list[int]) -> list[Found]:
+            return part.find(grams, limit=limit, max_places=max_places, exclude=out)
+
+        return [
+            Found(
+                count=sum(found.count for found in by_part),
+                n_places=sum(found.n_places for found in by_part),
+                n_documents=sum(found.n_documents for found in by_part),
+                numbers=np.concatenate(
+                    [
+                        found.numbers + first
+                        for found, first in zip(by_part, self._firsts, strict=False)
+                    ]
+                )[:limit],
+                places=np.concatenate([found.places for found in by_part])[:limit],
+            )
+            for by_part in zip(*self._ask(ask, exclude), strict=True)
+        ]
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        documents: dict[int, Document] = {}
+        for (part, here), first in zip(self._with(numbers), self._firsts, strict=False):
+            if here:
+                there = part.documents(here)
+                documents |= {first + n: document for n, document in zip(here, there, strict=True)}
+        return [documents[number] for number in numbers]
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        by_part = [part.numbers_of(ids) for part in self._parts]
+        return [
+            [
+                first + number
+                for numbers, first in zip(of_id, self._firsts, strict=False)
+                for number in numbers
+            ]
+            for of_id in zip(*by_part, strict=True)
+        ]
+
+    def vocabularies(self) -> list[ShardWords]:
+        by_part = self._ask(lambda part, _: part.vocabularies(), ())
+        return [words for of_part in by_part for words in of_part]
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        left = iter(walks)
+        walks_of = {part: list(islice(left, part.n_shards)) for part in self._parts}
+
+        def ask(part: Part, out: list[int]) -> list[Stretches]:
+            return part.walk(walks_of[part], exclude=out)
+
+        return [
+            replace(stretches, numbers=stretches.numbers + first)
+            for of_part, first in zip(self._ask(ask, exclude), self._firsts, strict=False)
+            for stretches in of_part
+        ]
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+    def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
+        """The result from each part; all are asked concurrently, as some are remote."""
+        with ThreadPoolExecutor(len(self._parts)) as pool:
+            return list(pool.map(lambda asked: ask(*asked), self._with(exclude)))
+
+    def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
+        """Each part with those of the numbers that are in it, as numbered there."""
+        for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
+            yield part, [number - first for number in numbers if first <= number < end]
 
 
 def _match_shard(
@@ -137,196 +483,46 @@ def _blocks_read() -> int:
     return resource.getrusage(whose).ru_inblock
 
 
-class LocalPart:
-    """Shards on this machine's disk.
+def walk_shard(shard: Shard, walk: Walk, excluded: Excluded, first_number: int = 0) -> Stretches:
+    """Stretches of the text in documents of the shard that are not excluded.
 
-    removed: bool (n_documents,), the documents that no search considers.
+    `first_number`: the number of the shard's first document.
     """
-
-    def __init__(self, shards: Sequence[Shard], removed: NDArray[np.bool_]) -> None:
-        self.shards = list(shards)
-        self.n_shards = len(self.shards)
-        self.removed = removed
-        sizes = [shard.info.n_documents for shard in self.shards]
-        self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        if sum(shard.search_bytes for shard in self.shards) > memory_bytes() // 2:
-            for shard in self.shards:
-                shard.expect_random()
-
-    @property
-    def n_documents(self) -> int:
-        return int(self.first_numbers[-1])
-
-    def match(
-        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
-    ) -> Ints:
-        longest = np.zeros(len(places), np.int32)
-        for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
-            ids = np.zeros(len(words) + 1, np.uint32)
-            ids[1:] = shard.vocabulary.find(list(words))
-            found = _match_shard(shard, ids[places], longest, out, n_threads)
-            np.maximum(longest, found, out=longest)
-        return longest
-
-    def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
-    ) -> list[Found]:
-        excluded = self.excluded(exclude)
-        return [self._find(gram, limit, max_places, excluded) for gram in grams]
-
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
-        places = [(self.shard_of(number), number) for number in numbers]
-        return [self.shards[k].document(n - int(self.first_numbers[k])) for k, n in places]
-
-    def shard_of(self, number: int) -> int:
-        """The index of the shard that contains the document with that number."""
-        return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
-
-    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        found: dict[str, list[int]] = {id_: [] for id_ in ids}
-        for number, id_ in self.ids():
-            if id_ in found:
-                found[id_].append(number)
-        return [found[id_] for id_ in ids]
-
-    def vocabularies(self) -> list[ShardWords]:
-        words = ([one.vocabulary[k] for k in range(len(one.vocabulary))] for one in self.shards)
-        counts = (shard.token_counts[1:] for shard in self.shards)
-        return list(map(ShardWords, words, counts))
-
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        shards = zip(self.shards, walks, self.excluded(exclude), strict=True)
-        found = [walk_shard(shard, walk, out) for shard, walk, out in shards]
-        return [replace(one, numbers=one.numbers + first)
-                for one, first in zip(found, self.first_numbers, strict=False)]  # fmt: skip
-
-    def close(self) -> None:
-        """Nothing to close: files are mapped, and closed with the last array."""
-
-    def ids(self) -> Iterator[tuple[int, str]]:
-        """The number and the id of each document not removed, in order."""
-        for first, shard in zip(self.first_numbers.tolist(), self.shards, strict=False):
-            for k in range(len(shard.ids)):
-                if not self.removed[first + k]:
-                    yield first + k, shard.ids[k]
-
-    def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
-        """For each shard, which documents are excluded: removed, or in `exclude`.
-
-        bool, shape (n_documents,); None if there are none.
-        """
-        out = self.removed
-        numbers = list(exclude)
-        if numbers:
-            out = out.copy()
-            out[numbers] = True
-        parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
-        return [part if part.any() else None for part in parts]
-
-    def _find(
-        self, gram: Sequence[str], limit: int, max_places: int, excluded: Sequence[Excluded]
-    ) -> Found:
-        total = 0
-        all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for first, shard, out in zip(self.first_numbers, self.shards, excluded, strict=False):
-            query = shard.vocabulary.find(list(gram))
-            if not query.all():
-                continue
-            low, high = find_interval(shard.tokens, shard.suffixes, query)
-            packed = read_packed(shard.suffixes, low, min(high, low + max_places))
-            places = np.sort(packed).astype(np.int64)
-            numbers = np.searchsorted(shard.starts, places, side="right") - 1
-            if out is None:
-                total += high - low
-            else:
-                total += count_allowed(shard.suffixes, shard.starts, out, low, high)
-                places, numbers = places[~out[numbers]], numbers[~out[numbers]]
-            all_numbers.append(numbers + first)
-            all_places.append(places - shard.starts[numbers])
-        numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
-        distinct, begins = np.unique(numbers, return_index=True)
-        return Found(total, len(numbers), len(distinct), distinct[:limit], places[begins[:limit]])
+    index = *shard.tokens, shard.suffixes.words, shard.suffixes.n_bits
+    text, terms = (walk.units, walk.is_content), walk.terms
+    costs = np.full(shard.info.n_vocabulary + 1, terms.content_cost, np.int32)
+    costs[walk.functions] = terms.function_cost
+    costs[0] = 0
+    costs_here = np.where(walk.is_content, terms.content_cost, terms.function_cost)
+    ends = walk.starts[:-1] + walk.n_anchors
+    anchors = find_anchors(
+        *index, shard.first_suffixes, *text, walk.starts[:-1], ends, walk.ids, walk.rarities,
+        terms.enough,
+    )  # fmt: skip
+    distinct, of = np.unique(walk.ids, return_inverse=True)
+    rows = np.zeros(shard.info.n_vocabulary + 1, np.int32)
+    rows[distinct] = np.arange(1, len(distinct) + 1)
+    gains = np.zeros((len(distinct) + 1, len(walk.starts) - 1), np.int32)
+    units = np.repeat(np.arange(len(walk.starts) - 1), np.diff(walk.starts))
+    gains[of + 1, units] = walk.gains
+    blocks = np.zeros(len(distinct) + 1, np.uint64)
+    note_blocks(*text, walk.starts, of + 1, blocks)
+    out = np.empty(0, np.bool_) if excluded is None else excluded
+    pieces = align(
+        *index, shard.starts, out, anchors, rows, costs, gains, blocks, *text,
+        costs_here.astype(np.int32), terms.width, terms.drop, terms.exchange, terms.reach,
+        terms.company, terms.least,
+    )  # fmt: skip
+    # Sorted by place in the reference; many anchors lead to the same alignment.
+    pieces = np.unique(pieces[:, [2, 3, 0, 1, 4]], axis=0)[:, [2, 3, 0, 1, 4]]
+    documents = np.searchsorted(shard.starts, pieces[:, 2], side="right") - 1
+    found = chain(np.ascontiguousarray(pieces), documents, terms.gap, terms.join, terms.need)
+    firsts, ends, first_tokens, end_tokens, scores, numbers = found.T
+    begins = shard.starts[numbers]
+    return Stretches(
+        firsts, ends, numbers + first_number, first_tokens - begins, end_tokens - begins, scores
+    )
 
 
-class JoinedParts:
-    """Several parts as one; documents are numbered consecutively over the parts."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._parts = list(parts)
-        sizes = [part.n_documents for part in self._parts]
-        self._firsts: list[int] = np.cumsum([0, *sizes]).tolist()
-        counts = [part.n_shards for part in self._parts]
-        self._first_shards: list[int] = np.cumsum([0, *counts]).tolist()
-        self.n_shards = self._first_shards[-1]
-
-    @property
-    def n_documents(self) -> int:
-        return self._firsts[-1]
-
-    def match(
-        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
-    ) -> Ints:
-        def ask(part: Part, out: list[int]) -> Ints:
-            return part.match(words, places, exclude=out, n_threads=n_threads)
-
-        longest: Ints = np.maximum.reduce(self._ask(ask, exclude))
-        return longest
-
-    def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
-    ) -> list[Found]:
-        def ask(part: Part, out: list[int]) -> list[Found]:
-            return part.find(grams, limit=limit, max_places=max_places, exclude=out)
-
-        return [
-            Found(
-                count=sum(one.count for one in found),
-                n_places=sum(one.n_places for one in found),
-                n_documents=sum(one.n_documents for one in found),
-                numbers=np.concatenate(
-                    [one.numbers + first for one, first in zip(found, self._firsts, strict=False)]
-                )[:limit],
-                places=np.concatenate([one.places for one in found])[:limit],
-            )
-            for found in zip(*self._ask(ask, exclude), strict=True)
-        ]
-
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
-        found: dict[int, Document] = {}
-        for (part, here), first in zip(self._with(numbers), self._firsts, strict=False):
-            if here:
-                there = part.documents(here)
-                found |= {first + n: document for n, document in zip(here, there, strict=True)}
-        return [found[number] for number in numbers]
-
-    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in ids]
-        for part, first in zip(self._parts, self._firsts, strict=False):
-            for numbers, here in zip(found, part.numbers_of(ids), strict=True):
-                numbers += [first + number for number in here]
-        return found
-
-    def vocabularies(self) -> list[ShardWords]:
-        return list(chain(*ask_together(self._parts, lambda _, part: part.vocabularies())))
-
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
-        def ask(k: int, one: tuple[Part, list[int]]) -> list[Stretches]:
-            part, out = one
-            first, end = self._first_shards[k : k + 2]
-            found = part.walk(walks[first:end], exclude=out)
-            return [replace(one, numbers=one.numbers + self._firsts[k]) for one in found]
-
-        return list(chain(*ask_together(list(self._with(exclude)), ask)))
-
-    def close(self) -> None:
-        for part in self._parts:
-            part.close()
-
-    def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
-        """The result from each part."""
-        return ask_together(list(self._with(exclude)), lambda _, pair: ask(*pair))
-
-    def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
-        """Each part with those of the numbers that are in it, as numbered there."""
-        for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
-            yield part, [number - first for number in numbers if first <= number < end]
+def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(low <= numbers.min() and numbers.max() <= high)

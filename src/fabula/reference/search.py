@@ -1,25 +1,36 @@
-"""Searching a reference corpus: longest matches, counts, occurrences, sources."""
+"""Searching a reference: longest matches, counts, occurrences, sources; and opening one by name."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.control_characters import without_controls
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, ServerAway
-from fabula.reference.info import About
-from fabula.reference.layout import Manifest, open_shards
-from fabula.reference.parts import Found, LocalPart, Part
-from fabula.reference.storage import fetch_corpus
+from fabula.plugins import Registry
+from fabula.reference.backend import (
+    Attribution,
+    Backend,
+    LocatedText,
+    Matches,
+    Occurrence,
+    ServerAway,
+)
+from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
+from fabula.reference.storage import is_address, open_corpora
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
+
+if TYPE_CHECKING:
+    from fabula.reference.catalogue import Index, Pace
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,6 +43,11 @@ _LOCATED_WORDS = 1 << 21
 """Further documents are cached while all of them together have at most this many words."""
 _N_FOUND, _N_NAMED = 1 << 14, 100
 """N-grams cached, and documents cached for each: phrases recur from text to text."""
+_WEB, _INDEX, _MINI = "infinigram:", "infinigram-index:", "infinigram-mini:"
+_OWN_SERVER = "FABULA_INFINIGRAM_URL"
+
+REFERENCES: Registry[Callable[[str], Backend]] = Registry("references")
+"""How to open references of other kinds, by what stands before the colon in their names."""
 
 
 class _Recent(OrderedDict[K, V], Generic[K, V]):
@@ -86,8 +102,8 @@ class Reference:
     corpus after the other; removed documents keep their numbers and are never found.
     """
 
-    def __init__(self, about: About, part: Part) -> None:
-        self.about = about
+    def __init__(self, part: Part) -> None:
+        self.about = about = part.about
         self.settings = about.settings
         self.name = about.name
         self.fingerprint = about.fingerprint
@@ -115,14 +131,7 @@ class Reference:
 
         Raises `CorpusError` if a path holds no corpus, a damaged one, or one with other settings.
         """
-        corpora: dict[str, tuple[Path, Manifest]] = {}
-        for place in dict.fromkeys((path, *more)):
-            copied = fetch_corpus(place, report)
-            manifest = Manifest.read(copied)
-            corpora.setdefault(manifest.fingerprint, (copied, manifest))
-        about = About.of(*zip(*corpora.values(), strict=True))
-        shards = [(path, info) for path, manifest in corpora.values() for info in manifest.shards]
-        opened = cls(about, LocalPart(open_shards(shards, report), about.removed))
+        opened = cls(open_corpora((path, *more), report))
         opened.paths = (str(path), *map(str, more))
         return opened
 
@@ -410,3 +419,133 @@ class Reference:
     def _remember(self, memory: _Recent[K, V], key: K, value: V) -> None:
         with self._lock:
             memory.remember(key, value)
+
+
+def index_url(spec: str) -> str:
+    """The server for `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]`."""
+    from fabula.reference.catalogue import API_URL, MINI_URL
+
+    public = MINI_URL if _is_by_characters(spec) else API_URL
+    return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or public
+
+
+def _is_by_characters(spec: str) -> bool:
+    """Whether infini-gram mini serves it, by its prefix or by the catalogue."""
+    index = _known_index(spec)
+    return spec.startswith(_MINI) or (index is not None and index.by_characters)
+
+
+def _known_index(spec: str) -> Index | None:
+    from fabula.reference.catalogue import read_catalogue
+
+    return read_catalogue().index(spec.partition(":")[2].partition("@")[0])
+
+
+def is_served(spec: str) -> bool:
+    """Whether it names a reference served by `fabula reference serve`."""
+    return spec.startswith(("http://", "https://")) and not is_address(spec)
+
+
+def is_elsewhere(spec: str) -> bool:
+    """Whether it names something other than a corpus in a folder or at an address."""
+    is_other = spec.startswith((_WEB, _INDEX, _MINI)) or spec.partition(":")[0] in REFERENCES
+    return is_served(spec) or is_other
+
+
+def is_looked_up(spec: str) -> bool:
+    """Whether words are looked up over HTTP, in an infini-gram index."""
+    return spec.startswith((_WEB, _MINI))
+
+
+def pace_of(spec: str) -> Pace:
+    """The cost of looking up texts there."""
+    from fabula.reference.catalogue import BY_CHARACTERS, BY_TOKENS
+
+    return BY_CHARACTERS if _is_by_characters(spec) else BY_TOKENS
+
+
+def check_spec(spec: str) -> None:
+    """Raise `InputError` if this cannot be a path or an address."""
+    if without_controls(spec) != spec:
+        raise InputError(
+            f"{without_controls(spec)}: a reference's path or address must not contain "
+            "control characters"
+        )
+
+
+def open_backend(
+    specs: Sequence[str],
+    *,
+    n_parallel: int = 8,
+    max_retries: int = 5,
+    fresh: bool = False,
+    meter: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> Backend:
+    """Open corpora, in folders, at addresses or served at `http://...`, as one; or
+    `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.
+
+    The default URL is the environment's FABULA_INFINIGRAM_URL, or else the public server: that of
+    infini-gram mini for the names that the catalogue lists as its own. The options apply to HTTP
+    lookups; `fresh` ignores cached counts. `meter` receives the number of lookups, and the number
+    answered from the cache; `report` receives messages on what is copied. Raises `CorpusError`,
+    `InputError` and, if a served reference does not respond, `LookupFailed`.
+    """
+    for named in specs:
+        check_spec(named)
+    spec = next((spec for spec in specs if is_elsewhere(spec) and not is_served(spec)), None)
+    if spec is None:
+        if not any(map(is_served, specs)):
+            return Reference.open(*specs, report=report)
+        from fabula.reference.served import open_served
+
+        # On disk and behind servers, as one, in this order; duplicates count once.
+        parts: dict[str, tuple[str, Part]] = {}
+        try:
+            for named in dict.fromkeys(specs):
+                part: Part = (
+                    open_served(named, n_parallel=n_parallel, max_retries=max_retries)
+                    if is_served(named)
+                    else open_corpora([named], report)
+                )
+                if parts.setdefault(part.about.fingerprint, (named, part))[1] is not part:
+                    part.close()
+            places, opened = zip(*parts.values(), strict=True)
+            about = About.joined(places, [part.about for part in opened])
+        except BaseException:
+            for _, part in parts.values():
+                part.close()
+            raise
+        return Reference(opened[0] if len(opened) == 1 else JoinedParts(opened, about))
+    if len(specs) > 1:
+        raise InputError(
+            f"`references` {spec}: only corpora can be searched together; search this one by itself"
+        )
+    kind, _, rest = spec.partition(":")
+    if kind in REFERENCES:
+        return REFERENCES[kind](rest)
+    if spec.startswith(_INDEX):
+        from fabula.reference.infinigram_index import InfiniGramIndex
+
+        path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
+        if not path:
+            raise InputError("`references` infinigram-index: add the folder of the index")
+        return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
+    from fabula.reference.infinigram import InfiniGramMini, InfiniGramWeb
+
+    name = spec.partition(":")[2].partition("@")[0]
+    if not name:
+        raise InputError(
+            "`references` infinigram: add the name of an index, as in infinigram:v4_rpj_llama_s4; "
+            "`fabula reference info` lists them"
+        )
+    index = _known_index(spec)
+    opener = InfiniGramMini if _is_by_characters(spec) else InfiniGramWeb
+    return opener(
+        name if index is None else index.name,
+        index_url(spec),
+        n_parallel=n_parallel,
+        max_retries=max_retries,
+        fresh=fresh,
+        meter=meter,
+    )

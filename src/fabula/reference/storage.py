@@ -1,113 +1,136 @@
-"""The folder of a corpus; and corpora at an address, which are fetched once and opened here.
+"""Opening corpora: in folders, or at addresses, from which they are fetched once.
 
     CACHE/references/KEY/NAME/     a corpus from an address (`layout`); KEY stands for the address
 
-A file is fetched if it is not there as the manifest says; the manifest is read each time.
+A file is fetched if it is not there as the manifest says; the manifest is read each time. Files are
+compared with their checksums when a corpus is first opened, and again only after they change; those
+of a small folder, each time.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from fabula.cached_results import cache_folder
+from fabula.cached_results import CachedResults, cache_folder
 from fabula.errors import CorpusError, FabulaError
-from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.reference.layout import MANIFEST, Manifest, Shard
+from fabula.reference.parts import About, LocalPart
+from fabula.store import checksum, write_whole, writer_lock
+from fabula.workers import default_jobs
 
 HELD_OUT = "held_out.jsonl"
 """Beside a corpus: scores of its own documents, one line for each way to measure."""
-_MANIFEST = "manifest.json"
+_SMALL_BYTES = 4 << 20
+"""Folders up to this size are compared each time; that takes milliseconds."""
+_MANY_BYTES = 1 << 30
+"""Above this size, progress is reported."""
+_SETTLED_NS = 2 * 10**9
+"""A file written more recently may change again within the same tick of the clock."""
+
+Report = Callable[[str], None]
 
 
 def is_address(spec: str | Path) -> bool:
     """Whether it is the address of a corpus's files: s3://, gs:// or https://.../manifest.json."""
     if not isinstance(spec, str) or "://" not in spec:
         return False
-    return not spec.startswith(("http://", "https://")) or spec.endswith(f"/{_MANIFEST}")
+    return not spec.startswith(("http://", "https://")) or spec.endswith(f"/{MANIFEST}")
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The folder of a corpus, which need not exist. `name` is a file's path inside it."""
-
-    path: Path
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    def read(self, name: str) -> bytes | None:
-        """The content of a small file; None if it does not exist."""
-        try:
-            return (self.path / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def write(self, name: str, data: bytes) -> None:
-        """Replace a small file atomically."""
-        file = self.path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, data)
-
-    def remove(self, name: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
-        place = self.path / name
-        if place.is_dir():
-            shutil.rmtree(place)
-        else:
-            place.unlink(missing_ok=True)
-
-    def names(self, folder: str = "") -> list[str]:
-        """The names in a folder, sorted; empty if it does not exist."""
-        place = self.path / folder
-        return sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []
-
-    def checksum(self, name: str) -> str | None:
-        """A file's SHA-256 in hexadecimal; None if it does not exist."""
-        file = self.path / name
-        return checksum(file) if file.exists() else None
-
-    def n_bytes(self, folder: str) -> int:
-        """The total size of all files in a folder."""
-        return sum(f.stat().st_size for f in (self.path / folder).rglob("*") if f.is_file())
-
-    @contextmanager
-    def writing(self, name: str) -> Iterator[Path]:
-        """An empty folder that becomes the folder `name` on exit, atomically."""
-        aside = fresh_folder(self.path / name)
-        yield aside
-        publish_folder(aside, self.path / name)
-
-    @contextmanager
-    def lock(self, folder: str = "", *, waits: bool = False) -> Iterator[None]:
-        """Hold the exclusive right to write there.
-
-        If another process holds it, wait, or raise `BusyError`.
-        """
-        place = self.path / folder
-        with writer_lock(place / ".lock", str(place), waits=waits):
-            # The process that wrote these was killed: the lock excludes other writers.
-            for left in place.glob(".*.part"):
-                left.unlink(missing_ok=True)
-            yield
-
-
-def open_home(spec: str | Path | Home) -> Home:
+def corpus_folder(spec: str | Path) -> Path:
     """The folder that a user names; it need not exist. Raises `CorpusError` for an address."""
-    if isinstance(spec, Home):
-        return spec
     if "://" in str(spec):
         raise CorpusError(
             f"{spec}: a corpus is built and changed in a folder; copy the folder there afterwards, "
             "with the tools of the store"
         )
-    return Home(Path(spec))
+    return Path(spec)
 
 
-def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage: None) -> Path:
+def open_corpora(places: Iterable[str | Path], report: Report = lambda stage: None) -> LocalPart:
+    """Open the corpora at these paths and addresses as one; one found twice counts once.
+
+    Raises `CorpusError` if there is none, a damaged one, or one with other settings.
+    """
+    corpora: dict[str, tuple[Path, Manifest]] = {}
+    for place in dict.fromkeys(places):
+        folder = fetch_corpus(place, report)
+        manifest = Manifest.read(folder)
+        corpora.setdefault(manifest.fingerprint, (folder, manifest))
+    abouts = [About.of(folder, manifest) for folder, manifest in corpora.values()]
+    about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
+    shards = [
+        (folder / "shards" / info.name, info)
+        for folder, manifest in corpora.values()
+        for info in manifest.shards
+    ]
+    check_files([(folder, info.files) for folder, info in shards], report)
+    return LocalPart(about, [Shard(folder, info) for folder, info in shards])
+
+
+def check_files(
+    folders: Sequence[tuple[Path, Mapping[str, str]]], report: Report = lambda stage: None
+) -> None:
+    """Compare the SHA-256 of the files of these folders, except those already compared.
+
+    folders: each with its checksums by file name. Raises `CorpusError` that names the first file
+    that is missing or changed.
+    """
+    expected: dict[Path, str] = {}
+    stamps: dict[Path, list[int]] = {}
+    keys: dict[Path, bytes] = {}
+    for folder, digests in folders:
+        files = {folder / name: digest for name, digest in digests.items()}
+        expected |= files
+        stamps |= {file: _stamp(file) for file in files}
+        if sum(stamps[file][0] for file in files) > _SMALL_BYTES:
+            for file, digest in files.items():
+                key = f"checked\n{folder.resolve() / file.name}\n{stamps[file]}\n{digest}"
+                keys[file] = key.encode(errors="surrogateescape")
+    cache = CachedResults()
+    compared = zip(keys, cache.find(list(keys.values())), strict=True)
+    known = {file for file, result in compared if result is not None}
+    new = [file for file in stamps if file not in known]
+    n_all, n_done, lock = sum(stamps[file][0] for file in new), 0, threading.Lock()
+
+    def check(file: Path) -> None:
+        nonlocal n_done
+        if checksum(file) != expected[file]:
+            raise CorpusError(
+                f"{file}: damaged (changed since it was written); restore it from a copy, or build "
+                "it again (`fabula reference info --check` checks all files)"
+            )
+        with lock:
+            n_done += stamps[file][0]
+            if n_all > _MANY_BYTES:
+                report(f"checking files (once): {n_done / 1e9:.1f} of {n_all / 1e9:.1f} GB")
+
+    if new:
+        with ThreadPoolExecutor(min(default_jobs(), len(new))) as pool:
+            list(pool.map(check, new))
+    before = time.time_ns() - _SETTLED_NS
+    settled = (file for file in new if file in keys and stamps[file][2] < before)
+    cache.keep({keys[file]: b"same" for file in settled if _stamp(file) == stamps[file]})
+
+
+def _stamp(file: Path) -> list[int]:
+    """The attributes that change with the file: size, modification and change times, inode."""
+    try:
+        there = file.stat()
+    except (OSError, ValueError) as error:
+        raise CorpusError(
+            f"{file}: missing or unreadable ({error}); restore it from a copy, or build it again "
+            "(`fabula reference info --check` checks all files)"
+        ) from error
+    return [there.st_size, there.st_mtime_ns, there.st_ctime_ns, there.st_ino]
+
+
+def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
     """The folder of the corpus: of one at an address, a copy whose files are all checked.
 
     Raises `CorpusError` if there is no corpus, if a file is not as its manifest says, or if the
@@ -115,18 +138,15 @@ def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage:
     """
     if not is_address(spec):
         return Path(spec)
-    from fabula.reference.checksums import check_files
-    from fabula.reference.layout import Manifest
-
-    address = str(spec).removesuffix(_MANIFEST).rstrip("/")
+    address = str(spec).removesuffix(MANIFEST).rstrip("/")
     key = hashlib.sha256(address.encode()).hexdigest()[:16]
     folder = cache_folder() / "references" / key / address.rpartition("/")[2]
     # Processes that want the same copy wait, then find it.
     with _Store(address) as store, writer_lock(folder / ".lock", str(folder), waits=True):
-        data = store.read(_MANIFEST)
+        data = store.read(MANIFEST)
         if data is None:
-            raise CorpusError(f"{address}: not a reference corpus (no {_MANIFEST})")
-        manifest = Manifest.parse(data, f"{address}/{_MANIFEST}")
+            raise CorpusError(f"{address}: not a reference corpus (no {MANIFEST})")
+        manifest = Manifest.parse(data, f"{address}/{MANIFEST}")
         parts: dict[str, Mapping[str, str]] = {f"shards/{s.name}": s.files for s in manifest.shards}
         if manifest.removed is not None:
             parts["."] = {manifest.removed: str(manifest.removed_sha256)}
@@ -141,7 +161,7 @@ def fetch_corpus(spec: str | Path, report: Callable[[str], None] = lambda stage:
                     if not file.exists() or checksum(file) != expected:
                         store.fetch(f"{place}/{name}".removeprefix("./"), file, expected)
         write_whole(folder / HELD_OUT, store.read(HELD_OUT) or b"")
-        write_whole(folder / _MANIFEST, data)
+        write_whole(folder / MANIFEST, data)
     return folder
 
 

@@ -1,4 +1,7 @@
-"""Client of a served reference over HTTP: replies are checked; failures never count as novelty."""
+"""Client of a served reference over HTTP, and the messages that both sides check.
+
+Failures never count as novelty.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,162 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
 from operator import lt
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.reference.backend import ServerAway
+from fabula.reference import parts
+from fabula.reference.backend import Age, ServerAway
 from fabula.reference.http_client import LookupServer, Refused
-from fabula.reference.info import About
-from fabula.reference.part_walk import ShardWords, Stretches, Walk
-from fabula.reference.parts import Found, Grams, Ints
-from fabula.reference.serving import messages
-from fabula.reference.serving.messages import MAX_EXCLUDED, MAX_GRAMS, MAX_NAMED, TOKEN
+from fabula.reference.parts import Found, Grams, Ints, ShardWords, Stretches, Walk
 from fabula.store import dump_json
-from fabula.text import TOKENISER
+from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
 M = TypeVar("M", bound=BaseModel)
 
+TOKEN = "FABULA_REFERENCE_TOKEN"
+"""The environment variable for a token, read by the service and its clients."""
+_MOST = 2**53
+"""The largest integer that every JSON parser represents exactly."""
+
+MAX_GRAMS, MAX_NAMED, MAX_EXCLUDED = 2_000, 200_000, 100_000
+"""The most n-grams of a request; documents that an answer names, as n-grams times `limit` (a single
+n-gram may request all of its own); numbers that a request excludes, or ids that it looks up."""
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
 _MAX_NUMBERS = 2**31
 """Maximum number of documents of a reference; larger numbers are rejected."""
 _N_FAILED_IN_A_ROW = 3
+
+Natural = Annotated[int, Field(ge=0, le=_MOST)]
+# The first fault ends a list: a body of wrong items would give an error for each.
+Numbers = Annotated[list[Natural], FailFast()]
+Words = Annotated[list[str], FailFast()]
+StateKey = Annotated[
+    str, Field(max_length=200, description="The documents as /v1/about told them.")
+]
+
+
+class _Message(BaseModel):
+    # A later server may send fields that this client does not know.
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Answer(_Message):
+    state: StateKey
+
+
+class Limits(_Message):
+    """Limits per request, per client, and for the whole service."""
+
+    max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes per request body.")
+    max_words: int = Field(2_000_000, ge=1, description="Words per request.")
+    max_documents: int = Field(64, ge=1, description="Documents per request.")
+    n_per_s: int = Field(500, ge=0, description="Requests per second and token; 0: unlimited.")
+    n_at_once: int = Field(0, ge=0, description="Requests searched in parallel; 0: one per CPU.")
+    n_waiting: int = Field(64, ge=0, description="Requests that wait in the queue.")
+
+
+class ErrorAnswer(_Message):
+    """Why a request was not answered."""
+
+    error: str
+
+
+class About(_Message):
+    """What is served. Words in requests must be in the normal form defined by these settings."""
+
+    service: Literal["fabula-reference"]
+    protocol: Literal[3]
+    version: str
+    name: str = Field(max_length=1000)
+    fingerprint: str = Field(max_length=1000)
+    state: StateKey
+    tokeniser: str
+    settings: TextSettings
+    n_documents: Natural
+    n_words: Natural
+    removed: Numbers = Field(description="Numbers whose documents were removed, ascending.")
+    vocabularies: Numbers = Field(description="The distinct words of each shard.")
+    written_by: Words
+    age: Age
+    held_out: list[dict[str, object]] = Field(
+        description="How documents of the reference score against the rest, for each way of "
+        "measuring; empty if `reference measure` was not run."
+    )
+    limits: Limits
+
+
+class Health(_Message):
+    """Whether the service is ready, and which documents it serves."""
+
+    name: str
+    fingerprint: str
+    state: str
+    n_reloads: Natural
+    problem: str | None = Field(
+        description="Why the corpus on disk cannot be served; the previous state still is."
+    )
+
+
+class MatchAnswer(Answer):
+    lengths: Numbers = Field(description="In words; 0 where nothing begins.")
+
+
+class FoundAnswer(_Message):
+    """Where an n-gram occurs."""
+
+    count: Natural
+    n_places: Natural = Field(description="The number of its places that were checked.")
+    n_documents: Natural = Field(description="Distinct documents at those places.")
+    numbers: Numbers = Field(description="The first of these documents, ascending.")
+    places: Numbers = Field(description="The first word of its first place in each, from 0.")
+
+
+class FindAnswer(Answer):
+    found: list[FoundAnswer]
+
+
+class DocumentsAnswer(Answer):
+    documents: list[Document]
+
+
+class IdsAnswer(Answer):
+    numbers: Annotated[list[Numbers], FailFast()] = Field(description="By id, ascending.")
+
+
+class WordsAnswer(Answer):
+    words: Words = Field(description="By token id.")
+    counts: Numbers = Field(description="The number of occurrences of each.")
+
+
+class NearAnswer(Answer):
+    """Stretches by column: words of the text and of a document (half-open), and their score."""
+
+    firsts: Numbers
+    ends: Numbers
+    numbers: Numbers
+    first_words: Numbers
+    end_words: Numbers
+    scores: Numbers
+
+
+TOLD = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
+"""What is told of a reference as it is."""
+ANSWERS: dict[str, type[Answer]] = {
+    "match": MatchAnswer, "find": FindAnswer, "documents": DocumentsAnswer, "ids": IdsAnswer,
+    "words": WordsAnswer, "near": NearAnswer,
+}  # fmt: skip
+"""By the last part of the path; `service.Answering` says what is asked there."""
+
+
+def first_fault(error: ValidationError) -> str:
+    """Where a message is wrong first, and how."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'][:3])) or 'body'}: {first['msg']}"[:300]
 
 
 _first_host: list[str] = []
@@ -66,8 +201,8 @@ def _token_for(url: str) -> str:
 
 def open_served(
     url: str, *, token: str | None = None, timeout_s: float = 120, **how: Any
-) -> tuple[About, ServedPart]:
-    """Connect to the service at `url`; returns what it serves, and its client.
+) -> ServedPart:
+    """Connect to the service at `url`.
 
     `token`: by default the environment's for this host (`_token_for`). `timeout_s`: the timeout of
     each attempt; `how`: as for `LookupServer`. Raises `InputError` if access is denied or it is not
@@ -81,25 +216,9 @@ def open_served(
     server = LookupServer(
         url.rstrip("/") + "/", timeout_s=timeout_s, headers=headers, refusals=_REFUSALS, **how
     )
-    try:
-        told = _ask_about(server, url)
-    except BaseException:
-        server.close()
-        raise
-    removed = np.zeros(told.n_documents + len(told.removed), np.bool_)
-    removed[told.removed] = True
-    same = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
-    about = About(
-        removed=removed,
-        written_by=tuple(told.written_by),
-        **{name: getattr(told, name) for name in same},
-    )
-    return about, ServedPart(server, told)
 
-
-def _ask_about(server: LookupServer, url: str) -> messages.About:
-    def read(content: bytes) -> messages.About:
-        told = _read(messages.About, content)
+    def read(content: bytes) -> About:
+        told = _read(About, content)
         n = told.n_documents + len(told.removed)
         if n > _MAX_NUMBERS or not _are_ascending(told.removed, n):
             raise ValueError("document numbers that no reference can have")
@@ -107,19 +226,23 @@ def _ask_about(server: LookupServer, url: str) -> messages.About:
 
     try:
         told = server.ask(None, read, threading.Event(), path="v1/about")
-    except Refused as error:
-        if error.status == 404:
-            raise InputError(
-                f"{url} does not serve a reference; use the address that "
-                "`fabula reference serve` prints"
-            ) from error
-        raise _refusal(url, error) from error
+    except BaseException as error:
+        server.close()
+        if not isinstance(error, Refused):
+            raise
+        if error.status != 404:
+            raise _refusal(url, error) from error
+        raise InputError(
+            f"{url} does not serve a reference; use the address that `fabula reference serve` "
+            "prints"
+        ) from error
     if told.tokeniser != TOKENISER:
+        server.close()
         raise CorpusError(
             f"{url}: splits words with {told.tokeniser}, but this version with {TOKENISER}; run "
             "the same version of Fabula on both sides"
         )
-    return told
+    return ServedPart(server, told)
 
 
 class ServedPart:
@@ -129,8 +252,11 @@ class ServedPart:
     after three such failures in a row, and `CorpusError` if the service now serves other documents.
     """
 
-    def __init__(self, server: LookupServer, told: messages.About) -> None:
-        self.n_documents = told.n_documents + len(told.removed)
+    def __init__(self, server: LookupServer, told: About) -> None:
+        removed = np.zeros(told.n_documents + len(told.removed), np.bool_)
+        removed[told.removed] = True
+        same = {name: getattr(told, name) for name in TOLD}
+        self.about = parts.About(removed=removed, written_by=tuple(told.written_by), **same)
         self.n_shards = len(told.vocabularies)
         self.held_out = told.held_out
         self._server, self._told = server, told
@@ -154,16 +280,16 @@ class ServedPart:
     def find(
         self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
-        limit = min(limit, self.n_documents)
+        limit = min(limit, len(self.about.removed))
         how: dict[str, Any] = {"limit": limit, "max_places": max_places, "exclude": exclude}
         wanted = [_sendable(gram) for gram in grams]
         most_words = self._told.limits.max_words // max(map(len, wanted), default=1)
         n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit), most_words))
-        parts = [wanted[at : at + n_most] for at in range(0, len(wanted), n_most)]
+        batches = [wanted[at : at + n_most] for at in range(0, len(wanted), n_most)]
         return [
             Found(one.count, one.n_places, one.n_documents,
                   np.array(one.numbers, np.int64), np.array(one.places, np.int64))
-            for some in parts
+            for some in batches
             for one in self._ask("find", grams=some, **how).found
         ]  # fmt: skip
 
@@ -205,7 +331,7 @@ class ServedPart:
         body = dump_json({"state": self._told.state, **asked}).encode()
 
         def read(content: bytes) -> Any:
-            answer: Any = _read(messages.ANSWERS[name], content)
+            answer: Any = _read(ANSWERS[name], content)
             if answer.state != self._told.state:
                 raise ValueError("an answer about other documents")
             if not self._is_right(answer, asked):
@@ -229,9 +355,9 @@ class ServedPart:
         return answer
 
     def _is_right(self, answer: Any, asked: dict[str, Any]) -> bool:
-        n, out = self.n_documents, self._removed.union(asked.get("exclude", ()))
+        n, out = len(self.about.removed), self._removed.union(asked.get("exclude", ()))
         match answer:
-            case messages.MatchAnswer():
+            case MatchAnswer():
                 # Every part of an n-gram that occurs must occur too; none crosses a gap or the end.
                 lengths, places = np.array([*answer.lengths, 0]), np.array(asked["places"])
                 return (
@@ -239,23 +365,23 @@ class ServedPart:
                     and not lengths[:-1][places == 0].any()
                     and bool((np.diff(lengths) >= -1).all())
                 )
-            case messages.FindAnswer():
+            case FindAnswer():
                 return len(answer.found) == len(asked["grams"]) and all(
                     one.n_documents <= one.n_places <= one.count
                     and len(one.numbers) == len(one.places) == min(asked["limit"], one.n_documents)
                     and _are_ascending(one.numbers, n, out)
                     for one in answer.found
                 )
-            case messages.DocumentsAnswer():
+            case DocumentsAnswer():
                 return len(answer.documents) == len(asked["numbers"])
-            case messages.IdsAnswer():
+            case IdsAnswer():
                 return len(answer.numbers) == len(asked["ids"]) and all(
                     _are_ascending(numbers, n, out) for numbers in answer.numbers
                 )
-            case messages.WordsAnswer():
+            case WordsAnswer():
                 n_words = self._told.vocabularies[asked["shard"]]
                 return bool(len(answer.words) == len(answer.counts) == n_words)
-            case messages.NearAnswer():
+            case NearAnswer():
                 columns = [getattr(answer, field.name) for field in fields(Stretches)]
                 return (
                     len({*map(len, columns)}) == 1
@@ -284,7 +410,7 @@ def _read(kind: type[M], content: bytes) -> M:
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
-        raise ValueError(f"not a valid answer ({messages.first_fault(error)})") from None
+        raise ValueError(f"not a valid answer ({first_fault(error)})") from None
 
 
 def _are_ascending(numbers: Sequence[int], end: int, out: frozenset[int] = frozenset()) -> bool:

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 
 import regex
 
+from fabula.cached_results import Kept, Memo
 from fabula.text.marks import word_set
-from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.sentences import encodable, paragraph_spans
 

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from fabula.text.memo import Kept, Memo
+from fabula.cached_results import Kept, Memo
 from fabula.text.sentences import encodable, paragraphs_of
 
 _PART_WORDS = 20

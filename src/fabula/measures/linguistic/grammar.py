@@ -17,9 +17,9 @@ from itertools import chain, islice
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.parsing import Parsed
-from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import open_beside
 
 # Harper's remarks on style and typography are not grammar errors.

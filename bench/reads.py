@@ -64,9 +64,7 @@ class Index:
     """A shard's files, mapped so that the system reads single pages; filter and keys are read."""
 
     def __init__(self, at: Path) -> None:
-        arrays = {
-            name: map_array(at / f"{name}.npy", kind, (None,)) for name, kind in KINDS.items()
-        }
+        arrays = {name: map_array(at / f"{name}.npy", kind, None) for name, kind in KINDS.items()}
         for array in arrays.values():
             mapped: Any = array.base
             while not isinstance(mapped, mmap.mmap):

@@ -178,11 +178,11 @@ def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
         raise SystemError("AST constructor recursion depth mismatch")
 
     monkeypatch.setattr("ast.parse", parse)
-    found = map_array(path, kind, (None,) * len(shape))
+    found = map_array(path, kind, *(None,) * len(shape))
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()
     with pytest.raises(CorpusError, match="do not match"):
-        map_array(path, kind, (*shape, 1))
+        map_array(path, kind, *shape, 1)
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def test_an_array_is_mapped_as_numpy_reads_it_without_parsing_python(
 def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes):
     (tmp_path / "a.npy").write_bytes(damaged)
     with pytest.raises(CorpusError, match=r"a\.npy: missing or damaged \(not an array"):
-        map_array(tmp_path / "a.npy", np.int64, (None,))
+        map_array(tmp_path / "a.npy", np.int64, None)

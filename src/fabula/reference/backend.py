@@ -76,14 +76,6 @@ class Age:
     youngest: int | None = None
     """The last year in which a document can have been written; None if unknown."""
 
-    @classmethod
-    def joined(cls, ages: Sequence[Age]) -> Age:
-        """The age of several references together."""
-        oldest = [age.oldest for age in ages if age.oldest is not None]
-        youngest = [age.youngest for age in ages if age.youngest is not None]
-        is_known = len(youngest) == len(ages)
-        return cls(min(oldest, default=None), max(youngest) if is_known and youngest else None)
-
     def younger(self, documents: Iterable[Document]) -> list[str]:
         """The ids of documents whose year is later than that of any document of the reference."""
         if self.youngest is None:

@@ -94,11 +94,6 @@ class BuildParameters:
         if self.memory_bytes < 2 * _RESERVED_BYTES:
             raise InputError(f"`memory` must be at least {2 * _RESERVED_BYTES >> 20} MB")
 
-    @property
-    def batch_chars(self) -> int:
-        # Small shards, as in tests, need smaller batches. Assumes four characters per token.
-        return min(_BATCH_CHARS, 4 * self.shard_tokens)
-
     def is_full(self, n_tokens: int, n_vocabulary: int) -> bool:
         used = _BYTES_PER_TOKEN * n_tokens + _BYTES_PER_WORD * n_vocabulary
         return n_tokens >= self.shard_tokens or used >= self.memory_bytes - _RESERVED_BYTES
@@ -408,8 +403,9 @@ def _shards(
 ) -> Iterator[ShardBatches]:
     """The documents of each shard: batches are tokenised in order, some of them at a time."""
     parameters = BuildParameters(**manifest.parameters)
+    # Small shards, as in tests, need smaller batches. Assumes four characters per token.
+    batches = in_batches(stream, min(_BATCH_CHARS, 4 * parameters.shard_tokens))
     tokenise = partial(tokenise_batch, settings=manifest.settings)
-    batches = in_batches(stream, parameters.batch_chars)
     shard = ShardBatches()
     for batch in in_order(tokenise, batches, n_jobs, n_small=_N_SMALL):
         shard.add(batch)
@@ -441,48 +437,38 @@ class TokenBatch:
 def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
     """Convert documents to token ids; those without words are left out (but counted as read)."""
     known: dict[str, int] = {}
-    parts: list[NDArray[np.uint32]] = []
-    n_tokens: list[int] = []
+    parts: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
     kept: list[Document] = []
     for document in documents:
-        raw = settings.raw_words(document.text)
-        if not raw:
-            continue
-        numbers = [known.setdefault(word, len(known) + 1) for word in raw]
-        numbers.append(0)
-        parts.append(np.array(numbers, np.uint32))
-        n_tokens.append(len(numbers))
-        kept.append(document)
+        if raw := settings.raw_words(document.text):
+            numbers = [known.setdefault(word, len(known) + 1) for word in raw]
+            parts.append(np.array([*numbers, 0], np.uint32))
+            kept.append(document)
     # Several raw words may have the same normal form; only distinct ones are normalised.
     words: dict[str, int] = {}
     forms = settings.normalise(list(known))
     table = np.zeros(len(known) + 1, np.uint32)
     table[1:] = [words.setdefault(form, len(words) + 1) for form in forms]
-    tokens = table[np.concatenate(parts)] if parts else np.empty(0, np.uint32)
+    compressor = zstandard.ZstdCompressor(level=6)
+    blocks: list[tuple[bytes, int]] = []
+    lines: list[bytes] = []
+    n_bytes = 0
+    for k, document in enumerate(kept, 1):
+        lines.append(document_line(document))
+        n_bytes += len(lines[-1])
+        if n_bytes >= _BLOCK_CHARS or k == len(kept):
+            blocks.append((compressor.compress(b"\n".join(lines) + b"\n"), len(lines)))
+            n_bytes, lines = 0, []
     return TokenBatch(
-        tokens=tokens,
+        tokens=table[np.concatenate(parts)],
         words=list(words),
-        n_tokens=n_tokens,
+        n_tokens=[len(part) for part in parts[1:]],
         ids=[document.id for document in kept],
-        blocks=list(_compress(kept)),
+        blocks=blocks,
         n_read=len(documents),
         content=content_digest([document.text for document in kept]),
         head=text_digest(documents[0].text),
     )
-
-
-def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
-    compressor = zstandard.ZstdCompressor(level=6)
-    lines: list[bytes] = []
-    n_bytes = 0
-    for document in documents:
-        lines.append(document_line(document))
-        n_bytes += len(lines[-1])
-        if n_bytes >= _BLOCK_CHARS:
-            yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
-            lines, n_bytes = [], 0
-    if lines:
-        yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
 
 
 class ShardBatches:

@@ -310,7 +310,7 @@ class Strings:
     def open(cls, folder: Path, name: str, n_strings: int) -> Strings:
         """Raises `CorpusError` if a file is missing or damaged."""
         data = map_bytes(folder / f"{name}.bin")
-        return Strings(data, map_array(folder / f"{name}.npy", np.int64, (n_strings + 1,)))
+        return Strings(data, map_array(folder / f"{name}.npy", np.int64, n_strings + 1))
 
     def save(self, folder: Path, name: str) -> None:
         (folder / f"{name}.bin").write_bytes(self.data.tobytes())
@@ -337,7 +337,7 @@ class Vocabulary(Strings):
 
     @classmethod
     def open(cls, folder: Path, name: str, n_strings: int) -> Vocabulary:
-        order = map_array(folder / f"{name}_sorted.npy", np.uint32, (n_strings,))
+        order = map_array(folder / f"{name}_sorted.npy", np.uint32, n_strings)
         words = Strings.open(folder, name, n_strings)
         return cls(words.data, words.offsets, order)
 
@@ -354,7 +354,7 @@ class Vocabulary(Strings):
         return ids
 
 
-def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
+def map_array(path: Path, kind: type[np.generic], *shape: int | None) -> NDArray[Any]:
     """Map an array on disk, of this type and shape; None stands for any length.
 
     Raises `CorpusError` that names the file if it is missing, or contains anything else.
@@ -425,27 +425,28 @@ class Shard:
         n = info.n_tokens
         n_bits = bits_below(n)
 
-        def mapped(name: str, kind: type[np.generic], *shape: int | None) -> NDArray[Any]:
-            return map_array(folder / f"{name}.npy", kind, shape)
-
         self.tokens = Tokens(
-            mapped("tokens", np.uint16, n),
-            mapped("rare_before", np.uint32, -(-n // BLOCK)),
-            mapped("rare_ids", np.uint32, None),
+            map_array(folder / "tokens.npy", np.uint16, n),
+            map_array(folder / "rare_before.npy", np.uint32, -(-n // BLOCK)),
+            map_array(folder / "rare_ids.npy", np.uint32, None),
         )
         if n == 0 or self.tokens.codes[-1] != 0:
             # Comparison ends there at the latest.
             raise self._damaged("tokens.npy", "no end marker")
-        self.suffixes = Packed(mapped("suffixes", np.uint64, n_packed_words(n, n_bits)), n_bits, n)
-        buckets, entries = (mapped(name, np.uint64, None) for name in ("pair_buckets", "pairs"))
+        self.suffixes = Packed(
+            map_array(folder / "suffixes.npy", np.uint64, n_packed_words(n, n_bits)), n_bits, n
+        )
+        buckets, entries = (
+            map_array(folder / f"{name}.npy", np.uint64, None) for name in ("pair_buckets", "pairs")
+        )
         try:
             self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
         except ValueError as error:
             raise self._damaged("pairs.npy", str(error)) from error
-        self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
+        self.grams = map_array(folder / "grams.npy", np.uint64, None, BLOCK_WORDS)
         if len(self.grams) == 0:
             raise self._damaged(GRAMS, "empty")
-        self.keys = Keys(mapped("keys", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
+        self.keys = Keys(map_array(folder / "keys.npy", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
         self._in_memory: tuple[NDArray[Any], ...] = self.grams, self.keys.values
         """What every search uses."""
         pairs = self.pairs.buckets.words, self.pairs.entries.words
@@ -456,11 +457,13 @@ class Shard:
         """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
         """Whether a search prefetches pages first, because the last one read the disk."""
-        self.starts: NDArray[np.int64] = mapped("starts", np.int64, info.n_documents)
+        self.starts: NDArray[np.int64] = map_array(
+            folder / "starts.npy", np.int64, info.n_documents
+        )
         self.vocabulary = Vocabulary.open(folder, "words", info.n_vocabulary)
         # All files are mapped now: for this reader, one that is replaced later stays unchanged.
         self.ids = Strings.open(folder, "ids", info.n_documents)
-        self._blocks: NDArray[np.int64] = mapped("blocks", np.int64, None, 2)
+        self._blocks: NDArray[np.int64] = map_array(folder / "blocks.npy", np.int64, None, 2)
         self._documents = map_bytes(folder / "documents.zst")
         # Not a method, which would keep the shard and its files until garbage is collected.
         self._block = lru_cache(maxsize=32)(partial(_read_block, self._blocks, self._documents))

@@ -76,6 +76,8 @@ class About:
                     f"{place}: built with {about.settings}, but {places[0]} with {settings}; only "
                     "references with the same settings can be searched together"
                 )
+        oldest = [one.age.oldest for one in abouts if one.age.oldest is not None]
+        youngest = [one.age.youngest for one in abouts if one.age.youngest is not None]
         return cls(
             name="+".join(about.name for about in abouts),
             fingerprint="+".join(about.fingerprint for about in abouts),
@@ -84,7 +86,10 @@ class About:
             n_words=sum(about.n_words for about in abouts),
             written_by=tuple(dict.fromkeys(name for one in abouts for name in one.written_by)),
             removed=np.concatenate([about.removed for about in abouts]),
-            age=Age.joined([about.age for about in abouts]),
+            # What is of unknown age may be younger than all others.
+            age=Age(
+                min(oldest, default=None), max(youngest) if len(youngest) == len(abouts) else None
+            ),
         )
 
 

@@ -190,10 +190,8 @@ class Reference:
         three failures in a row.
         """
         words, out = [text.words.words for text in texts], sorted(exclude)
-        if self.is_local:
-            return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
         try:
-            return list(self.longest_matches_many(words, exclude=out))
+            return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
         except ServerAway:
             raise
         except LookupFailed as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fabula import cached_results
-from fabula.cached_results import CachedResults, Kept, Memo
+from fabula.cached_results import CachedResults, Kept, Memo, Recent
 
 N_WRITERS, N_RESULTS = 4, 300
 
@@ -218,3 +218,19 @@ def test_results_are_kept_for_other_processes_as_they_were(
     assert list(opened().each(["bb"], make, 1)) == [("b", 2)]
     assert made[6:] == ["bb"]
     assert CachedResults().path.parent == tmp_path
+
+
+def test_recent_values_are_cached_up_to_a_total_size_and_a_few_whatever_their_size():
+    recent: Recent[int, str] = Recent(10, lambda _, text: len(text), at_least=2)
+    for key, text in enumerate(("aaaa", "bbbb", "cc")):
+        recent.remember(key, text)
+    recent.remember(0, "aaaa")
+    recent.remember(3, "d")
+    assert list(recent) == [2, 0, 3], "the least recently used goes first"
+    recent.remember(4, "e" * 50)
+    assert list(recent) == [3, 4], "the last two are kept, however long"
+    recent.remember(5, "f")
+    assert list(recent) == [4, 5]
+    recent.remember(6, "g")
+    recent.remember(7, "h" * 8)
+    assert list(recent) == [5, 6, 7], "what is gone no longer counts"

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,7 @@ from typing import Any, Generic, TypeVar
 from fabula import __version__
 from fabula.errors import DAMAGE
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _FILE = "results-2.sqlite3"
@@ -155,6 +157,24 @@ class Kept(Generic[T]):
         return f"{__version__}|{self.name}\n{piece}".encode(errors="surrogatepass")
 
 
+class Recent(OrderedDict[K, T], Generic[K, T]):
+    """The most recently used values of a total size up to `max_size`, and `at_least` so many."""
+
+    def __init__(self, max_size: int, size: Callable[[K, T], int], at_least: int = 0) -> None:
+        super().__init__()
+        self._max_size, self._size_of, self._at_least = max_size, size, at_least
+        self._size = 0
+
+    def remember(self, key: K, value: T) -> None:
+        self._size += self._size_of(key, value)
+        if key in self:
+            self._size -= self._size_of(key, self[key])
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > self._at_least and self._size > self._max_size:
+            self._size -= self._size_of(*self.popitem(last=False))
+
+
 class Memo(Generic[T]):
     """Cached results by piece of text: most pieces recur in the next draft.
 
@@ -164,11 +184,9 @@ class Memo(Generic[T]):
     """
 
     def __init__(self, max_chars: int, kept: Kept[T] | None = None) -> None:
-        self._max_chars = max_chars
         self._kept = kept
-        self._known: dict[str, T] = {}
+        self._known: Recent[str, T] = Recent(max_chars, lambda piece, _: len(piece))
         self._lock = threading.Lock()
-        self._n_chars = 0
 
     def each(
         self, pieces: Iterable[str], make: Callable[[list[str]], Iterable[T]], n_batch: int
@@ -186,7 +204,9 @@ class Memo(Generic[T]):
                 if self._kept is not None:
                     self._kept.keep(made)
                 found |= made
-            self._remember(found)
+            with self._lock:
+                for piece, result in found.items():
+                    self._known.remember(piece, result)
             yield from (found[one] for one in batch)
 
     def known(self, pieces: Iterable[str]) -> dict[str, T]:
@@ -196,20 +216,6 @@ class Memo(Generic[T]):
             found = {one: self._known[one] for one in wanted if one in self._known}
         new = [one for one in wanted if one not in found]
         return found | self._kept.find(new) if new and self._kept is not None else found
-
-    def _remember(self, found: dict[str, T]) -> None:
-        with self._lock:
-            for piece, result in found.items():
-                if piece in self._known:
-                    # The most recently used piece is last.
-                    del self._known[piece]
-                else:
-                    self._n_chars += len(piece)
-                self._known[piece] = result
-            while self._n_chars > self._max_chars:
-                oldest = next(iter(self._known))
-                del self._known[oldest]
-                self._n_chars -= len(oldest)
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracles
 
 from fabula.errors import CorpusError, InputError
-from fabula.reference import Reference, search
+from fabula.reference import Reference
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.search import open_backend
@@ -182,19 +182,3 @@ def test_a_corpus_that_is_given_twice_counts_once(tmp_path: Path):
         assert twice.size == once.size
     both = Reference.open(tmp_path / "one", tmp_path / "two", tmp_path / "copy")
     assert both.count(["same", "old", "words"]) == 2
-
-
-def test_recent_documents_are_cached_up_to_a_total_size_and_a_few_whatever_their_size():
-    recent: search._Recent[int, str] = search._Recent(10, len, at_least=2)
-    for key, text in enumerate(("aaaa", "bbbb", "cc")):
-        recent.remember(key, text)
-    recent.remember(0, "aaaa")
-    recent.remember(3, "d")
-    assert list(recent) == [2, 0, 3], "the least recently used goes first"
-    recent.remember(4, "e" * 50)
-    assert list(recent) == [3, 4], "the last two are kept, however long"
-    recent.remember(5, "f")
-    assert list(recent) == [4, 5]
-    recent.remember(6, "g")
-    recent.remember(7, "h" * 8)
-    assert list(recent) == [5, 6, 7], "what is gone no longer counts"

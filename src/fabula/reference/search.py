@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.cached_results import Recent
 from fabula.control_characters import without_controls
 from fabula.errors import InputError, LookupFailed
 from fabula.plugins import Registry
@@ -48,23 +48,6 @@ _OWN_SERVER = "FABULA_INFINIGRAM_URL"
 
 REFERENCES: Registry[Callable[[str], Backend]] = Registry("references")
 """How to open references of other kinds, by what stands before the colon in their names."""
-
-
-class _Recent(OrderedDict[K, V], Generic[K, V]):
-    """The most recently used values of a total size up to `max_size`, and `at_least` so many."""
-
-    def __init__(self, max_size: int, size: Callable[[V], int], at_least: int = 0) -> None:
-        super().__init__()
-        self._max_size, self._size_of, self._at_least = max_size, size, at_least
-        self._size = 0
-
-    def remember(self, key: K, value: V) -> None:
-        self._size += self._size_of(value) - (self._size_of(self[key]) if key in self else 0)
-        self[key] = value
-        self.move_to_end(key)
-        while len(self) > self._at_least and self._size > self._max_size:
-            _, oldest = self.popitem(last=False)
-            self._size -= self._size_of(oldest)
 
 
 def number_words(documents: Iterable[Sequence[str]]) -> tuple[list[str], NDArray[np.int32]]:
@@ -115,10 +98,10 @@ class Reference:
         self.part = part
         self.paths: tuple[str, ...] = ()
         """The paths it was opened from, as strings; empty if it was assembled from parts."""
-        self._split: _Recent[int, _Split] = _Recent(
-            _LOCATED_WORDS, lambda one: len(one.places), at_least=N_LOCATED
+        self._split: Recent[int, _Split] = Recent(
+            _LOCATED_WORDS, lambda _, split: len(split.places), at_least=N_LOCATED
         )
-        self._found: _Recent[tuple[object, ...], Found] = _Recent(_N_FOUND, lambda _: 1)
+        self._found: Recent[tuple[object, ...], Found] = Recent(_N_FOUND, lambda *_: 1)
         self._lock = threading.Lock()
 
     @classmethod
@@ -414,7 +397,7 @@ class Reference:
             self._remember(self._found, (gram, *how), known[gram])
         return [known[gram] for gram in asked]
 
-    def _remember(self, memory: _Recent[K, V], key: K, value: V) -> None:
+    def _remember(self, memory: Recent[K, V], key: K, value: V) -> None:
         with self._lock:
             memory.remember(key, value)
 

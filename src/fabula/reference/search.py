@@ -175,9 +175,9 @@ class Reference:
         words, out = [text.words.words for text in texts], sorted(exclude)
         try:
             return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
-        except ServerAway:
-            raise
         except LookupFailed as error:
+            if self.is_local or isinstance(error, ServerAway):
+                raise
             if len(words) == 1:
                 return [error]
             # One of them may be the cause: each is queried separately, so that the others do not

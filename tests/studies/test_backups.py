@@ -12,10 +12,9 @@ from tests.studies.test_app import ENDING, Running, hidden, make
 from tests.studies_data import story_rows
 
 from fabula.errors import InputError
-from fabula.studies.backups import back_up, restore
 from fabula.studies.database import Store, answers, audit, metadata, sessions
 from fabula.studies.participants import forget, invite
-from fabula.studies.study_engine import open_store
+from fabula.studies.study_engine import back_up, open_store, restore
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

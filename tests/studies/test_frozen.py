@@ -14,10 +14,9 @@ from tests.studies_data import story_rows
 
 from fabula.errors import InputError
 from fabula.studies.app import create_app
-from fabula.studies.backups import back_up, restore
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.study_engine import open_store
+from fabula.studies.study_engine import back_up, open_store, restore
 from fabula.studies.units import read_units
 from fabula.types import Measurement
 

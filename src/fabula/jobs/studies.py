@@ -16,9 +16,9 @@ from fabula.settings import Between, Settings, SettingsError, changed, setting
 
 if TYPE_CHECKING:
     from fabula.studies.assigning import Workload
-    from fabula.studies.backups import Backup
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
+    from fabula.studies.study_engine import Backup
     from fabula.studies.units import Unit
     from fabula.types import Measurement
 
@@ -524,13 +524,13 @@ def backup(
 
     Raises `InputError`.
     """
-    from fabula.studies import backups
+    from fabula.studies.study_engine import back_up, restore
 
     if settings.restore and not backup_file.exists():
         raise SettingsError("backup_file", f"{backup_file} does not exist")
     with open_study(file, place, create=settings.restore) as study:
         if settings.restore:
-            done = backups.restore(study.store, study.design, study.units, backup_file)
+            done = restore(study.store, study.design, study.units, backup_file)
             return Copied(done, backup_file, is_restored=True)
         check_kept({"backup_file": backup_file}, study.files)
-        return Copied(backups.back_up(study.store, backup_file), backup_file)
+        return Copied(back_up(study.store, backup_file), backup_file)

@@ -3,6 +3,10 @@
 Answers are never overwritten: each is a separate row, and the last one counts. Acknowledged answers
 are committed. A write transaction takes the write lock when it begins, so that concurrent saves
 wait for each other and none is rejected.
+
+While an SQLite file is open, the latest changes are in a log next to it (`FILE-wal`), and SQLite
+sets a flag in the file's header that says so. Closing writes the whole log into the file and clears
+the flag. A file with the flag but without the log was copied alone, and lacks answers.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import (
+    URL,
     BigInteger,
     Column,
     ColumnElement,
@@ -38,23 +43,40 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from fabula.errors import FabulaError
-from fabula.studies import sqlite_file
 
 metadata = MetaData()
-ID = BigInteger().with_variant(Integer, "sqlite")
+_ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of keys: SQLite numbers rows automatically only if the key is an integer."""
+
+
+def _key() -> Column[int]:
+    return Column("id", _ID, primary_key=True, autoincrement=True)
+
+
+def _of(owner: str, **more: Any) -> Column[int]:
+    """Return the column that says whose row it is: of a participant, of an assignment."""
+    return Column(f"{owner}_id", _ID, ForeignKey(f"{owner}s.id"), nullable=False, **more)
+
+
+def _text(name: str, **more: Any) -> Column[str]:
+    return Column(name, Text, nullable=False, **more)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
 
 participants = Table(
     "participants",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
+    _key(),
     # Hash of the token in the invitation: read access to the database is not enough to answer as
     # another participant.
-    Column("token_hash", Text, nullable=False, unique=True),
+    _text("token_hash", unique=True),
     Column("platform_id", Text, unique=True),
-    Column("state", Text, nullable=False),
-    Column("note", Text, nullable=False, default=""),
-    Column("made_ms", BigInteger, nullable=False),
+    _text("state"),
+    _text("note", default=""),
+    _number("made_ms"),
     Column("consented_ms", BigInteger),
     Column("quiz_ms", BigInteger),
     Column("n_right", Integer),
@@ -64,25 +86,20 @@ IS_ACTIVE = participants.c.state.not_in(("removed", "forgotten"))
 """Whether a participant counts."""
 
 # A participant sent again by a platform, from another browser or by a second click, has several.
-tokens = Table(
-    "tokens",
-    metadata,
-    Column("token_hash", Text, primary_key=True),
-    Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
-)
+tokens = Table("tokens", metadata, _text("token_hash", primary_key=True), _of("participant"))
 
 assignments = Table(
     "assignments",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
-    Column("unit", Text, nullable=False),
+    _key(),
+    _of("participant"),
+    _text("unit"),
     # The participant's order of the unit's documents, as indexes: `2,0,3,1`.
-    Column("order", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("page", Text, nullable=False, default=""),
-    Column("given_ms", BigInteger, nullable=False),
-    Column("seen_ms", BigInteger, nullable=False),
+    _text("order"),
+    _text("state"),
+    _text("page", default=""),
+    _number("given_ms"),
+    _number("seen_ms"),
     Column("done_ms", BigInteger),
     UniqueConstraint("participant_id", "unit"),
     Index("assignments_by_unit", "unit", "state"),
@@ -91,116 +108,96 @@ assignments = Table(
 answers = Table(
     "answers",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
-    Column("part", Text, nullable=False),
-    Column("item", Text, nullable=False),
+    _key(),
+    _of("assignment"),
+    _text("part"),
+    _text("item"),
     # Empty if the answer was withdrawn, NULL if it no longer applied.
     Column("value", Text),
-    Column("saved_ms", BigInteger, nullable=False),
+    _number("saved_ms"),
     Index("answers_by_assignment", "assignment_id", "id"),
 )
 
 page_views = Table(
     "page_views",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
-    Column("page", Text, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
+    _key(),
+    _of("assignment"),
+    _text("page"),
+    _number("at_ms"),
     Index("page_views_by_assignment", "assignment_id", "id"),
 )
 
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("token_hash", Text, primary_key=True),
-    Column("ends_ms", BigInteger, nullable=False),
-)
+sessions = Table("sessions", metadata, _text("token_hash", primary_key=True), _number("ends_ms"))
 
 audit = Table(
     "audit",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("detail", Text, nullable=False, default=""),
+    _key(),
+    _number("at_ms"),
+    _text("who"),
+    _text("what"),
+    _text("detail", default=""),
 )
 
-settings = Table(
-    "settings",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+settings = Table("settings", metadata, _text("key", primary_key=True), _text("value"))
 
 # What follows is about the people of a study, in addition to their answers.
-
-
-def _of_participant() -> Column[int]:
-    return Column("participant_id", ID, ForeignKey("participants.id"), nullable=False)
-
 
 # Consent texts shown, and the response: agreed, declined, withdrawn.
 consents = Table(
     "consents",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    _of_participant(),
-    Column("what", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
+    _key(),
+    _of("participant"),
+    _text("what"),
+    _text("version"),
+    _number("at_ms"),
 )
 
-consent_texts = Table(
-    "consent_texts",
-    metadata,
-    Column("version", Text, primary_key=True),
-    Column("text", Text, nullable=False),
-)
+consent_texts = Table("consent_texts", metadata, _text("version", primary_key=True), _text("text"))
 
 quiz_tries = Table(
     "quiz_tries",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    _of_participant(),
+    _key(),
+    _of("participant"),
     Column("n_right", Integer, nullable=False),
     # The answers in the order of the questions, as a JSON list.
-    Column("given", Text, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
+    _text("given"),
+    _number("at_ms"),
 )
 
 # Completed pages before the first unit: tutorial, about.
 steps = Table(
     "steps",
     metadata,
-    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
-    Column("step", Text, primary_key=True),
-    Column("at_ms", BigInteger, nullable=False),
+    _of("participant", primary_key=True),
+    _text("step", primary_key=True),
+    _number("at_ms"),
 )
 
 about_answers = Table(
     "about_answers",
     metadata,
-    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
-    Column("item", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-    Column("saved_ms", BigInteger, nullable=False),
+    _of("participant", primary_key=True),
+    _text("item", primary_key=True),
+    _text("value"),
+    _number("saved_ms"),
 )
 
 # Arrivals from a platform: one row per submission, with the latest status reported there.
 visits = Table(
     "visits",
     metadata,
-    Column("id", ID, primary_key=True, autoincrement=True),
-    _of_participant(),
-    Column("platform", Text, nullable=False),
-    Column("study", Text, nullable=False),
-    Column("session", Text, nullable=False),
+    _key(),
+    _of("participant"),
+    _text("platform"),
+    _text("study"),
+    _text("session"),
     # A keyed digest; empty if unknown.
-    Column("address", Text, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
+    _text("address"),
+    _number("at_ms"),
     Column("status", Text),
     Column("status_ms", BigInteger),
     # State of the participant before the platform reported that they left.
@@ -259,24 +256,25 @@ _WAIT_S = 5.0
 """How long a save waits for another writer."""
 _WAIT_AGAIN_S = 0.2
 """The same after a wait timed out, since the waits of many queued requests would add up."""
+_TO_CLOSE_S = 2.0
 _ROOM_BYTES = 8 * 1024 * 1024
+OURS = 0x46616273
+"""`application_id` of SQLite files whose flag is cleared on closing."""
 
 
 class Store:
     """The database of one study."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.file: Path | None = None
+    def __init__(self, url: URL) -> None:
+        self.engine = _engine(url)
+        self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         """Path of the SQLite file."""
-        if engine.dialect.name == "sqlite":
-            self.file = Path(str(engine.url.database))
         # SQLite has one writer. Threads waiting in its busy handler sleep and overtake each other;
         # with a lock, each proceeds as soon as the previous one is done.
         self._turn = threading.Lock()
         self._is_stuck = False
         self.shown = ""
-        """What this process shows, once known (`study_engine.shown_by`, as JSON)."""
+        """What this process shows, once known (`study_engine._shown_by`, as JSON)."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -367,9 +365,16 @@ class Store:
         return None if self._has_room() else _WORDS["full"]
 
     def checkpoint(self) -> None:
-        """Move saved rows from SQLite's log into the file, so that little is in the log alone."""
-        if self.file is not None:
-            sqlite_file.checkpoint(self.file)
+        """Move saved rows from SQLite's log into the file, as far as others who use it allow.
+
+        Also marks the file so that a copy without its log is recognised as incomplete.
+        """
+        if self.file is None:
+            return
+        with suppress(sqlite3.OperationalError), _file_alone(self.file) as connection:
+            if connection.execute("PRAGMA application_id").fetchone()[0] != OURS:
+                connection.execute(f"PRAGMA application_id={OURS}")
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def after_forgetting(self) -> None:
         """Purge deleted rows from SQLite's log too, so that no copy remains."""
@@ -382,26 +387,50 @@ class Store:
     def close(self, *, is_served: bool = False) -> bool:
         """Close the store; return whether all data is in the database, with nothing left in a log.
 
-        is_served: whether this process was the one that accepted participants' answers.
+        is_served: whether this process was the one that accepted participants' answers, so that no
+        other will save. Another program that has the file open and is the last to close it writes
+        the rest of the log into it, but does not clear the flag.
         """
         self.engine.dispose()
-        return self.file is None or sqlite_file.close_file(self.file, is_served=is_served)
+        if self.file is None:
+            return True
+        try:
+            with _file_alone(self.file) as connection:
+                with suppress(sqlite3.OperationalError):
+                    # Succeeds only with exclusive access.
+                    if connection.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete":
+                        return True
+                if is_served:
+                    # The last entry in the log: a file that contains it contains all earlier ones.
+                    connection.execute("PRAGMA application_id=0")
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not busy
+        except sqlite3.DatabaseError:
+            # Held by another program, or damaged, as whoever opened it was told.
+            return False
 
 
-def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
+def _file_alone(path: Path) -> closing[sqlite3.Connection]:
+    """Connect to an SQLite file beside the engine."""
+    return closing(sqlite3.connect(path, timeout=_TO_CLOSE_S, isolation_level=None))
+
+
+def _engine(url: URL) -> Engine:
     """Create an engine configured for `Store`."""
-    if not is_sqlite:
-        return _postgres_engine(url)
-    engine = create_engine(
-        url,
-        connect_args={"timeout": _WAIT_S, "check_same_thread": False},
-        pool_size=20,
-        max_overflow=40,
-        hide_parameters=True,
+    is_sqlite = url.get_backend_name() == "sqlite"
+    settings_of: dict[str, Any] = (
+        {"max_overflow": 40, "connect_args": {"timeout": _WAIT_S, "check_same_thread": False}}
+        if is_sqlite
+        else {"max_overflow": 20, "pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
     )
+    engine = create_engine(url, pool_size=20, hide_parameters=True, **settings_of)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
+        if not is_sqlite:
+            connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
+            connection.commit()
+            return
         # Transactions are begun explicitly: the driver's own BEGIN would come too late.
         connection.isolation_level = None
         for pragma in _PRAGMAS:
@@ -410,32 +439,11 @@ def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         wait_ms = connection.get_execution_options().get("wait_ms")
-        if wait_ms is not None:
+        if is_sqlite and wait_ms is not None:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
-        connection.exec_driver_sql("BEGIN" if wait_ms is None else "BEGIN IMMEDIATE")
-
-    return engine
-
-
-def _postgres_engine(url: Any) -> Engine:
-    engine = create_engine(
-        url,
-        pool_size=20,
-        max_overflow=20,
-        pool_pre_ping=True,
-        hide_parameters=True,
-        connect_args={"connect_timeout": 10},
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: object) -> None:
-        connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
-        connection.commit()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        wait_ms = connection.get_execution_options().get("wait_ms")
-        if wait_ms is not None and wait_ms < 1000 * _WAIT_S - 100:
+        if is_sqlite:
+            connection.exec_driver_sql("BEGIN" if wait_ms is None else "BEGIN IMMEDIATE")
+        elif wait_ms is not None and wait_ms < 1000 * _WAIT_S - 100:
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
 
     return engine
@@ -446,13 +454,12 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_d
 
 def _patiently(connection: Any, statement: str) -> None:
     """Run a statement, retrying while the file is locked: the busy timeout ignores pragmas."""
-    for _ in range(100):
+    for n_left in reversed(range(101)):
         try:
             connection.execute(statement)
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
+            if "locked" not in str(error) or not n_left:
                 raise
             time.sleep(0.1)
         else:
             return
-    connection.execute(statement)

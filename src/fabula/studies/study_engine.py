@@ -1,31 +1,44 @@
-"""Opening a study's database: engine, tables, and the check that it is this study's.
+"""A study's database: opened, checked to be this study's, backed up to one file, and restored.
 
 A study is frozen once somebody has been given a text. What participants see and what decides the
 answers stays as it was then; a changed study is another study. What is compared are digests, by
 name, so that an error can say what differs.
+
+A backup is always SQLite, whatever the study's database, so that a study can move from one to the
+other. Organisers' logins are not included.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import sqlite3
+import struct
+import tempfile
 from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, inspect, select, text
+from sqlalchemy import URL, Connection, Table, delete, insert, inspect, select, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from fabula.errors import FabulaError, InputError
-from fabula.studies import sqlite_file
+from fabula.store import sync
 from fabula.studies.database import (
+    OURS,
     TABLES,
     Store,
+    answers,
     assignments,
-    engine_of,
+    count_rows,
     metadata,
+    participants,
     read_setting,
+    sessions,
     settings,
     write_setting,
 )
@@ -36,6 +49,8 @@ _SCHEMA = "1"
 """Version of the tables, kept in the database; another one is refused."""
 _MAX_NAMED = 3
 """Number of differences that an error names."""
+_COPIED = [table for table in TABLES if table is not sessions]
+_IN_BATCHES = {"yield_per": 1000}
 
 
 def open_store(
@@ -54,17 +69,26 @@ def open_store(
         ) from error
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
-    is_sqlite = parsed.get_backend_name() == "sqlite"
-    if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
-        raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
-    if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
-        raise InputError(f"{parsed.database}: does not exist; `fabula study serve` creates it")
     shown = parsed.render_as_string(hide_password=True)
-    if is_sqlite:
-        _make_usable(Path(str(parsed.database)))
+    if parsed.get_backend_name() == "sqlite":
+        if not parsed.database or ":memory:" in parsed.database or parsed.query:
+            raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
+        path = Path(parsed.database)
+        if not create and not path.exists():
+            raise InputError(f"{path}: does not exist; `fabula study serve` creates it")
+        if _lacks_log(path):
+            raise InputError(
+                f"{path}: was copied without its log, {_log_of(path).name}, so answers may be "
+                "missing from it; copy the log too, or restore what is there into another "
+                f"`database`: `fabula study backup STUDY.toml {path} --restore`"
+            )
+        try:
+            _make_private(path)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     try:
-        store = Store(engine_of(parsed, is_sqlite=is_sqlite))
-    except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
+        store = Store(parsed)
+    except (SQLAlchemyError, ImportError) as error:
         if getattr(error, "name", None) == "psycopg":
             raise InputError(
                 f"`database` {shown}: PostgreSQL needs psycopg; run: pip install 'fabula[postgres]'"
@@ -72,9 +96,8 @@ def open_store(
         raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     try:
         _check_tables(store, shown)
-        check_same(store, design, units, shown)
-        if store.file is not None:
-            sqlite_file.checkpoint(store.file)
+        _check_same(store, design, units, shown)
+        store.checkpoint()
     except (SQLAlchemyError, sqlite3.Error) as error:
         store.close()
         said = str(error).splitlines()[0]
@@ -90,30 +113,16 @@ def open_store(
     return store
 
 
-def open_file(path: Path) -> Store:
+def _open_file(path: Path) -> Store:
     """Open an SQLite file of any study, new or not. Raises `InputError`."""
-    sqlite_file.make_private(path)
-    store = Store(engine_of(URL.create("sqlite", database=str(path)), is_sqlite=True))
+    _make_private(path)
+    store = Store(URL.create("sqlite", database=str(path)))
     try:
         _check_tables(store, str(path))
     except BaseException:
         store.close()
         raise
     return store
-
-
-def _make_usable(path: Path) -> None:
-    """Create the file if it does not exist. Raises `InputError` if it is unusable."""
-    if sqlite_file.lacks_log(path):
-        raise InputError(
-            f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
-            "be missing from it; copy the log too, or restore what is there into another "
-            f"`database`: `fabula study backup STUDY.toml {path} --restore`"
-        )
-    try:
-        sqlite_file.make_private(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _check_tables(store: Store, where: str) -> None:
@@ -136,7 +145,7 @@ def _check_tables(store: Store, where: str) -> None:
         )
 
 
-def shown_by(design: StudyDesign, units: Sequence[Unit]) -> dict[str, str]:
+def _shown_by(design: StudyDesign, units: Sequence[Unit]) -> dict[str, str]:
     """Return a digest of each thing that participants see or that decides their answers."""
     shown: dict[str, object] = {
         "design": design.kind,
@@ -163,12 +172,12 @@ def shown_by(design: StudyDesign, units: Sequence[Unit]) -> dict[str, str]:
     }
 
 
-def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
+def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
     """Check that a database holds this study, as it was started if it was.
 
     Raises `InputError` naming what differs.
     """
-    store.shown = json.dumps(shown_by(design, units), sort_keys=True)
+    store.shown = json.dumps(_shown_by(design, units), sort_keys=True)
     with store.writing() as connection:
         held = read_setting(connection, "study")
         if held not in (None, design.id):
@@ -195,3 +204,134 @@ def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: 
 def is_shown_now(connection: Connection, store: Store) -> bool:
     """Whether no other process has opened the study with another file since this one did."""
     return read_setting(connection, "shown") == store.shown
+
+
+def _log_of(path: Path) -> Path:
+    """Return the path of the log with changes not yet in the file."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _make_private(path: Path) -> None:
+    """Create the file for its owner only; if it exists, remove others' permissions."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return
+    for held in (path, _log_of(path), path.with_name(f"{path.name}-shm")):
+        with suppress(OSError):
+            mode = held.stat().st_mode & 0o777
+            if mode & 0o077:
+                held.chmod(mode & 0o700)
+
+
+def _lacks_log(path: Path) -> bool:
+    """Return whether the file was copied without its log. Call before opening it."""
+    header = _header(path)
+    # Bytes 18 and 19 are 2 if a log is in use, and bytes 68 to 71 hold `application_id`
+    # (https://www.sqlite.org/fileformat.html).
+    is_ours = len(header) == 100 and struct.unpack(">I", header[68:72])[0] == OURS
+    return is_ours and header[18] == 2 and not _log_of(path).exists()
+
+
+def _header(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(100)
+    except OSError:
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Row counts of a copy that was verified row by row against its source."""
+
+    n_answers: int
+    """Every save counts, including answers changed later."""
+    n_people: int
+    lacked_log: bool = False
+    """Whether the source file was copied without its log."""
+
+
+def back_up(store: Store, path: Path) -> Backup:
+    """Write the current state of the study to `path`, which must not exist.
+
+    The file appears only after it has been read back and verified. Raises `InputError`.
+    """
+    if path.exists():
+        raise InputError(f"{path}: already exists; name another file")
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=path.parent) as folder:
+        aside = Path(folder) / "study.db"
+        with closing(_open_file(aside)) as copy, store.reading() as source:
+            with copy.writing() as target:
+                done = _copy(source, target)
+            with copy.reading() as target:
+                _check_whole(target, str(path))
+        with aside.open("rb") as file:
+            sync(file)
+        aside.rename(path)
+    return done
+
+
+def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path) -> Backup:
+    """Load a file written by `back_up`, or another copy of a study's file, into an empty database.
+
+    The copy is not changed. Raises `InputError`.
+    """
+    if not _header(path).startswith(b"SQLite format 3\0"):
+        raise InputError(f"{path}: is not a backup of a study; `fabula study backup` writes one")
+    with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
+        aside = Path(folder) / "study.db"
+        log = _log_of(path)
+        shutil.copyfile(path, aside)
+        if log.exists():
+            shutil.copyfile(log, _log_of(aside))
+        lacks_log = _lacks_log(path)
+        try:
+            with closing(_open_file(aside)) as copy, store.writing() as target:
+                with copy.reading() as source:
+                    _check_whole(source, str(path))
+                _check_same(copy, design, units, str(path))
+                if count_rows(target, participants):
+                    raise InputError(
+                        f"{store.file or 'the database'}: already contains people; move it away, "
+                        "or name another with `database`"
+                    )
+                with copy.reading() as source:
+                    done = _copy(source, target)
+                if target.dialect.name == "postgresql":
+                    # Its sequences go on past the copied keys; SQLite does this itself.
+                    for table in (table for table in _COPIED if "id" in table.c):
+                        last = f"(SELECT coalesce(max(id), 0) + 1 FROM {table.name})"
+                        name = f"pg_get_serial_sequence('{table.name}', 'id')"
+                        target.execute(text(f"SELECT setval({name}, {last}, false)"))
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise InputError(f"{path}: {str(error).splitlines()[0]}") from error
+    return replace(done, lacked_log=lacks_log)
+
+
+def _copy(source: Connection, target: Connection) -> Backup:
+    """Copy all rows. Raises `InputError` if source and target differ."""
+    for table in reversed(_COPIED):
+        target.execute(delete(table))
+    for table in _COPIED:
+        found = source.execute(select(table), execution_options=_IN_BATCHES)
+        for rows in found.partitions():
+            target.execute(insert(table), [row._asdict() for row in rows])
+    for table in _COPIED:
+        if _digest(source, table) != _digest(target, table):
+            raise InputError(f"the copied table {table.name} differs from the study's; try again")
+    return Backup(count_rows(target, answers), count_rows(target, participants))
+
+
+def _digest(connection: Connection, table: Table) -> int:
+    """Return a digest that is independent of row order, since databases sort text differently."""
+    digest = 0
+    for row in connection.execute(select(table), execution_options=_IN_BATCHES):
+        # Rows are unique, since each has its key.
+        digest ^= int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8")).digest())
+    return digest
+
+
+def _check_whole(connection: Connection, where: str) -> None:
+    found = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
+    if found != "ok":
+        raise InputError(f"{where}: is damaged ({found}); use an earlier backup")

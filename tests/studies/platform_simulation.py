@@ -20,8 +20,7 @@ from fabula.studies.database import Store, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.participant_pages import cookie_of
 from fabula.studies.participants import remove
-from fabula.studies.places import Statuses
-from fabula.studies.prolific import PlatformFailed, Prolific
+from fabula.studies.platforms import PlatformFailed, Prolific, Statuses
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from fabula.web.guard import csrf_of

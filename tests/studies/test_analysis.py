@@ -28,7 +28,7 @@ from fabula.studies.assigning import Assignment, finish
 from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
-from fabula.studies.participants import consent, find_by_token, invite
+from fabula.studies.participants import find_by_token, invite, set_state
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.text.feedback_pieces import feedback_documents
@@ -47,7 +47,7 @@ def answer(
     with store.writing() as connection:
         (token,) = invite(connection, 1, "test")
         participant = find_by_token(connection, token)
-        consent(connection, participant, needs_quiz=False)
+        set_state(connection, participant.id, "ready", was="invited")
         places = tuple(range(len(unit.documents)))
         key = connection.execute(
             assignments.insert().values(

@@ -17,13 +17,13 @@ from fabula.studies.database import Store, assignments
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.participants import (
     Participant,
-    consent,
     find_by_token,
     forget,
     invite,
-    join_from_platform,
     remove,
+    set_state,
 )
+from fabula.studies.platforms import join_from_platform
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 
@@ -53,7 +53,7 @@ def people(store: Store, n: int) -> list[Participant]:
         found = [find_by_token(connection, token) for token in invite(connection, n, "test")]
         for one in found:
             assert one is not None
-            consent(connection, one, needs_quiz=False)
+            set_state(connection, one.id, "ready", was="invited")
     return [replace(one, state="ready") for one in found if one is not None]
 
 

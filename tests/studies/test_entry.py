@@ -22,9 +22,14 @@ from tests.studies_data import feedback_rows, story_rows
 from fabula.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.database import assignments, now_ms, participants, tokens, visits
-from fabula.studies.entry import verify_token
-from fabula.studies.places import Statuses, apply_statuses
-from fabula.studies.prolific import PlatformFailed, Prolific, Submission
+from fabula.studies.platforms import (
+    PlatformFailed,
+    Prolific,
+    Statuses,
+    Submission,
+    apply_statuses,
+    verify_token,
+)
 from fabula.studies.study_engine import open_store
 
 STUDY, OTHER = f"{7:024x}", f"{8:024x}"
@@ -72,9 +77,9 @@ def states(running: Running) -> list[str]:
 def test_a_flood_of_arrivals_does_not_fill_the_database(
     made: Make, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, database: str
 ):
-    monkeypatch.setattr("fabula.studies.participants.MAX_WAITING", 5)
-    monkeypatch.setattr("fabula.studies.participants.MAX_TOKENS", 3)
-    monkeypatch.setattr("fabula.studies.entry.MAX_VISITS", 4)
+    monkeypatch.setattr("fabula.studies.platforms.MAX_WAITING", 5)
+    monkeypatch.setattr("fabula.studies.platforms.MAX_TOKENS", 3)
+    monkeypatch.setattr("fabula.studies.platforms.MAX_VISITS", 4)
     running = made("[entry]\njoins_per_address = 0\n")
     if database == "postgresql":
         store = open_store(running.design, running.units, request.getfixturevalue("new_postgres")())

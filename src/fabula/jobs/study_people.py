@@ -233,7 +233,7 @@ def _remove(
     study: OpenStudy, participants: Sequence[str], settings: PeopleSettings, agree: Agree
 ) -> PeopleDone:
     from fabula.studies.participants import check_known, number_of, pseudonym, remove
-    from fabula.studies.places import people_with_status
+    from fabula.studies.platforms import people_with_status
 
     ids = {number_of(name) for name in participants}
     with study.store.reading() as connection:
@@ -267,8 +267,7 @@ def _forget(
 
 
 def _fetch_statuses(study: OpenStudy) -> PeopleDone:
-    from fabula.studies.places import Statuses
-    from fabula.studies.prolific import Prolific
+    from fabula.studies.platforms import Prolific, Statuses
 
     token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
     if not token:

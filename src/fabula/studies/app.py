@@ -21,8 +21,7 @@ from fabula.studies.database import Store, StoreFailed, Trouble
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.labels import ENGLISH
-from fabula.studies.places import Statuses, followed
-from fabula.studies.prolific import PlatformFailed, Prolific
+from fabula.studies.platforms import PlatformFailed, Prolific, Statuses, followed
 from fabula.studies.units import Unit, count_for_one_person
 from fabula.studies.views import STATIC, render
 from fabula.web.app import guarded_app

@@ -2,8 +2,13 @@
 
 Nobody reads a unit twice, or two units of which one reveals what was done to the story of the
 other. Of the units that lack participants, one with the fewest is assigned, so that the load stays
-balanced and agreement can be reported early. An abandoned unit is released (`places`); a
-participant who returns may get it back while it is still needed.
+balanced and agreement can be reported early.
+
+A place is one of the `raters` of a unit. It is reserved at consent, so that nobody agrees, passes
+the quiz and then finds nothing left. It is released when its holder has answered nothing for the
+study's `minutes`, was away for its `hours`, fails the quiz, stops, is removed, or returned their
+submission to the platform or let it time out there. A participant who comes back may get it again
+while it is still needed.
 """
 
 from __future__ import annotations
@@ -16,12 +21,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, text
+from sqlalchemy import Connection, Row, exists, func, or_, select, text
 
 from fabula.errors import FabulaError
 from fabula.studies.database import (
     IS_ACTIVE,
     Store,
+    answers,
     assignments,
     count_rows,
     now_ms,
@@ -31,7 +37,6 @@ from fabula.studies.database import (
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import Participant
-from fabula.studies.places import return_idle
 from fabula.studies.study_engine import is_shown_now
 from fabula.studies.units import Seen, Unit, count_for_one_person
 
@@ -153,7 +158,7 @@ def next_assignment(
     if another process has opened the study with another file.
     """
     _take_turns(connection)
-    return_idle(connection, design, participant.id)
+    _return_idle(connection, design, participant.id)
     found = current_assignment(connection, participant, units)
     if found is not None:
         return found
@@ -284,7 +289,7 @@ def is_wanted(
 ) -> bool:
     """Return whether a unit is available for a person, so that they may be asked to take part."""
     _take_turns(connection)
-    return_idle(connection, design, participant.id)
+    _return_idle(connection, design, participant.id)
     if current_assignment(connection, participant, units) is not None:
         return True
     return _wanted_unit(connection, participant, design, units)[0] is not None
@@ -347,6 +352,24 @@ def _take_turns(connection: Connection) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
+
+
+def _return_idle(connection: Connection, design: StudyDesign, keep: int) -> None:
+    """Release idle places, except that of participant `keep`."""
+    now = now_ms()
+    has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
+    connection.execute(
+        assignments.update()
+        .where(
+            assignments.c.state == "open",
+            assignments.c.participant_id != keep,
+            or_(
+                assignments.c.seen_ms < now - design.hours * 3_600_000,
+                (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
+            ),
+        )
+        .values(state="returned")
+    )
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:

@@ -20,26 +20,26 @@ from fabula.studies.assigning import (
     is_wanted,
     next_assignment,
 )
-from fabula.studies.entry import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.forms import Key, Question
 from fabula.studies.participant_pages import NOTES, Posted, Visit, Visitor, cookie_of, token_of
-from fabula.studies.participants import find_by_token, set_state
-from fabula.studies.places import give_back
-from fabula.studies.quality import is_inattentive
-from fabula.studies.recruiting import Outcome
-from fabula.studies.screening import (
+from fabula.studies.participants import (
     agree,
     consent_version,
-    count_tries,
     decline,
+    find_by_token,
+    give_back,
     has_passed,
     keep_about,
-    last_score,
     pass_step,
+    quiz_so_far,
     read_about,
+    set_state,
     take_quiz,
     withdraw,
 )
+from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
+from fabula.studies.quality import is_inattentive
+from fabula.studies.recruiting import Outcome
 from fabula.studies.views import field_of, render, told
 from fabula.web.guard import address_of
 
@@ -282,8 +282,7 @@ def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
 def _quiz(visitor: Visit) -> Response:
     design = visitor.study.design
     with visitor.study.store.reading() as connection:
-        n_before = count_tries(connection, visitor.participant)
-        n_right = last_score(connection, visitor.participant)
+        n_before, n_right = quiz_so_far(connection, visitor.participant)
     return visitor.page(
         "quiz.html.j2",
         title=visitor.say("before_you_begin"),

@@ -1,38 +1,43 @@
-"""Participants: invitations, removal, and deletion on request."""
+"""Participants: invitations, consent, quiz and questions before reading, withdrawal, deletion."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, exists, or_, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, delete, insert, or_, select
 
 from fabula.errors import InputError
 from fabula.studies.database import (
     OF_PEOPLE,
+    about_answers,
     answers,
     assignments,
     audit,
+    consent_texts,
+    consents,
     count_rows,
     now_ms,
     page_views,
     participants,
+    quiz_tries,
+    steps,
     tokens,
 )
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import FormError, Key, Question
+from fabula.studies.labels import Labels
+from fabula.studies.recruiting import AboutQuestion
 
 State = Literal[
     "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",
     "forgotten",
 ]  # fmt: skip
-_TOKEN_BYTES = 24
-MAX_WAITING = 10_000
-"""Maximum number of people from a platform without consent, since anybody can invent more."""
-MAX_TOKENS = 50
-"""Additional tokens per person; each click at a platform creates one."""
+TOKEN_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[
     """Create a participant for each of these notes."""
     found = []
     for note in notes:
-        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        token = secrets.token_urlsafe(TOKEN_BYTES)
         row = participants.insert().values(
             token_hash=hash_of(token), state="invited", note=note, made_ms=now_ms()
         )
@@ -127,7 +132,7 @@ def reissue(connection: Connection, id_: int, who: str) -> Invitation:
     row = lock(connection, id_)
     if row.state == "forgotten":
         raise InputError(f"{pseudonym(id_)}: no such participant")
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
     connection.execute(
         participants.update().where(participants.c.id == id_).values(token_hash=hash_of(token))
@@ -150,51 +155,6 @@ def check_known(connection: Connection, id_: int) -> None:
         raise InputError(f"{pseudonym(id_)}: no such participant")
 
 
-def join_from_platform(connection: Connection, platform_id: str) -> str:
-    """Return a token for a person sent by a crowd platform; returning participants resume.
-
-    Earlier tokens stay valid: a second click must not lock out the first tab. Their number is
-    limited: beyond `MAX_WAITING` people without consent, the earliest are dropped and may come
-    again; beyond `MAX_TOKENS` per person, only the first and the newest remain valid.
-    """
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    known = select(participants.c.id).where(participants.c.platform_id == platform_id)
-    found = connection.execute(known).scalar()
-    if found is None:
-        new = {"platform_id": platform_id, "state": "invited", "note": "", "made_ms": now_ms()}
-        try:
-            with connection.begin_nested():
-                connection.execute(participants.insert().values(token_hash=hash_of(token), **new))
-        except IntegrityError:
-            # A simultaneous click came first.
-            found = connection.execute(known).scalar_one()
-        else:
-            _drop_longest_waiting(connection)
-    if found is not None:
-        mine = tokens.c.participant_id == found
-        if count_rows(connection, tokens, mine) >= MAX_TOKENS:
-            connection.execute(delete(tokens).where(mine))
-        connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
-    return token
-
-
-def _drop_longest_waiting(connection: Connection) -> None:
-    """Delete the earliest people without consent in excess of `MAX_WAITING`."""
-    waiting = (
-        participants.c.platform_id.is_not(None),
-        participants.c.state.in_(("invited", "declined")),
-        ~exists().where(assignments.c.participant_id == participants.c.id),
-    )
-    n_over = count_rows(connection, participants, *waiting) - MAX_WAITING
-    if n_over <= 0:
-        return
-    oldest = select(participants.c.id).where(*waiting).order_by(participants.c.id).limit(n_over)
-    ids = connection.execute(oldest).scalars().all()
-    for table in (tokens, *OF_PEOPLE):
-        connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
-    connection.execute(delete(participants).where(participants.c.id.in_(ids)))
-
-
 def find_by_token(connection: Connection, token: str) -> Participant | None:
     """Return the participant who owns a token."""
     others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
@@ -204,12 +164,6 @@ def find_by_token(connection: Connection, token: str) -> Participant | None:
         )
     ).first()
     return None if row is None else Participant(row.id, row.state)
-
-
-def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> bool:
-    """Record an invited person's consent; return whether this changed anything."""
-    state: State = "consented" if needs_quiz else "ready"
-    return set_state(connection, participant.id, state, was="invited", consented_ms=now_ms())
 
 
 def remove(connection: Connection, id_: int, who: str) -> int:
@@ -249,3 +203,148 @@ def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
     connection.execute(
         audit.insert().values(at_ms=now_ms(), who=who, what=what, detail=detail[:500])
     )
+
+
+def give_back(connection: Connection, participant: int) -> int:
+    """Release a participant's unsubmitted units; return how many."""
+    own = assignments.c.participant_id == participant
+    query = assignments.update().where(own, assignments.c.state == "open")
+    return connection.execute(query.values(state="returned")).rowcount
+
+
+def consent_version(design: StudyDesign) -> str:
+    """Return an eight-digit digest of the consent text."""
+    return hashlib.sha256(design.texts.consent.encode(errors="replace")).hexdigest()[:8]
+
+
+def agree(connection: Connection, participant: Participant, design: StudyDesign) -> bool:
+    """Record that a participant agrees to take part; return whether this changed anything."""
+    state: State = "consented" if design.quiz else "ready"
+    is_new = set_state(connection, participant.id, state, was="invited", consented_ms=now_ms())
+    if is_new:
+        _record(connection, participant, design, "agreed")
+    return is_new
+
+
+def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
+    """Record that a participant declines; they may still change their mind."""
+    if set_state(connection, participant.id, "declined", was="invited"):
+        _record(connection, participant, design, "declined")
+
+
+def withdraw(
+    connection: Connection, participant: Participant, design: StudyDesign, *, delete: bool
+) -> None:
+    """Withdraw a participant: release open units, and keep or delete submitted ones.
+
+    After `delete`, call `Store.after_forgetting` once this is committed.
+    """
+    if participant.state in ("removed", "forgotten"):
+        return
+    if delete:
+        forget(connection, participant.id, "participant")
+        return
+    set_state(connection, participant.id, "withdrawn")
+    give_back(connection, participant.id)
+    _record(connection, participant, design, "withdrawn")
+    log(connection, participant.name, "withdraw")
+
+
+def _record(
+    connection: Connection, participant: Participant, design: StudyDesign, what: str
+) -> None:
+    """Record the response with the version of the text; the text itself is stored once."""
+    version = consent_version(design)
+    if not count_rows(connection, consent_texts, consent_texts.c.version == version):
+        connection.execute(insert(consent_texts).values(version=version, text=design.texts.consent))
+    connection.execute(
+        insert(consents).values(
+            participant_id=participant.id, what=what, version=version, at_ms=now_ms()
+        )
+    )
+
+
+def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
+    """Return whether a participant has completed a page before the first unit."""
+    own = steps.c.participant_id == participant.id
+    return count_rows(connection, steps, own, steps.c.step == step) > 0
+
+
+def pass_step(connection: Connection, participant: Participant, step: str) -> None:
+    """Record that a page is completed. Call within `Store.writing`."""
+    lock(connection, participant.id)
+    if not has_passed(connection, participant, step):
+        connection.execute(
+            insert(steps).values(participant_id=participant.id, step=step, at_ms=now_ms())
+        )
+
+
+def quiz_so_far(connection: Connection, participant: Participant) -> tuple[int, int | None]:
+    """Return how often a participant answered the quiz, and their right answers the last time."""
+    n_right = select(participants.c.n_right).where(participants.c.id == participant.id)
+    mine = quiz_tries.c.participant_id == participant.id
+    return count_rows(connection, quiz_tries, mine), connection.scalar(n_right)
+
+
+def take_quiz(
+    connection: Connection,
+    participant: Participant,
+    design: StudyDesign,
+    given: Sequence[str],
+    number: int | None,
+) -> State:
+    """Record an attempt at the quiz; return the resulting state.
+
+    number: number of the attempt on the submitted page, from 1; duplicates count once.
+    """
+    state: State = lock(connection, participant.id).state
+    n_before, _ = quiz_so_far(connection, participant)
+    if state != "consented" or number not in (None, n_before + 1):
+        return state
+    n_right = sum(q.answer == answer for q, answer in zip(design.quiz, given, strict=True))
+    now = now_ms()
+    if n_right >= design.quiz_pass:
+        state = "ready"
+    elif n_before + 1 >= design.people.quiz_tries:
+        state = "failed"
+    connection.execute(
+        insert(quiz_tries).values(
+            participant_id=participant.id,
+            n_right=n_right,
+            at_ms=now,
+            given=json.dumps(list(given), ensure_ascii=False),
+        )
+    )
+    set_state(connection, participant.id, state, quiz_ms=now, n_right=n_right)
+    log(connection, participant.name, "quiz", f"{n_right} of {len(design.quiz)}")
+    return state
+
+
+def read_about(
+    asked: Sequence[AboutQuestion], form: Mapping[str, str], labels: Labels
+) -> tuple[dict[str, str], dict[Key, str]]:
+    """Return a participant's answers about themselves, and the errors in them."""
+    given: dict[str, str] = {}
+    problems: dict[Key, str] = {}
+    for one in asked:
+        question = Question("about", one.item, labels=labels)
+        raw = form.get(":".join(question.key), "")
+        try:
+            given[one.id] = question.clean(raw)
+        except FormError as error:
+            given[one.id], problems[question.key] = raw, str(error)
+        if one.required and not given[one.id]:
+            problems[question.key] = labels("answer_this")
+    return given, problems
+
+
+def keep_about(connection: Connection, participant: Participant, given: Mapping[str, str]) -> None:
+    """Store the answers; skipped questions have none. Call within `Store.writing`."""
+    lock(connection, participant.id)
+    if has_passed(connection, participant, "about"):
+        return
+    pass_step(connection, participant, "about")
+    own = {"participant_id": participant.id, "saved_ms": now_ms()}
+    rows = [own | {"item": item, "value": value} for item, value in given.items() if value]
+    if rows:
+        connection.execute(insert(about_answers), rows)

@@ -13,7 +13,7 @@ from fabula.measures.agreement import read_experts
 from fabula.measures.labels import labels_of, read_labels
 from fabula.rubrics.load import load_rubric
 from fabula.store import dump_json, measurement_row
-from fabula.studies.export_files import write_measurements
+from fabula.studies.exporting import write_measurements
 from fabula.types import Rubric
 
 TTCW = load_rubric("ttcw")

@@ -19,10 +19,9 @@ from fabula.errors import InputError
 from fabula.jobs.study_analysis import analyse_pairs
 from fabula.judging.pairwise import rank_stories
 from fabula.studies.design import load_study, new_study
-from fabula.studies.exporting import export
-from fabula.studies.pairs import chosen_sets, pair_key, pairs_within, preferences, said_of
+from fabula.studies.exporting import export, preferences, said_of
 from fabula.studies.quality import agreement_by_item, standings
-from fabula.studies.units import read_units
+from fabula.studies.units import chosen_sets, pair_key, pairs_within, read_units
 from fabula.types import Document, Measurement
 
 ITEMS = ("overall", "creativity", "prose")

@@ -19,9 +19,16 @@ from fabula.rubrics.load import load_rubric
 from fabula.studies import labels as catalogues
 from fabula.studies.app import create_app
 from fabula.studies.database import StoreFailed
-from fabula.studies.design import QuizQuestion, StudyDesign, Texts, load_study
+from fabula.studies.design import (
+    AboutQuestion,
+    Codes,
+    Example,
+    QuizQuestion,
+    StudyDesign,
+    Texts,
+    load_study,
+)
 from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
-from fabula.studies.recruiting import AboutQuestion, Codes, Example
 from fabula.studies.study_engine import open_store
 from fabula.studies.views import STATIC
 from fabula.types import Item, Rubric

@@ -21,7 +21,7 @@ from fabula.studies.app import create_app
 from fabula.studies.assigning import balanced_order, williams_square
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.pairs import TIE
+from fabula.studies.forms import TIE
 from fabula.studies.quality import agreement_by_item, standings
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units

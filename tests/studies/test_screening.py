@@ -24,8 +24,7 @@ from fabula.studies.database import (
     participants,
     quiz_tries,
 )
-from fabula.studies.design import load_study, new_study
-from fabula.studies.recruiting import AboutQuestion
+from fabula.studies.design import AboutQuestion, load_study, new_study
 
 CODES = """
 [codes]

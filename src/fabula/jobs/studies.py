@@ -449,8 +449,7 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
 
     Raises `InputError`.
     """
-    from fabula.studies import export_files
-    from fabula.studies.exporting import export as measurements_of
+    from fabula.studies import exporting
     from fabula.studies.forms import pages_of
     from fabula.studies.quality import page_times, standings
 
@@ -460,16 +459,18 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
         check_kept(files, study.files)
         design, units = study.design, {one.key: one for one in study.units}
         with study.store.reading() as connection:
-            found = list(measurements_of(connection, design, units, unfinished=settings.unfinished))
+            found = list(
+                exporting.export(connection, design, units, unfinished=settings.unfinished)
+            )
             everybody = standings(connection, design, found) if people else []
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []
-    write = export_files.write_wide if settings.wide else export_files.write_measurements
+    write = exporting.write_wide if settings.wide else exporting.write_measurements
     write(found, settings.out, settings.format)
     if people is not None:
-        export_files.write_people(everybody, people, settings.format)
+        exporting.write_people(everybody, people, settings.format)
     if times is not None:
-        export_files.write_times(spent, times, settings.format)
+        exporting.write_times(spent, times, settings.format)
     given = [one for one in found if one.value is not None]
     n_people = len({one.rater for one in given})
     return Exported([path for path in files.values() if path], len(given), n_people)

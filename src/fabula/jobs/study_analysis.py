@@ -275,7 +275,8 @@ def analyse_pairs(
     """
     from fabula.judging.pairwise import rank_groups, rank_stories
     from fabula.presentation.study_tables import PairItem
-    from fabula.studies.pairs import compared_answers, pairs_within
+    from fabula.studies.quality import compared_answers
+    from fabula.studies.units import pairs_within
 
     given = [one for one in found if "orders" in one.details]
     if not given:

@@ -106,7 +106,7 @@ def invite(
     Raises `InputError`.
     """
     from fabula.store import write_whole
-    from fabula.studies.export_files import invitations_csv
+    from fabula.studies.exporting import invitations_csv
     from fabula.studies.forms import clean_text
     from fabula.studies.participants import invite_each
 

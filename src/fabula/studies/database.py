@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -216,6 +217,14 @@ TABLES = metadata.sorted_tables
 def now_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def time_of(at_ms: int | None) -> str | None:
+    """Format a time as ISO 8601 in UTC: `2026-11-23T03:00:00.000Z`."""
+    if at_ms is None:
+        return None
+    shown = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")
 
 
 def count_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> int:

@@ -17,11 +17,13 @@ from fabula.rubrics.conditions import Condition
 from fabula.scales import Scale
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH, Labels
-from fabula.studies.pairs import BEST, WORST, pair_item
 from fabula.text import TextSettings
 from fabula.types import Item, Rubric
 
 WHY = ".why"
+TIE = "Neither"
+BEST, WORST = "best", "worst"
+"""Parts used for questions about four stories."""
 CHECK, AGAIN = "check", "again"
 """Parts used for attention items and for repeated questions."""
 OWN = ENGLISH.item(Item("own_feedback", 0, "", "", scale=Scale("text")))
@@ -235,7 +237,8 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
 def _asked(item: Item, design: StudyDesign) -> Iterator[Question]:
     """Yield the question which of two stories is preferred, or which of four is best and worst."""
     say, n_words = design.labels, design.reason_words
-    asked = pair_item(item, design.at_once, ties=design.ties)
+    stories = tuple(f"Story {place}" for place in range(1, design.at_once + 1))
+    asked = replace(item, scale=Scale("choice", (*stories, TIE) if design.ties else stories))
     if design.at_once == 2:
         question = say("which_is_better", question=item.question)
         yield Question("unit", replace(asked, question=question), n_words)

@@ -20,6 +20,7 @@ from fabula.studies.assigning import (
     is_wanted,
     next_assignment,
 )
+from fabula.studies.design import Outcome
 from fabula.studies.forms import Key, Question
 from fabula.studies.participant_pages import NOTES, Posted, Visit, Visitor, cookie_of, token_of
 from fabula.studies.participants import (
@@ -39,7 +40,6 @@ from fabula.studies.participants import (
 )
 from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.quality import is_inattentive
-from fabula.studies.recruiting import Outcome
 from fabula.studies.views import field_of, render, told
 from fabula.web.guard import address_of
 

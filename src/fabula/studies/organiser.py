@@ -16,8 +16,7 @@ from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row
 from fabula.studies.assigning import is_paused
 from fabula.studies.database import audit, now_ms, sessions, write_setting
-from fabula.studies.export_files import invitations_csv
-from fabula.studies.exporting import export
+from fabula.studies.exporting import export, invitations_csv
 from fabula.studies.forms import clean_text
 from fabula.studies.participants import (
     Invitation,

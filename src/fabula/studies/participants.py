@@ -28,10 +28,9 @@ from fabula.studies.database import (
     steps,
     tokens,
 )
-from fabula.studies.design import StudyDesign
+from fabula.studies.design import AboutQuestion, StudyDesign
 from fabula.studies.forms import FormError, Key, Question
 from fabula.studies.labels import Labels
-from fabula.studies.recruiting import AboutQuestion
 
 State = Literal[
     "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",

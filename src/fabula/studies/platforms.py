@@ -42,6 +42,7 @@ from fabula.studies.database import (
     visits,
     write_setting,
 )
+from fabula.studies.design import Entry
 from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import (
     TOKEN_BYTES,
@@ -52,7 +53,6 @@ from fabula.studies.participants import (
     pseudonym,
     set_state,
 )
-from fabula.studies.recruiting import Entry
 from fabula.web.guard import is_loopback
 
 _DAY_MS = 24 * 3_600_000

@@ -32,12 +32,11 @@ from fabula.studies.database import (
     page_views,
     participants,
     quiz_tries,
+    time_of,
     visits,
 )
 from fabula.studies.design import StudyDesign
-from fabula.studies.exporting import time_of
-from fabula.studies.forms import AGAIN, CHECK, Page
-from fabula.studies.pairs import BEST, compared_answers
+from fabula.studies.forms import AGAIN, BEST, CHECK, Page
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
@@ -256,6 +255,31 @@ def standings(
             )
         )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One participant's answer, and others' answers to the same question about the same pair."""
+
+    item: str
+    document_id: str
+    rater: str
+    n_same: int
+    n_others: int
+
+
+def compared_answers(found: Sequence[Measurement]) -> list[Compared]:
+    """Return each answer that has others to compare with; "neither" agrees only with "neither"."""
+    asked: dict[tuple[str, str], list[tuple[str, object]]] = {}
+    for one in found:
+        if "orders" in one.details:
+            asked.setdefault((one.item, one.document_id), []).append((one.rater, one.value))
+    return [
+        Compared(item, document, rater, sum(v == value for v in others), len(others))
+        for (item, document), given in asked.items()
+        for rater, value in given
+        if (others := [v for who, v in given if who != rater])
+    ]
 
 
 def agreement_with_others(

@@ -1,20 +1,37 @@
-"""Units of documents for participants, and what must never reach their browser."""
+"""Units of documents for participants, and what must never reach their browser.
+
+For stories side by side, which are shown together: two, or the four of which the best and the worst
+are named (best-worst scaling; Louviere, Flynn and Marley 2015).
+"""
 
 from __future__ import annotations
 
 import hashlib
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
+
+import numpy as np
 
 from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
+from fabula.stats.pair_choice import Pair, drawn_pairs, least_pairs
 from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
-from fabula.studies.pairs import chosen_pairs, chosen_sets, pair_key
 from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document
+
+_BETWEEN = " : "
+_SETS_A_STORY = 2
+"""Sets per story.
+
+Kiritchenko and Mohammad 2017: with twice as many sets of four as texts, rankings are as reliable as
+those from many more ratings.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +74,15 @@ def read_units(design: StudyDesign) -> list[Unit]:
         units = [Unit(key, tuple(own), {}, *_marks(own)) for key, own in groups.items()]
     if not units:
         raise InputError(f"{path}: contains nothing to read")
-    _check_checks(design, units)
-    return units
-
-
-def _check_checks(design: StudyDesign, units: Sequence[Unit]) -> None:
-    """Raise `InputError` if an attention check comes after more units than anybody reads."""
-    people = design.people
-    if design.kind == "ttcw" or not (people.repeat or people.attention):
-        return
-    n = count_for_one_person(units, design.per_story)
-    late = {"repeat_at": people.repeat_at} if people.repeat else {}
-    late |= {f"attention {k}: at": one.at for k, one in enumerate(people.attention, 1)}
-    for name, at in late.items():
-        if at > n:
+    n_for_one = count_for_one_person(units, design.per_story)
+    for name, number in design.people.asked_with.items() if design.kind != "ttcw" else ():
+        if number > n_for_one:
             raise InputError(
-                f"{design.path}: {name}: these documents give nobody that many units ({n:,} at "
-                f"most); raise per_story ({design.per_story}), or name an earlier one"
+                f"{design.path}: {name}: these documents give nobody that many units "
+                f"({n_for_one:,} at most); raise per_story ({design.per_story}), or name an "
+                "earlier one"
             )
+    return units
 
 
 def _marks(
@@ -201,3 +209,108 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Seque
             )
         groups.setdefault(str(group), []).append(story)
     return dict(groups)
+
+
+def pair_key(*documents: Document) -> str:
+    """Return the id of stories shown together; for two, the same as a judge uses."""
+    return _BETWEEN.join(one.id for one in documents)
+
+
+def pairs_within(sets: Sequence[Sequence[Document]]) -> dict[str, tuple[Document, Document]]:
+    """Return all pairs of stories shown together, by the pair id that a judge uses."""
+    return {pair_key(*two): two for one in sets for two in combinations(one, 2)}
+
+
+def chosen_pairs(
+    groups: Sequence[Sequence[Document]], n: int | None, seed: int
+) -> list[tuple[Document, Document]]:
+    """Return all pairs of stories within groups, or `n` of them.
+
+    Pairs that connect the stories of each group are drawn first, using each story about equally
+    often, then others at random. Raises `InputError`.
+    """
+    stories = [one for group in groups for one in group]
+    starts = np.cumsum([0, *map(len, groups)]).tolist()
+    every: list[Pair] = [
+        pair
+        for start, group in zip(starts, groups, strict=False)
+        for pair in combinations(range(start, start + len(group)), 2)
+    ]
+    if n is not None and n < len(every):
+        if n < (least := least_pairs(every)):
+            raise InputError(
+                f"max_pairs: at least {least:,} pairs are needed to connect all stories"
+            )
+        every = sorted(drawn_pairs(every, n, np.random.default_rng([seed, 3])))
+    return [(stories[a], stories[b]) for a, b in every]
+
+
+def chosen_sets(
+    groups: Sequence[Sequence[Document]], size: int, n: int | None, seed: int
+) -> list[tuple[Document, ...]]:
+    """Return sets of `size` stories of a group: all, or `n`, or twice as many as stories.
+
+    Every story is in about the same number of sets, every pair in a group appears together about
+    equally often, and all stories of a group are connected. Raises `InputError`.
+    """
+    drawn: list[tuple[Document, ...]] = []
+    shares = _shares(groups, size, n)
+    for group, share in zip(groups, shares, strict=True):
+        places = [*combinations(range(len(group)), size)]
+        if share < len(places):
+            # Each group is drawn separately, so that its sets stay the same when other groups are
+            # added.
+            own = zlib.crc32("\n".join(one.id for one in group).encode(errors="replace"))
+            rng = np.random.default_rng([seed, 4, own])
+            places = sorted(_balanced_sets(len(group), size, share, rng))
+        drawn += [tuple(group[place] for place in one) for one in places]
+    return drawn
+
+
+def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> list[int]:
+    """Return the number of sets per group. Raises `InputError` if too few to connect a group."""
+    every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
+    least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
+    usual = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
+    if n is None:
+        return usual
+    if n < sum(least):
+        raise InputError(
+            f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
+        )
+    shares = least
+    # Add one at a time, to the group with the fewest sets for its size.
+    for _ in range(min(n, sum(every)) - sum(least)):
+        open_ = [k for k, share in enumerate(shares) if share < every[k]]
+        shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
+    return shares
+
+
+def _balanced_sets(
+    n_stories: int, size: int, n: int, rng: np.random.Generator
+) -> set[tuple[int, ...]]:
+    """Return `n` different sets: first a connecting chain, then those least seen together."""
+    used: Counter[int] = Counter()
+    together: Counter[Pair] = Counter()
+    sets: set[tuple[int, ...]] = set()
+
+    def add(members: Sequence[int]) -> None:
+        sets.add(tuple(sorted(members)))
+        used.update(members)
+        together.update(combinations(sorted(members), 2))
+
+    order = rng.permutation(n_stories).tolist()
+    for start in range(0, n_stories - 1, size - 1):
+        add(order[min(start, n_stories - size) :][:size])
+    while len(sets) < n:
+        rank = rng.permutation(n_stories).tolist()
+        members = [min(range(n_stories), key=lambda k: (used[k], rank[k]))]
+        while len(members) < size:
+            left = [k for k in range(n_stories) if k not in members]
+            met = {k: sum(together[min(k, m), max(k, m)] for m in members) for k in left}
+            members.append(min(left, key=lambda k: (met[k], used[k], rank[k])))
+        while tuple(sorted(members)) in sets:
+            # All least-seen sets have been drawn: any other is as good.
+            members = rng.choice(n_stories, size, replace=False).tolist()
+        add(members)
+    return sets

@@ -15,7 +15,7 @@ from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from fabula.studies import onboarding, organiser, participant_pages
+from fabula.studies import organiser, participant_pages
 from fabula.studies.assigning import Assignment, StudyChanged
 from fabula.studies.database import Store, StoreFailed, Trouble
 from fabula.studies.design import StudyDesign
@@ -23,7 +23,7 @@ from fabula.studies.forms import Page, pages_of
 from fabula.studies.labels import ENGLISH
 from fabula.studies.platforms import PlatformFailed, Prolific, Statuses, followed
 from fabula.studies.units import Unit, count_for_one_person
-from fabula.studies.views import STATIC, render
+from fabula.studies.views import STATIC, base_of, respond
 from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
 
@@ -143,7 +143,7 @@ def create_app(
     # Ten attempts at once, then one every ten seconds: too slow to guess a password. The limit
     # across all addresses is higher, so that nobody can lock the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
-    for pages in (onboarding, participant_pages, organiser):
+    for pages in (participant_pages, organiser):
         app.include_router(pages.router)
 
     health = Health(store)
@@ -166,7 +166,7 @@ _FAILURES = {
 
 
 def _message(request: Request, status: int, text: str) -> HTMLResponse:
-    base, path = request.scope.get("root_path", ""), request.scope["path"]
+    path = request.scope["path"]
     is_organiser = path.startswith("/organise")
     say = ENGLISH if is_organiser else request.app.state.study.design.labels
     label = _FAILURES.get(text, f"status_{404 if status == 405 else status}")
@@ -175,13 +175,14 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
     text = f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
         # Submitted values stay on the page, so that no answer has to be typed twice.
-        said: dict[str, Any] = {"title": say("not_saved_yet"), "action": path, "fields": fields}
-        said["paragraphs"] = [text, say("kept_on_page")]
-        html = render("retry.html.j2", say, base=base, **said)
+        shown: dict[str, Any] = {"title": say("not_saved_yet"), "action": path, "fields": fields}
+        shown["paragraphs"] = [text, say("kept_on_page")]
+        response = respond(request, "retry.html.j2", say, status, **shown)
     else:
-        home = f"{base}/organise" if is_organiser else f"{base}/"
-        said = {"title": "", "heading": say("sorry"), "paragraphs": [text], "code": ""}
-        said["back"] = home if label == "status_404" else ""
-        html = render("message.html.j2", say, base=base, **said)
-    headers = {"retry-after": "5"} if status == 503 else None
-    return HTMLResponse(html, status, headers)
+        home = f"{base_of(request)}/{'organise' if is_organiser else ''}"
+        shown = {"title": "", "heading": say("sorry"), "paragraphs": [text], "code": ""}
+        shown["back"] = home if label == "status_404" else ""
+        response = respond(request, "message.html.j2", say, status, **shown)
+    if status == 503:
+        response.headers["retry-after"] = "5"
+    return response

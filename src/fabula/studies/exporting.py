@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -285,7 +285,7 @@ def _write(
     All other columns stay unchanged, since escaping would alter ids.
     """
     if format_ == "jsonl":
-        data = "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
+        data = json_lines(rows)
     elif format_ == "csv":
         data = _csv(rows, columns, words)
     elif format_ == "xlsx":
@@ -300,6 +300,11 @@ def _write(
         pq.write_table(pa.table(arrays, names=list(columns)), sink)
         data = sink.getvalue()
     write_whole(path, data, is_private=True)
+
+
+def json_lines(rows: Iterable[Row]) -> bytes:
+    """Return rows as lines of JSON."""
+    return "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
 
 
 def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:

@@ -1,8 +1,9 @@
-"""The pages of participants."""
+"""The pages of participants: arrival, what comes before reading, their units, and withdrawing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
@@ -10,16 +11,57 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import Connection
 
 from fabula.studies.answer_log import current_answers, opened_pages, save_answers, show_page
-from fabula.studies.assigning import Assignment, current_assignment, finish, take_up_again
-from fabula.studies.forms import WHY, Answers, Key, Page
+from fabula.studies.assigning import (
+    Assignment,
+    begin_now,
+    count_done,
+    current_assignment,
+    finish,
+    has_returned,
+    is_paused,
+    is_wanted,
+    next_assignment,
+    take_up_again,
+)
+from fabula.studies.design import Outcome
+from fabula.studies.forms import Answers, Key, Page, Question
 from fabula.studies.labels import Labels
-from fabula.studies.participants import Participant, find_by_token, hash_of
-from fabula.studies.views import first_unopened, keys_of, page_view, render, where_they_are
-from fabula.web.guard import csrf_of, form_fields
+from fabula.studies.participants import (
+    Participant,
+    agree,
+    consent_version,
+    decline,
+    find_by_token,
+    give_back,
+    has_passed,
+    hash_of,
+    keep_about,
+    pass_step,
+    quiz_so_far,
+    read_about,
+    set_state,
+    take_quiz,
+    withdraw,
+)
+from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
+from fabula.studies.quality import is_inattentive
+from fabula.studies.views import (
+    OpenPage,
+    base_of,
+    field_of,
+    go,
+    keys_of,
+    let_in,
+    render,
+    respond,
+    told,
+)
+from fabula.web.guard import address_of, csrf_of, form_fields
 
 router = APIRouter()
-NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
+_NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
 """Label shown at the top of a page, by what led there."""
+_YEAR_S = 365 * 24 * 3600
 
 
 def cookie_of(study_id: str) -> str:
@@ -43,28 +85,28 @@ class Visit:
         self.token = token
         self.participant = participant
         self.study = request.app.state.study
-        self.base = str(request.scope.get("root_path", ""))
-        self.say: Labels = self.study.design.labels
+        self.design = self.study.design
+        self.store = self.study.store
+        self.say: Labels = self.design.labels
 
-    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        html = render(
+    def page(self, template: str, **values: Any) -> HTMLResponse:
+        return respond(
+            self.request,
             template,
             self.say,
-            base=self.base,
             csrf=csrf_of(self.token),
-            design=self.study.design,
+            design=self.design,
             me=self.participant.name,
             may_stop=self.participant.may_stop,
             **values,
         )
-        return HTMLResponse(html, status)
 
     def note(self, after: str) -> str:
         """Return the note at the top of a page."""
-        return self.say(NOTES[after]) if after in NOTES else ""
+        return self.say(_NOTES[after]) if after in _NOTES else ""
 
     def go(self, path: str) -> RedirectResponse:
-        return RedirectResponse(self.base + path, 303)
+        return go(self.request, path)
 
 
 def visit(request: Request) -> Visit:
@@ -92,93 +134,324 @@ async def posted(request: Request) -> dict[str, str]:
 Posted = Annotated[dict[str, str], Depends(posted)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """A page of a participant's open unit, with the answers given so far."""
+@router.get("/i/{token}")
+def arrive(request: Request, token: str) -> Response:
+    """Arrive by an invitation; asks first if this browser belongs to another participant."""
+    with request.app.state.study.store.reading() as connection:
+        comes = find_by_token(connection, token)
+        is_here = find_by_token(connection, token_of(request))
+    if comes is None:
+        raise HTTPException(403)
+    is_other = is_here is not None and is_here.id != comes.id and is_here.state != "forgotten"
+    if is_other and request.query_params.get("change") != "yes":
+        say = request.app.state.study.design.labels
+        return respond(request, "change.html.j2", say, title=say("who_reads"), token=token)
+    return _come_in(request, token)
 
-    visitor: Visit
-    held: Assignment
-    pages: tuple[Page, ...]
-    page: Page
-    answers: Answers
-    revision: int
-    opened: set[str]
-    """The pages opened so far."""
 
-    def too_early(self) -> Response | None:
-        """Redirect to the page to answer first, with the reason if it only needs opening.
+def _come_in(request: Request, token: str) -> Response:
+    cookie = cookie_of(request.app.state.study.design.id)
+    return let_in(request, cookie, token, path="/", max_age_s=_YEAR_S, samesite="lax")
 
-        If pages build on each other, each waits for those before it. Stories are compared once all
-        of them have been opened.
-        """
-        page, facts = self.page, self.held.unit.facts
-        if self.visitor.study.design.kind != "feedback":
-            first = None if page.shows else first_unopened(self.pages, self.opened, self.answers)
+
+@router.get("/join")
+def join_study(request: Request) -> Response:
+    """Arrive from a crowd platform that identifies its worker: Prolific or Mechanical Turk."""
+    study = request.app.state.study
+    entry = study.design.people.entry
+    arrival = arrival_of(request.query_params)
+    if arrival is None or not (study.design.code("done") or entry.platform):
+        raise HTTPException(403)
+    signature = request.query_params.get("prolific_token", "")
+    keys = study.prolific.keys() if entry.signed else ()
+    try:
+        check_arrival(arrival, entry, study.design.path.parent, signature, keys)
+        with study.store.writing() as connection:
+            token = join(connection, arrival, entry, address_of(request))
+    except NotAdmitted as error:
+        say = study.design.labels
+        said = {"title": "", "heading": say("sorry"), "paragraphs": [say(error.label)], "code": ""}
+        return respond(request, "message.html.j2", say, 403, **said)
+    return _come_in(request, token)
+
+
+@router.get("/")
+def home(visitor: Visitor) -> Response:
+    """Show the participant's current step: their unit, why there is none, or what comes before."""
+    study, design, who = visitor.study, visitor.design, visitor.participant
+    if who.state != "ready":
+        return _not_reading(visitor)
+    if (waiting := _next_step(visitor)) is not None:
+        return waiting
+    with visitor.store.writing() as connection:
+        if paused := is_paused(connection):
+            assignment = current_assignment(connection, who, study.units)
         else:
-            before = self.pages[: self.pages.index(page)]
-            first = next((p for p in before if p.open(self.answers, facts)), None)
-            if first is None and not page.applicable(self.answers, facts):
-                first = before[-1]
-        if first is None:
-            return None
-        return self.visitor.go(f"/page/{first.name}" + ("" if page.shows else "?after=unopened"))
-
-    def short_reasons(self) -> dict[Key, str]:
-        """Return the reasons that are missing or too short, for questions with answers."""
-        still = self.page.open(self.answers, self.held.unit.facts)
-        return {key: text for key, text in still if key[1].endswith(WHY)}
-
-    def view(self, problems: dict[Key, str]) -> dict[str, Any]:
-        """Return everything that the page shows."""
-        design, held = self.visitor.study.design, self.held
-        return page_view(design, held, self.pages, self.page, self.answers, problems, self.opened)
-
-    def shown(self, problems: dict[Key, str], note: str, **more: bool) -> HTMLResponse:
-        """Show the page.
-
-        more: `was_told`, whether the participant was already warned about short reasons and may
-        continue, and `is_filling`, whether the page was opened from the list of open questions.
-        """
-        study, held, answers = self.visitor.study, self.held, self.answers
-        where = where_they_are(study.design, held, self.pages, self.page, answers, study.n_for_one)
-        return self.visitor.page(
-            "page.html.j2",
-            title=self.page.title,
-            unit=held.number,
-            revision=self.revision,
-            note=note,
-            where=where,
-            **more,
-            **self.view(problems),
+            assignment = next_assignment(connection, who, design, study.units, visitor.store)
+        n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
+        n_done = count_done(connection, who)
+        was_inattentive = assignment is None and is_inattentive(connection, design, who.id)
+    if assignment is None and paused:
+        return _ending(visitor, "rests", [visitor.say("come_later")])
+    if assignment is None and not n_done:
+        return _nothing_left(visitor)
+    if assignment is None:
+        outcome: Outcome = "attention" if was_inattentive else "done"
+        return _ending(visitor, "that_was_all", told(design.texts.thanks), outcome)
+    names = [page.name for page in study.pages(assignment)]
+    after = visitor.request.query_params.get("after", "")
+    is_new = not (n_mine or n_done or assignment.page)
+    if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
+        return visitor.page(
+            "instructions.html.j2",
+            title=visitor.say("before_you_begin"),
+            first=names[0],
+            note=visitor.note(after),
+            instructions=told(design.texts.instructions),
         )
+    here = assignment.page if assignment.page in names else names[0]
+    return visitor.go(f"/page/{here}" + (f"?after={after}" if after in _NOTES else ""))
+
+
+def _ending(
+    visitor: Visit,
+    heading: str,
+    paragraphs: Sequence[str],
+    outcome: Outcome | None = None,
+    template: str = "message.html.j2",
+) -> Response:
+    """Show the page for an outcome, with its code or link.
+
+    heading: a label.
+    """
+    code = "" if outcome is None else visitor.design.code(outcome)
+    heading = visitor.say(heading)
+    return visitor.page(template, title="", heading=heading, paragraphs=paragraphs, code=code)
+
+
+def _not_reading(visitor: Visit) -> Response:
+    """Show the current step of a participant who is not reading yet, or no longer."""
+    state, design, say = visitor.participant.state, visitor.design, visitor.say
+    if state == "invited":
+        with visitor.store.writing() as connection:
+            is_left = is_wanted(connection, visitor.participant, design, visitor.study.units)
+        # Do not ask for consent to something that is no longer available.
+        if not is_left:
+            return _nothing_left(visitor)
+        return visitor.page(
+            "welcome.html.j2",
+            title=design.title,
+            welcome=told(design.texts.welcome),
+            consent=told(design.texts.consent),
+            version=consent_version(design),
+        )
+    if state == "consented":
+        waiting = _next_step(visitor)
+        return _quiz(visitor) if waiting is None else waiting
+    if state == "declined":
+        heading = "you_do_not_take_part"
+        return _ending(visitor, heading, [say("declined")], "declined", "declined.html.j2")
+    if state == "failed":
+        return _ending(visitor, "thank_you", [say("quiz_failed")], "failed")
+    if state == "withdrawn":
+        return _ending(visitor, "thank_you", [say("stopped")], "withdrawn")
+    contact = design.texts.contact
+    if state != "left":
+        return _ending(visitor, "thank_you", [say("part_has_ended", contact=contact)])
+    # Their submission was returned, or timed out at the platform.
+    with visitor.store.reading() as connection:
+        n_done = count_done(connection, visitor.participant)
+    told_them = " ".join(map(say, ["platform_says", *(["handed_in_is_kept"] if n_done else [])]))
+    paragraphs = [told_them, say("questions_to", contact=contact)]
+    return _ending(visitor, "place_given_back", paragraphs, "done" if n_done else None)
+
+
+def _nothing_left(visitor: Visit) -> Response:
+    """Show why no place is left, with the code or link back."""
+    with visitor.store.reading() as connection:
+        was_away = has_returned(connection, visitor.participant)
+    said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
+    return _ending(visitor, "nothing_left", [" ".join(map(visitor.say, said))], "full")
+
+
+def _next_step(visitor: Visit) -> Response | None:
+    """Return the next page before reading, after consent; None if there is none.
+
+    That is the tutorial, or the questions about the participant once they may read.
+    """
+    people = visitor.design.people
+    with visitor.store.reading() as connection:
+        if people.tutorial and not has_passed(connection, visitor.participant, "tutorial"):
+            return tutorial(visitor)
+        is_ready = visitor.participant.state == "ready"
+        if is_ready and people.about and not has_passed(connection, visitor.participant, "about"):
+            return _about(visitor, {}, {})
+    return None
+
+
+@router.post("/consent")
+def answer_consent(visitor: Visitor, form: Posted) -> Response:
+    """Handle the response to the consent text: yes, no, or, after a no, show it again."""
+    study, who = visitor.study, visitor.participant
+    design, units = study.design, study.units
+    # Participants who were shown an outdated text are shown the current one.
+    if form.get("version", consent_version(design)) == consent_version(design):
+        with study.store.writing() as connection:
+            if form.get("again") == "yes":
+                # Those who declined may read the text again.
+                set_state(connection, who.id, "invited", was="declined")
+            elif form.get("agree") == "no":
+                decline(connection, who, design)
+            # If the last place was taken in the meantime, their state is unchanged.
+            elif (
+                is_wanted(connection, who, design, units)
+                and agree(connection, who, design)
+                and not is_paused(connection)
+            ):
+                next_assignment(connection, who, design, units, study.store)
+    return visitor.go("/")
+
+
+@router.get("/tutorial")
+def tutorial(visitor: Visitor) -> Response:
+    """Show the instructions and worked examples; they can be read again before the quiz."""
+    design = visitor.design
+    if not design.people.tutorial or visitor.participant.state not in ("consented", "ready"):
+        return visitor.go("/")
+    return visitor.page(
+        "tutorial.html.j2",
+        title=visitor.say("before_you_begin"),
+        instructions=told(design.texts.instructions),
+        examples=[(one, told(one.text), told(one.why)) for one in design.people.tutorial],
+    )
+
+
+@router.post("/tutorial")
+def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
+    if visitor.participant.state in ("consented", "ready"):
+        with visitor.store.writing() as connection:
+            pass_step(connection, visitor.participant, "tutorial")
+            begin_now(connection, visitor.participant)
+    return visitor.go("/")
+
+
+def _quiz(visitor: Visit) -> Response:
+    design = visitor.design
+    with visitor.store.reading() as connection:
+        n_before, n_right = quiz_so_far(connection, visitor.participant)
+    return visitor.page(
+        "quiz.html.j2",
+        title=visitor.say("before_you_begin"),
+        instructions=told(design.texts.instructions),
+        quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
+        number=n_before + 1,
+        n_tries=design.people.quiz_tries,
+        n_right=n_right,
+        n_needed=design.quiz_pass,
+    )
+
+
+@router.post("/quiz")
+def answer_quiz(visitor: Visitor, form: Posted) -> Response:
+    """Grade an attempt at the quiz. Wrong answers are explained to those who passed."""
+    design = visitor.design
+    given = [form.get(f"quiz-{number}", "") for number in range(1, len(design.quiz) + 1)]
+    if not all(given) or visitor.participant.state != "consented":
+        return visitor.go("/")
+    said = form.get("try", "")
+    number = int(said) if said.isdecimal() and len(said) < 6 else None
+    who = visitor.participant
+    with visitor.store.writing() as connection:
+        state = take_quiz(connection, who, design, given, number)
+        if state == "ready":
+            begin_now(connection, who)
+        elif state == "failed":
+            give_back(connection, who.id)
+    if state != "ready":
+        return visitor.go("/")
+    return visitor.page(
+        "passed.html.j2",
+        title=visitor.say("thank_you"),
+        quiz=[
+            (q, told(q.text), answer == q.answer)
+            for q, answer in zip(design.quiz, given, strict=True)
+        ],
+    )
+
+
+def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
+    """Show the questions about the participant, in the same form as those about a story."""
+    asked = visitor.design.people.about
+    questions = [Question("about", one.item, labels=visitor.say) for one in asked]
+    answers = {("about", item): value for item, value in given.items()}
+    fields = [field_of(question, answers, problems) for question in questions]
+    return visitor.page(
+        "about.html.j2",
+        title=visitor.say("about_you"),
+        fields=fields,
+        is_group=False,
+        has_optional=not all(one.required for one in asked),
+    )
+
+
+@router.post("/about")
+def answer_about(visitor: Visitor, form: Posted) -> Response:
+    if visitor.participant.state == "ready":
+        given, problems = read_about(visitor.design.people.about, form, visitor.say)
+        if problems:
+            return _about(visitor, given, problems)
+        with visitor.store.writing() as connection:
+            keep_about(connection, visitor.participant, given)
+            begin_now(connection, visitor.participant)
+    return visitor.go("/")
+
+
+@router.get("/withdraw")
+def ask_to_stop(visitor: Visitor) -> Response:
+    if not visitor.participant.may_stop:
+        return visitor.go("/")
+    return visitor.page("withdraw.html.j2", title=visitor.say("stop_question"))
+
+
+@router.post("/withdraw")
+def stop(visitor: Visitor, form: Posted) -> Response:
+    delete = form.get("do") == "delete"
+    if not visitor.participant.may_stop or form.get("do") not in ("keep", "delete"):
+        return visitor.go("/")
+    with visitor.store.writing() as connection:
+        withdraw(connection, visitor.participant, visitor.design, delete=delete)
+    if not delete:
+        return visitor.go("/")
+    visitor.store.after_forgetting()
+    return _ending(visitor, "thank_you", [visitor.say("stopped_deleted")], "withdrawn")
 
 
 @router.get("/page/{name}")
 def read(visitor: Visitor, name: str) -> Response:
     """Show a page of the participant's open unit."""
-    with visitor.study.store.writing() as connection:
+    with visitor.store.writing() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
         pages, before = visitor.study.pages(held), opened_pages(connection, held.id)
-        here = _Opened(visitor, held, pages, _page(pages, name), answers, revision, before)
-        back = here.too_early()
+        here = OpenPage(visitor.design, held, pages, _page(pages, name), answers, revision, before)
+        back = _too_early(visitor, here)
         if back is not None:
             return back
         show_page(connection, held, pages, name)
         here = replace(here, held=_held(visitor, connection), opened=before | {name})
     asked = visitor.request.query_params
-    note = visitor.note(asked.get("after", ""))
-    return here.shown({}, note, was_told=False, is_filling=asked.get("from") == "open")
+    note, is_filling = visitor.note(asked.get("after", "")), asked.get("from") == "open"
+    return _shown(visitor, here, {}, note, was_told=False, is_filling=is_filling)
 
 
 @router.post("/page/{name}")
 def send(visitor: Visitor, name: str, form: Posted) -> Response:
     """Save a whole page, as browsers without JavaScript submit it, and redirect."""
-    with visitor.study.store.writing() as connection:
+    with visitor.store.writing() as connection:
         served = form.get("revision", "")
         revision = int(served) if served.isdecimal() and len(served) < 19 else 0
         here, rejected = _saved(visitor, connection, form, name, revision)
-        back = here.too_early()
+        back = _too_early(visitor, here)
         if back is not None:
             return back
         held, pages, page = here.held, here.pages, here.page
@@ -206,16 +479,16 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
     if problems and go in following:
         said.append("press_again")
     note, is_filling = " ".join(map(visitor.say, said)), form.get("from") == "open"
-    return here.shown(problems, note, was_told=go in following, is_filling=is_filling)
+    return _shown(visitor, here, problems, note, was_told=go in following, is_filling=is_filling)
 
 
 @router.get("/open")
 def list_open(visitor: Visitor) -> Response:
     """Show what is still to be answered; if nothing is, the submit button."""
-    with visitor.study.store.reading() as connection:
+    with visitor.store.reading() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-    if visitor.study.design.kind == "feedback":
+    if visitor.design.kind == "feedback":
         # The list of pages would reveal what was done to the story.
         return visitor.go("/")
     return _open_list(visitor, held, answers, revision)
@@ -227,7 +500,7 @@ def save(request: Request, form: Posted) -> Response:
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
         here, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
-        back = here.too_early()
+        back = _too_early(visitor, here)
         if back is None:
             show_page(connection, here.held, here.pages, here.page.name, is_new_view=False)
     if back is not None:
@@ -248,16 +521,45 @@ def save(request: Request, form: Posted) -> Response:
     return JSONResponse(content)
 
 
+def _too_early(visitor: Visit, here: OpenPage) -> Response | None:
+    """Redirect to the page to answer first, with the reason if it only needs opening."""
+    first = here.to_answer_first()
+    if first is None:
+        return None
+    return visitor.go(f"/page/{first.name}" + ("" if here.page.shows else "?after=unopened"))
+
+
+def _shown(
+    visitor: Visit, here: OpenPage, problems: Mapping[Key, str], note: str, **more: bool
+) -> HTMLResponse:
+    """Show a page of a unit.
+
+    more: `was_told`, whether the participant was already warned about short reasons and may
+    continue, and `is_filling`, whether the page was opened from the list of open questions.
+    """
+    return visitor.page(
+        "page.html.j2",
+        title=here.page.title,
+        unit=here.held.number,
+        revision=here.revision,
+        note=note,
+        where=here.where(visitor.study.n_for_one),
+        **more,
+        **here.view(problems),
+    )
+
+
 def _saved(
     visitor: Visit, connection: Connection, form: dict[str, str], name: str, revision: int | None
-) -> tuple[_Opened, tuple[tuple[Key, str], ...]]:
+) -> tuple[OpenPage, tuple[tuple[Key, str], ...]]:
     """Save the answers of a form; returns the page as it is then, and what was rejected."""
     held = _held(visitor, connection, form)
     pages = visitor.study.pages(held)
     page = _page(pages, name)
     saved = save_answers(connection, held, pages, keys_of(form), revision)
     opened = opened_pages(connection, held.id)
-    here = _Opened(visitor, held, pages, page, saved.answers, saved.revision, opened)
+    design = visitor.design
+    here = OpenPage(design, held, pages, page, saved.answers, saved.revision, opened)
     return here, saved.problems
 
 
@@ -272,7 +574,7 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
             held = take_up_again(connection, who, study.design, study.units, unit)
     # A stale tab may send answers to a unit submitted in the meantime.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
-        raise HTTPException(303, visitor.base + "/")
+        raise HTTPException(303, base_of(visitor.request) + "/")
     return held
 
 

@@ -10,12 +10,15 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from fabula.studies.answer_log import locked_pages
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import AGAIN, Answers, Key, Page, Question
+from fabula.studies.forms import AGAIN, WHY, Answers, Key, Page, Question
 from fabula.studies.labels import ENGLISH, Labels
 from fabula.text import TextSettings
 from fabula.text.sentences import paragraphs_of
@@ -47,14 +50,49 @@ def render(template: str, labels: Labels = ENGLISH, **values: Any) -> str:
     )
 
 
+def base_of(request: Request) -> str:
+    """Return the path at which a proxy mounts the study; empty for none."""
+    return str(request.scope.get("root_path", ""))
+
+
+def respond(
+    request: Request, template: str, labels: Labels = ENGLISH, status: int = 200, **values: Any
+) -> HTMLResponse:
+    """Return a rendered page as the answer to a request."""
+    return HTMLResponse(render(template, labels, base=base_of(request), **values), status)
+
+
+def go(request: Request, path: str) -> RedirectResponse:
+    """Redirect to a path of the study."""
+    return RedirectResponse(base_of(request) + path, 303)
+
+
+def let_in(
+    request: Request,
+    cookie: str,
+    token: str,
+    *,
+    path: str,
+    max_age_s: int,
+    samesite: Literal["lax", "strict"],
+) -> RedirectResponse:
+    """Redirect to a path with a cookie that is sent to pages below it only."""
+    response = go(request, path)
+    response.set_cookie(
+        cookie,
+        token,
+        max_age=max_age_s,
+        httponly=True,
+        samesite=samesite,
+        secure=request.url.scheme == "https",
+        path=f"{base_of(request)}{path}".rstrip("/") or "/",
+    )
+    return response
+
+
 def told(text: str) -> list[str]:
     """Split a researcher's text or a story into paragraphs."""
     return [visible(paragraph) for paragraph in paragraphs_of(text) if paragraph.strip()]
-
-
-def field_name(key: Key) -> str:
-    """Return the name of a field in the page: `1:narrative_ending`."""
-    return ":".join(key)
 
 
 def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
@@ -69,6 +107,7 @@ class Field:
 
     question: Question
     name: str
+    """`1:narrative_ending`, a part and an item."""
     why: str
     value: str
     reason: str
@@ -82,8 +121,8 @@ def field_of(
     """Return a question as shown, with its answer and what is wrong with it."""
     return Field(
         question=question,
-        name=field_name(question.key),
-        why=field_name(question.why) if question.min_words else "",
+        name=":".join(question.key),
+        why=":".join(question.why) if question.min_words else "",
         value=answers.get(question.key, ""),
         reason=answers.get(question.why, ""),
         problem=problems.get(question.key, "") or problems.get(question.why, ""),
@@ -91,133 +130,149 @@ def field_of(
     )
 
 
-def page_view(
-    design: StudyDesign,
-    assignment: Assignment,
-    pages: Sequence[Page],
-    page: Page,
-    answers: Answers,
-    problems: Mapping[Key, str],
-    opened: Collection[str],
-) -> dict[str, Any]:
-    """Return everything that a page of a unit shows. opened: the pages opened so far."""
-    facts = assignment.unit.facts
-    is_locked = page in locked_pages(pages, assignment)
-    fields = [
-        field_of(question, answers, problems, is_locked=is_locked)
-        for question in page.applicable(answers, facts)
-    ]
-    # Where pages build on each other, none is listed that is still to come: that there is another
-    # may reveal what was done to the story.
-    here = pages.index(page)
-    listed = pages if design.kind != "feedback" else pages[: here + 1]
-    return {
-        "page": page,
-        "texts": [_text(design, assignment, shown) for shown in page.shows],
-        "fields": fields,
-        "is_group": page.name == "group",
-        "parts": _parts(assignment, fields) if page.name == "group" else [],
-        "steps": [
-            {
-                "name": each.name,
-                "title": each.title,
-                "is_here": each is page,
-                "n": (n := len(each.applicable(answers, facts))),
-                "n_done": max(0, n - len({key for key, _ in each.open(answers, facts)})),
-                "is_open": bool(each.shows) or first_unopened(pages, opened, answers) is None,
-            }
-            for each in listed
-        ],
-        "is_free": design.kind != "feedback",
-        "previous": pages[here - 1] if here else None,
-        "following": pages[here + 1] if here + 1 < len(pages) else None,
-    }
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """A page of a participant's open unit, with the answers given so far."""
 
+    design: StudyDesign
+    held: Assignment
+    pages: tuple[Page, ...]
+    page: Page
+    answers: Answers
+    revision: int
+    opened: Collection[str]
+    """The pages opened so far."""
 
-def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, Any]:
-    unit, order, labels = assignment.unit, assignment.order, design.labels
-    if shown.startswith(f"{AGAIN}-") and assignment.first is not None:
-        shown = shown.removeprefix(f"{AGAIN}-")
-        unit, order = assignment.first
-    documents = unit.documents
-    if shown.isdecimal():
-        document = documents[order[int(shown) - 1]]
-        # A piece of feedback includes its story; a story may have a column of that name.
-        text = str(document.meta["story"]) if design.kind == "feedback" else document.text
-        title = labels("story_n", n=shown) if len(documents) > 1 else labels("story")
-    elif shown == "feedback":
-        text, title = documents[0].text, labels("feedback_on_story")
-    else:
-        text, title = str(documents[0].meta.get("original", "")), labels("story_before")
-    return {"title": title, "paragraphs": told(text), "kind": "said" if shown == "feedback" else ""}
+    def to_answer_first(self) -> Page | None:
+        """Return the page that this one has to wait for.
 
+        If pages build on each other, each waits for those before it. Stories are compared once all
+        of them have been opened.
+        """
+        page, facts = self.page, self.held.unit.facts
+        if self.design.kind != "feedback":
+            return None if page.shows else self._first_unopened()
+        before = self.pages[: self.pages.index(page)]
+        first = next((p for p in before if p.open(self.answers, facts)), None)
+        if first is None and not page.applicable(self.answers, facts):
+            return before[-1]
+        return first
 
-def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, Any]]:
-    """Return the questions on all stories, story by story, each with its opening words."""
-    found = []
-    for number, place in enumerate(assignment.order, 1):
-        words = " ".join(assignment.unit.documents[place].text.split())
-        begins = visible(words[:140]) + ("…" if len(words) > 140 else "")
-        own = [field for field in fields if field.question.part == str(number)]
-        found.append({"number": number, "begins": begins, "fields": own})
-    return found
+    def short_reasons(self) -> dict[Key, str]:
+        """Return the reasons that are missing or too short, for questions with answers."""
+        still = self.page.open(self.answers, self.held.unit.facts)
+        return {key: text for key, text in still if key[1].endswith(WHY)}
 
+    def view(self, problems: Mapping[Key, str]) -> dict[str, Any]:
+        """Return everything that the page shows."""
+        page, answers, facts = self.page, self.answers, self.held.unit.facts
+        is_locked = page in locked_pages(self.pages, self.held)
+        fields = [
+            field_of(question, answers, problems, is_locked=is_locked)
+            for question in page.applicable(answers, facts)
+        ]
+        # Where pages build on each other, none is listed that is still to come: that there is
+        # another may reveal what was done to the story.
+        here = self.pages.index(page)
+        is_free = self.design.kind != "feedback"
+        unopened = self._first_unopened()
+        return {
+            "page": page,
+            "texts": [self._text(shown) for shown in page.shows],
+            "fields": fields,
+            "is_group": page.name == "group",
+            "parts": self._parts(fields) if page.name == "group" else [],
+            "steps": [
+                {
+                    "name": each.name,
+                    "title": each.title,
+                    "is_here": each is page,
+                    "n": (n := len(each.applicable(answers, facts))),
+                    "n_done": max(0, n - len({key for key, _ in each.open(answers, facts)})),
+                    "is_open": bool(each.shows) or unopened is None,
+                }
+                for each in (self.pages if is_free else self.pages[: here + 1])
+            ],
+            "is_free": is_free,
+            "previous": self.pages[here - 1] if here else None,
+            "following": self.pages[here + 1] if here + 1 < len(self.pages) else None,
+        }
 
-def where_they_are(
-    design: StudyDesign,
-    assignment: Assignment,
-    pages: Sequence[Page],
-    page: Page,
-    answers: Answers,
-    n_for_one: int,
-) -> str:
-    """Return a progress line such as `Story 3 of 4, about 20 minutes left`.
+    def where(self, n_for_one: int) -> str:
+        """Return a progress line such as `Story 3 of 4, about 20 minutes left`.
 
-    In the design feedback, where the number of questions depends on what was done to the story, it
-    only says which of their pieces this is.
-    """
-    parts, say = [], design.labels
-    stories = [one for one in pages if one.name.startswith("story-")]
-    if page in stories:
-        parts.append(say("where_story", k=stories.index(page) + 1, n=len(stories)))
-    if assignment.number and n_for_one > 1:
-        label = "where_four" if design.at_once == 4 else _WHERE[design.kind]
-        where = say(label, k=assignment.number)
-        is_within = assignment.number <= n_for_one
-        parts.append(say("at_most", where=where, n=n_for_one) if is_within else where)
-    if design.kind != "feedback":
-        minutes = _minutes(assignment, pages, answers)
-        if steps := round(minutes / _STEP_MINUTES):
-            parts.append(say("minutes_left", n=steps * _STEP_MINUTES))
-        elif minutes:
-            parts.append(say("less_than_minutes_left", n=_STEP_MINUTES))
+        In the design feedback, where the number of questions depends on what was done to the story,
+        it only says which of their pieces this is. n_for_one: most units that one person is given.
+        """
+        parts, say, number = [], self.design.labels, self.held.number
+        stories = [one for one in self.pages if one.name.startswith("story-")]
+        if self.page in stories:
+            parts.append(say("where_story", k=stories.index(self.page) + 1, n=len(stories)))
+        if number and n_for_one > 1:
+            where = say(
+                "where_four" if self.design.at_once == 4 else _WHERE[self.design.kind], k=number
+            )
+            parts.append(say("at_most", where=where, n=n_for_one) if number <= n_for_one else where)
+        if self.design.kind != "feedback":
+            minutes = self._minutes()
+            if steps := round(minutes / _STEP_MINUTES):
+                parts.append(say("minutes_left", n=steps * _STEP_MINUTES))
+            elif minutes:
+                parts.append(say("less_than_minutes_left", n=_STEP_MINUTES))
+            else:
+                parts.append(say("all_answered"))
+        return ", ".join(parts)
+
+    def _first_unopened(self) -> Page | None:
+        """Return the first page with a text never opened; comparing all texts has to wait for it.
+
+        A page with an answer counts as opened, even if no view was recorded.
+        """
+        answered = {part for (part, _), value in self.answers.items() if value}
+        for page in self.pages:
+            if page.shows and page.name not in self.opened and not answered & set(page.shows):
+                return page
+        return None
+
+    def _text(self, shown: str) -> dict[str, Any]:
+        unit, order, say = self.held.unit, self.held.order, self.design.labels
+        if shown.startswith(f"{AGAIN}-") and self.held.first is not None:
+            shown = shown.removeprefix(f"{AGAIN}-")
+            unit, order = self.held.first
+        documents = unit.documents
+        if shown.isdecimal():
+            document = documents[order[int(shown) - 1]]
+            # A piece of feedback includes its story; a story may have a column of that name.
+            is_feedback = self.design.kind == "feedback"
+            text = str(document.meta["story"]) if is_feedback else document.text
+            title = say("story_n", n=shown) if len(documents) > 1 else say("story")
+        elif shown == "feedback":
+            text, title = documents[0].text, say("feedback_on_story")
         else:
-            parts.append(say("all_answered"))
-    return ", ".join(parts)
+            text, title = str(documents[0].meta.get("original", "")), say("story_before")
+        kind = "said" if shown == "feedback" else ""
+        return {"title": title, "paragraphs": told(text), "kind": kind}
 
+    def _parts(self, fields: Sequence[Field]) -> list[dict[str, Any]]:
+        """Return the questions on all stories, story by story, each with its opening words."""
+        found = []
+        for number, place in enumerate(self.held.order, 1):
+            words = " ".join(self.held.unit.documents[place].text.split())
+            begins = visible(words[:140]) + ("…" if len(words) > 140 else "")
+            asked = [field for field in fields if field.question.part == str(number)]
+            found.append({"number": number, "begins": begins, "fields": asked})
+        return found
 
-def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) -> float:
-    """Estimate the minutes to read the stories without answers and to answer what is open."""
-    minutes = 0.0
-    for page in pages:
-        if not any(answers.get(question.key) for question in page.questions):
-            # Texts of repeated questions have been read before.
-            for part in page.shows if page.name != AGAIN else ():
-                text = assignment.unit.documents[assignment.document(part)].text
-                minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
-        for question in page.questions:
-            if not answers.get(question.key):
-                minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * bool(question.min_words)
-    return minutes
-
-
-def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> Page | None:
-    """Return the first page with a text never opened; comparing all texts has to wait for it.
-
-    A page with an answer counts as opened, even if no view was recorded.
-    """
-    answered = {part for (part, _), value in answers.items() if value}
-    for page in pages:
-        if page.shows and page.name not in opened and not answered & set(page.shows):
-            return page
-    return None
+    def _minutes(self) -> float:
+        """Estimate the minutes to read the stories without answers and to answer what is open."""
+        minutes = 0.0
+        for page in self.pages:
+            if not any(self.answers.get(question.key) for question in page.questions):
+                # Texts of repeated questions have been read before.
+                for part in page.shows if page.name != AGAIN else ():
+                    text = self.held.unit.documents[self.held.document(part)].text
+                    minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
+            for question in page.questions:
+                if not self.answers.get(question.key):
+                    minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * bool(question.min_words)
+        return minutes

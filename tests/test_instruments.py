@@ -109,7 +109,7 @@ def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
 
 
 def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path):
-    from fabula.desk.draft_settings import Asked
+    from fabula.desk.work import Asked
     from fabula.jobs.reviewer import Reviewer
     from fabula.presentation.review_page import page_of
 

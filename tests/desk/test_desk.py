@@ -20,10 +20,9 @@ from tests.http_serving import Handler, on_loopback
 from tests.serving import prompt_of, serving
 
 from fabula.desk.app import create_app, desk_name
-from fabula.desk.differences import changed_words
-from fabula.desk.draft_settings import Asked, chosen_model, where_to
+from fabula.desk.desk_pages import changed_words
 from fabula.desk.start import _door, _key
-from fabula.desk.work import Desk
+from fabula.desk.work import Asked, Desk, chosen_model, where_to
 from fabula.errors import InputError
 from fabula.models.keys import check_key
 from fabula.reference import Reference

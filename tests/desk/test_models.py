@@ -14,8 +14,7 @@ from tests.desk.test_desk import KEY, STORY, csrf
 from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
 
 from fabula.desk.app import create_app
-from fabula.desk.draft_settings import Asked
-from fabula.desk.work import Desk
+from fabula.desk.work import Asked, Desk
 from fabula.jobs.setup import SetupSettings
 from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.models.fetching import KNOWN, Download

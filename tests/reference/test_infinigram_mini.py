@@ -235,7 +235,7 @@ def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str):
 
 
 def test_a_desk_says_that_runs_of_words_leave_the_machine():
-    from fabula.desk.draft_settings import Asked, where_to
+    from fabula.desk.work import Asked, where_to
 
     for name in ("infinigram:v2_cc-2025-30", "infinigram-mini:own"):
         (sentence, *_) = where_to(Asked(reference=name))

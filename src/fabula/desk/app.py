@@ -8,9 +8,8 @@ import time
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from fabula.desk import classes, desk_pages, editor_pages, model_pages
-from fabula.desk.rendering import STATIC, render
-from fabula.desk.work import Desk
+from fabula.desk import classes, desk_pages, editor_pages
+from fabula.desk.work import STATIC, Desk, render
 from fabula.errors import FabulaError
 from fabula.web.app import PAGE_TEXTS, guarded_app
 from fabula.web.guard import HEADERS, Rules, Visitors, csrf_of, is_secret
@@ -68,8 +67,8 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         static=STATIC,
     )
     app.state.desk, app.state.csrf = desk, csrf_of(key)
-    for router in (editor_pages.router, classes.router, model_pages.router, desk_pages.router):
-        app.include_router(router, dependencies=[Depends(owner)])
+    for pages in (editor_pages, classes, desk_pages):
+        app.include_router(pages.router, dependencies=[Depends(owner)])
 
     @app.get("/open")
     def come_in(given: str = "") -> Response:

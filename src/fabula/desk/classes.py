@@ -15,10 +15,9 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from fabula.desk.desk_pages import Owner, Posted, Visit, files_in, report_file
 from fabula.desk.drafts import place_in, read_object
-from fabula.desk.rendering import render, render_place, render_report, with_bar
-from fabula.desk.visits import Owner, Posted, Visit, files_in, report_file
-from fabula.desk.work import Desk
+from fabula.desk.work import Desk, render, render_place, render_report, with_bar
 from fabula.errors import InputError
 from fabula.jobs.progress import Progress
 from fabula.jobs.report import ReportSettings

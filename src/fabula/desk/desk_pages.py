@@ -1,38 +1,119 @@
-"""The desk's pages: all drafts, one draft with its report, its next version, two side by side."""
+"""The desk's pages: all drafts, one draft with its report, two side by side, references, models."""
 
 from __future__ import annotations
 
+import difflib
 import re
 import tempfile
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
-from fabula.desk.differences import changed_words, number_pairs
-from fabula.desk.draft_settings import Asked, where_to
-from fabula.desk.drafts import Piece, place_in
-from fabula.desk.editor_pages import ENDINGS, model_list, references_of
-from fabula.desk.journal import shown_time
-from fabula.desk.model_pages import missing_models
-from fabula.desk.rendering import render, render_waiting, with_bar
-from fabula.desk.visits import Owner, Posted, Visit, files_in, report_file, text_in
-from fabula.desk.work import asked_for
+from fabula.desk.drafts import Piece, Version, place_in, shown_time
+from fabula.desk.work import (
+    Asked,
+    Desk,
+    State,
+    asked_for,
+    chosen_model,
+    render,
+    render_waiting,
+    where_to,
+    with_bar,
+)
 from fabula.errors import InputError, ModelError
+from fabula.jobs.progress import Progress
 from fabula.jobs.review_models import estimate_review
+from fabula.jobs.setup import Step, setup, usable_sets
+from fabula.models.available import find_models
 from fabula.models.keys import check_key
 from fabula.review.report_parts import OWN_PARTS
 from fabula.text import read_documents
+from fabula.text.readers import READERS, TABLES
 from fabula.types import Document
 from fabula.web import visible
+from fabula.web.guard import is_secret
 
 router = APIRouter()
-_MAX_TEXT_CHARS = 5_000_000
+_MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
+MAX_TEXT_CHARS = 5_000_000
 _MAX_OPENING_CHARS = 60
+ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet", "scriv"})
+"""The files that contain a draft, as the page names them; folders cannot be dropped."""
+# A word with the following space, so that a changed phrase is one change.
+_TOKEN = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
+_MAX_TOKENS = 6_000
+# Longer stretches would take long, and nobody reads them word by word.
+_MODELS = "models"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request from the desk's owner."""
+
+    desk: Desk
+    csrf: str
+
+    def page(self, template: str, **values: Any) -> HTMLResponse:
+        return HTMLResponse(render(template, csrf=self.csrf, **values))
+
+    def piece(self, id_: str) -> Piece:
+        """Raises 404."""
+        piece = self.desk.drafts.piece(id_)
+        if piece is None:
+            raise HTTPException(404)
+        return piece
+
+    def found(self, id_: str, number: int) -> tuple[Piece, Version]:
+        """A piece and a version of it. Raises 404."""
+        piece = self.piece(id_)
+        version = next((one for one in piece.versions if one.number == number), None)
+        if version is None:
+            raise HTTPException(404)
+        return piece, version
+
+
+def text_in(form: FormData) -> str:
+    """The text that was typed into a form."""
+    return str(form.get("text", "")).replace("\r\n", "\n")
+
+
+def files_in(form: FormData) -> list[UploadFile]:
+    """The files that were chosen in a form."""
+    return [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+
+
+def report_file(folder: Path, name: str) -> Response:
+    """The report in this folder, to download under this name. Raises 404."""
+    path = folder / "report.html"
+    if not path.exists():
+        raise HTTPException(404)
+    headers = {"content-disposition": f'attachment; filename="{name}.html"'}
+    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+
+
+def visit(request: Request) -> Visit:
+    return Visit(request.app.state.desk, request.app.state.csrf)
+
+
+async def posted(request: Request) -> AsyncIterator[FormData]:
+    """The form submitted from a page of the desk."""
+    async with request.form(
+        max_fields=_MAX_FIELDS, max_files=_MAX_FILES, max_part_size=_MAX_PART_BYTES
+    ) as form:
+        if not is_secret(form.get("csrf"), request.app.state.csrf):
+            raise HTTPException(403)
+        yield form
+
+
+Owner = Annotated[Visit, Depends(visit)]
+Posted = Annotated[FormData, Depends(posted)]
 
 
 @router.get("/")
@@ -262,7 +343,7 @@ async def _text_of(form: FormData) -> tuple[str, str]:
         text, name = text_in(form), ""
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
-    if len(text) > _MAX_TEXT_CHARS:
+    if len(text) > MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
     return text, name
 
@@ -314,3 +395,186 @@ def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
         "made": shown_time(str(piece.last.asked.get("made", ""))),
         "writing": _unmeasured(owner, piece),
     }
+
+
+def model_list(model: str) -> dict[str, Any]:
+    """The models available here, in groups, and the selected one."""
+    here: list[dict[str, str]] = []
+    elsewhere: list[dict[str, str]] = []
+    for one in find_models():
+        value = one.name.removesuffix("...")
+        is_provider = one.kind == "provider"
+        title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
+        (elsewhere if is_provider else here).append({"value": value, "title": title})
+    chosen, name = chosen_model(model, [one["value"] for one in (*here, *elsewhere)])
+    groups = [
+        {"title": "On this computer", "models": here},
+        {"title": "With a key: the draft leaves this computer", "models": elsewhere},
+    ]
+    return {"groups": groups, "chosen": chosen, "name": name}
+
+
+def references_of(owner: Visit, asked: Asked) -> list[str]:
+    """The references that drafts can be compared with, including the requested one."""
+    asked_for = [asked.reference] if asked.reference else []
+    return list(dict.fromkeys([*owner.desk.references, *asked_for]))
+
+
+@dataclass(frozen=True, slots=True)
+class MissingModels:
+    """What to download, and the progress of that."""
+
+    steps: tuple[Step, ...]
+    folder: Path
+    state: State | None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state is not None and not self.state.is_over
+
+    @property
+    def sentence(self) -> str:
+        """What the desk needs, and its size."""
+        n = len(self.steps)
+        models = "a model that is" if n == 1 else f"{n} models that are"
+        return (
+            f"For rhythm, notes on lines and fluency, reports need {models} not on this computer "
+            f"yet: {self.size}, downloaded once."
+        )
+
+    @property
+    def size(self) -> str:
+        return f"{sum(step.n_bytes for step in self.steps) / 1e6:,.0f} MB"
+
+
+def missing_models(desk: Desk) -> MissingModels | None:
+    """None if every model whose runtime is installed is here."""
+    sets = usable_sets()
+    dry = replace(desk.setup, dry_run=True)
+    steps = setup(dry, sets).missing if sets else ()
+    return MissingModels(steps, steps[0].folder.parent, desk.state_of(_MODELS)) if steps else None
+
+
+@router.get("/models")
+def show_models(owner: Owner) -> Response:
+    """The models, and the progress of downloading them."""
+    desk = owner.desk
+    needs, state = missing_models(desk), desk.state_of(_MODELS)
+    lacking = [] if needs else _lacking(desk)
+    return owner.page("models.html.j2", needs=needs, state=state, n_lacking=len(lacking))
+
+
+@router.post("/models")
+def fetch_missing(owner: Owner, form: Posted) -> Response:
+    """Download what is missing; the writer agrees by sending this form."""
+    desk = owner.desk
+    needs = missing_models(desk)
+    if needs is not None and not needs.is_under_way:
+
+        def fetch_models(progress: Progress) -> None:
+            setup(desk.setup, usable_sets(), progress=progress)
+
+        desk.begin_other(_MODELS, fetch_models)
+    return RedirectResponse("/models", 303)
+
+
+@router.post("/models/stop")
+def stop_fetching(owner: Owner, form: Posted) -> Response:
+    """Stop downloading; models that are complete are kept."""
+    owner.desk.stop_other(_MODELS)
+    return RedirectResponse("/models", 303)
+
+
+@router.post("/models/again")
+def measure_again(owner: Owner, form: Posted) -> Response:
+    """Measure the drafts that were measured without these models."""
+    for version in _lacking(owner.desk):
+        owner.desk.begin(version)
+    return RedirectResponse("/", 303)
+
+
+def _lacking(desk: Desk) -> list[Version]:
+    """The last version of each piece whose finished report lacks a part that a model makes."""
+
+    def lacks(version: Version) -> bool:
+        found = version.found
+        wanted = {"profile", "fluency"} if Asked.read(version.asked).fluency else {"profile"}
+        return bool(found.get("is_whole")) and not wanted <= {*found.get("signatures", {})}
+
+    return [piece.last for piece in desk.drafts.pieces() if lacks(piece.last)]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A stretch of a version. `kind` is `same`, `gone` (in the earlier) or `new` (in the later)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPair:
+    """A number in two versions, as displayed. `note` says why two are not comparable."""
+
+    title: str
+    before: str
+    after: str
+    change: str
+    note: str = ""
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it differs as displayed, or the comparison is impossible."""
+        return self.change != "same"
+
+
+def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]]:
+    """Both versions split where they differ: by lines, and within changed lines by words."""
+    old: list[Changed] = []
+    new: list[Changed] = []
+    a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for is_same, left, right in _opcodes(a, b):
+        n_tokens = len(_TOKEN.findall(left)) + len(_TOKEN.findall(right))
+        if is_same or not left or not right or n_tokens > _MAX_TOKENS:
+            _add(old, new, is_same, left, right)
+            continue
+        for same, x, y in _opcodes(_TOKEN.findall(left), _TOKEN.findall(right)):
+            _add(old, new, same, x, y)
+    return old, new
+
+
+def _opcodes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    for what, a1, a2, b1, b2 in matcher.get_opcodes():
+        yield what == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])
+
+
+def _add(old: list[Changed], new: list[Changed], is_same: bool, left: str, right: str) -> None:
+    if left:
+        old.append(Changed("same" if is_same else "gone", visible(left)))
+    if right:
+        new.append(Changed("same" if is_same else "new", visible(right)))
+
+
+def number_pairs(
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
+) -> Iterator[NumberPair]:
+    """The numbers of both, in the order of the later one."""
+    old = {one["key"]: one for one in before}
+    for one in after:
+        other = old.get(one["key"])
+        if other is None:
+            continue
+        x, y = other["value"], one["value"]
+        change, note = "", ""
+        if other["signature"] != one["signature"]:
+            note = "measured differently, so they cannot be compared"
+        elif _shown(x, one) == _shown(y, one):
+            change = "same"
+        elif x is not None and y is not None:
+            change = ("+" if y > x else "−") + format(abs(y - x), one["form"])
+        yield NumberPair(one["title"], _shown(x, one), _shown(y, one), change, note)
+
+
+def _shown(value: float | None, number: dict[str, Any]) -> str:
+    return "missing" if value is None else format(value, number["form"])

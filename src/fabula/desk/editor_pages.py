@@ -13,18 +13,22 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import escape
 
 from fabula import __version__
-from fabula.desk.differences import changed_words
-from fabula.desk.draft_settings import Asked, chosen_model
-from fabula.desk.drafts import Piece
-from fabula.desk.journal import Journal, KeptState, chained, shown_time
-from fabula.desk.live_check import utf16_places
-from fabula.desk.rendering import render
-from fabula.desk.visits import Owner, Posted, Visit, text_in
+from fabula.desk.desk_pages import (
+    ENDINGS,
+    MAX_TEXT_CHARS,
+    Owner,
+    Posted,
+    Visit,
+    changed_words,
+    model_list,
+    references_of,
+    text_in,
+)
+from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
+from fabula.desk.work import Asked, render, utf16_places
 from fabula.errors import InputError
-from fabula.models.available import find_models
 from fabula.store import dump_json
 from fabula.text import count_words
-from fabula.text.readers import READERS, TABLES
 from fabula.web import visible
 
 NOT_PROVEN = (
@@ -84,9 +88,6 @@ def record_archive(title: str, journal: Journal, *, with_texts: bool) -> bytes:
 
 
 router = APIRouter()
-_MAX_TEXT_CHARS = 5_000_000
-ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet", "scriv"})
-"""The files that contain a draft, as the page names them; folders cannot be dropped."""
 
 
 @router.post("/writing")
@@ -104,7 +105,7 @@ def save(owner: Owner, form: Posted, id_: str, number: int) -> Response:
 
 def _saved(journal: Journal, form: Any, base: int) -> Response:
     text = text_in(form)
-    if len(text) > _MAX_TEXT_CHARS:
+    if len(text) > MAX_TEXT_CHARS:
         raise HTTPException(413)
     typed = str(form.get("typed", ""))
     at = int(typed) if typed.isdecimal() and len(typed) < 16 else 0
@@ -283,26 +284,3 @@ def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
     if text is None:
         raise HTTPException(404)
     return piece, states[number - 1], text
-
-
-def model_list(model: str) -> dict[str, Any]:
-    """The models available here, in groups, and the selected one."""
-    here: list[dict[str, str]] = []
-    elsewhere: list[dict[str, str]] = []
-    for one in find_models():
-        value = one.name.removesuffix("...")
-        is_provider = one.kind == "provider"
-        title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
-        (elsewhere if is_provider else here).append({"value": value, "title": title})
-    chosen, name = chosen_model(model, [one["value"] for one in (*here, *elsewhere)])
-    groups = [
-        {"title": "On this computer", "models": here},
-        {"title": "With a key: the draft leaves this computer", "models": elsewhere},
-    ]
-    return {"groups": groups, "chosen": chosen, "name": name}
-
-
-def references_of(owner: Visit, asked: Asked) -> list[str]:
-    """The references that drafts can be compared with, including the requested one."""
-    asked_for = [asked.reference] if asked.reference else []
-    return list(dict.fromkeys([*owner.desk.references, *asked_for]))

@@ -1,38 +1,336 @@
-"""The desk's background work: one draft at a time is measured, and its report grows."""
+"""The desk's background work: one draft at a time is measured, and its report grows.
+
+How a draft is measured comes from the desk's form, and where its text is then sent. Of text being
+written only changed paragraphs are measured, and no model is called.
+"""
 
 from __future__ import annotations
 
+import difflib
+import os
 import re
 import shutil
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from fabula.desk.draft_settings import Asked, quick_settings
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
-from fabula.desk.live_check import PARTS, WHOLE, Look, look_again, since
-from fabula.desk.rendering import render_place, render_report
-from fabula.errors import FabulaError
+from fabula.errors import FabulaError, InputError
+from fabula.instruments import names_of_parts
+from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.jobs.setup import SetupSettings
+from fabula.measures.line_read import line_of
 from fabula.models.cost import Estimate
+from fabula.presentation.page_file import TEMPLATES
+from fabula.presentation.review_page import page_of
 from fabula.reference import Reference
-from fabula.reference.search import check_spec, is_elsewhere, open_backend
-from fabula.review import Review, numbers_of_review
-from fabula.review.finding_changes import Changes, compare_noted, noted_of, says_same
+from fabula.reference.reference_spec import (
+    check_spec,
+    index_url,
+    is_elsewhere,
+    is_looked_up,
+    is_served,
+    open_backend,
+)
+from fabula.review import LeftOut, Review, numbers_of_review
+from fabula.review.finding_changes import (
+    Changes,
+    Noted,
+    compare_noted,
+    followed,
+    noted_of,
+    says_same,
+)
+from fabula.review.report_parts import part_of_finding
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
-from fabula.types import Document
+from fabula.types import Document, Part
+from fabula.web import page_environment
 
+_BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
+OTHER = "other"
+"""The form's value if the model is named in the adjacent field."""
+PARTS = ("originality", "lines")
+"""The instruments that are fast enough to run in a typing pause."""
+WHOLE = ("name", "sentence")
+"""Notes that need the whole text: they stay as long as their words do."""
+_MAX_CHARS = 30_000
+_MAX_COMPARED = 1_000_000
+"""Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
+_paragraph = re.compile(r"[^\n]*\S[^\n]*")
+Measure = Callable[[Document], Review | None]
+"""Measures `PARTS` of a text, without the notes that need the whole text (`WHOLE`)."""
+_HERE = Path(__file__).parent
+_BAR, _HEAD = "<!--bar-->", "<!--head-->"
+_RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
+_REMEDIES = {
+    "no reference": "add something to compare with, and choose it under “How it is measured”",
+    "no language model": "choose a model under “How it is measured”",
+    "left out on request": "tick it under “How it is measured”",
+    "fabula setup": "fetch the models on the desk's first page, and measure the draft again",
+    "cost was not confirmed": "measure the draft again, and confirm the cost",
+}
+"""Remedies on the desk, by a keyword of the reason, where the report names a command."""
+STATIC = {
+    "desk.css": (_HERE / "static" / "desk.css", "text/css"),
+    "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
+}
+"""All static files that are served; no other files are accessible."""
+
+_ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
 _FAILED = "Something went wrong; see the terminal in which the desk runs."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The contents of the form. `model` is empty if no model is to be used."""
+
+    reference: str = ""
+    model: str = ""
+    near: bool = False
+    exclude_copies: bool = False
+    fluency: bool = False
+    verdicts: bool = True
+    feedback: bool = True
+    readings: int = 3
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Asked:
+        """From a form, in which unticked boxes are absent. Raises `InputError`."""
+        readings = str(given.get("readings", "3"))
+        if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
+            raise InputError("readings: must be a number from 1 to 20")
+        return cls(
+            reference=str(given.get("reference", "")).strip(),
+            model=_model_of(given),
+            readings=int(readings),
+            **{box: given.get(box) in ("on", True) for box in _BOXES},
+        )
+
+    def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
+        """The requested report; models' answers are cached in `keep`."""
+        chosen: dict[Part, bool] = {"verdicts": self.verdicts, "feedback": self.feedback}
+        return ReportSettings(
+            references=(self.reference,) if self.reference else (),
+            match="near" if self.near else "verbatim",
+            exclude="auto" if self.exclude_copies else "none",
+            models=NoModelSettings((self.model,) if self.model else ()),
+            style="verdict-first" if self.model == "local" else "reason-first",
+            n_samples=self.readings,
+            without=tuple(part for part, is_wanted in chosen.items() if not is_wanted),
+            with_=("fluency",) if self.fluency else (),
+            n_jobs=n_jobs,
+            keep=keep,
+        )
+
+
+def _model_of(given: Mapping[str, Any]) -> str:
+    """The model of a form: one from its list, or a name prefixed by its provider.
+
+    Raises `InputError`.
+    """
+    chosen, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
+    if chosen != OTHER and not chosen.endswith("/"):
+        return chosen
+    if not name:
+        raise InputError("Enter the model's name, as its provider spells it, or choose none.")
+    return name if chosen == OTHER else chosen + name.removeprefix(chosen)
+
+
+def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
+    """A model as the form shows it: the choice from its list, and the name next to it."""
+    if not model or model in listed:
+        return model, ""
+    provider, slash, name = model.partition("/")
+    return (provider + slash, name) if provider + slash in listed else (OTHER, model)
+
+
+def quick_settings(
+    asked: Asked, parts: Sequence[str], kinds_without: Sequence[str], n_jobs: int
+) -> ReportSettings:
+    """The same for some parts only, without some notes; no text leaves this machine for them."""
+    here = replace(asked, model="", fluency=False)
+    if where_to(here):
+        here = replace(here, reference="")
+    without = tuple(one for one in names_of_parts() if one not in parts)
+    return replace(here.settings(n_jobs), without=(*without, *kinds_without))
+
+
+def where_to(asked: Asked) -> list[str]:
+    """What leaves this machine and where it goes, one sentence each; empty if nothing does."""
+    told = []
+    is_index = is_looked_up(asked.reference)
+    index = _host(index_url(asked.reference)) if is_index else "localhost"
+    if index not in _LOOPBACK:
+        told.append(f"runs of words from the draft are sent to {index}, to be looked up there")
+    served = _host(asked.reference) if is_served(asked.reference) else "localhost"
+    if served not in _LOOPBACK:
+        told.append(f"all words of the draft are sent to {served}, to be looked up there")
+    if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
+        told.append(f"the whole draft is sent to {to}, with the questions about it")
+    return told
+
+
+def _host(url: str) -> str:
+    """The host of an address; the whole address if it cannot be parsed."""
+    try:
+        return urlsplit(url).hostname or url
+    except ValueError:
+        return url
+
+
+def _model_host(model: str) -> str:
+    """The provider of a model; empty if it runs on this machine."""
+    if not model or model == "local" or model.lower().endswith(".gguf"):
+        return ""
+    if model.startswith(("http://", "https://")):
+        host = _host(model)
+        return "" if host in _LOOPBACK else host
+    if model.startswith("replay:"):
+        return ""
+    provider = model.partition("/")[0]
+    # The address that the user configured for the provider's client.
+    url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+    if url and (named := _host(url)):
+        return "" if named in _LOOPBACK else named
+    return "" if provider in _OWN_MACHINE else provider
+
+
+def render(template: str, **values: Any) -> str:
+    """A page, or a part of one."""
+    return _ENVIRONMENT.get_template(template).render(**values)
+
+
+def render_report(review: Review) -> str:
+    """The report as a standalone file."""
+    return render("review.html.j2", page=page_of(review))
+
+
+def render_place(review: Review) -> str:
+    """The report for the desk, with room for the bar; remedies refer to the desk."""
+    left_out = tuple(replace(one, remedy=_remedy(one)) for one in review.left_out)
+    page = page_of(replace(review, left_out=left_out))
+    return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
+
+
+def _remedy(one: LeftOut) -> str:
+    """How to enable on the desk an instrument that did not run."""
+    if one.is_failure:
+        return "press “Try again”"
+    for reason, remedy in _REMEDIES.items():
+        if reason in one.reason:
+            return remedy
+    return "install the extras of Fabula that it needs; the first page of the manual lists them"
+
+
+def render_waiting(title: str) -> str:
+    """The page shown before the first part of the report is ready."""
+    return render("waiting.html.j2", title=title, bar=_BAR, head=_HEAD)
+
+
+def with_bar(place: str, bar: str, *, is_over: bool) -> str:
+    """A report with the desk's bar in place; it reloads itself where scripts do not run.
+
+    No text can contain the markers: `<` is escaped.
+    """
+    return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A text, and its known findings."""
+
+    text: str
+    noted: tuple[Noted, ...]
+
+
+def look_again(before: Look, text: str, measure: Measure) -> Look | None:
+    """The findings in the next state of a text; None if nothing can be measured now.
+
+    Raises `InputError` if too much has changed for a typing pause.
+    """
+    spans = [(m.start(), m.end()) for m in _paragraph.finditer(text)]
+    changed = _changed(_paragraph.findall(before.text), [text[a:b] for a, b in spans])
+    asked = [
+        (
+            spans[c][0],
+            spans[d - 1][1],
+            spans[max(0, c - 1)][0],
+            spans[min(len(spans), d + 1) - 1][1],
+        )
+        for c, d in changed
+    ]
+    if sum(len(text[c:d]) for _, _, c, d in asked) > _MAX_CHARS:
+        raise InputError("Much has changed since the last measurement: measure this version.")
+    found = _carried(before, text, [(a, b) for a, b, _, _ in asked])
+    for start, end, first, last in asked:
+        # Include the neighbouring paragraphs: repetition crosses their boundaries.
+        review = measure(Document("changed", text[first:last]))
+        if review is None:
+            return None
+        for one in noted_of(review.texts[0]):
+            a, b = one.start + first, one.end + first
+            if a < end and start < b:
+                found.append(replace(one, start=a, end=b, line=line_of(text, a)))
+    found.sort(key=lambda one: (one.start, one.end, one.kind))
+    return Look(text, tuple(dict.fromkeys(found)))
+
+
+def since(before: Look, after: Look) -> Changes:
+    """The status of the findings, as far as a live check can tell."""
+    signed = dict.fromkeys(PARTS, "")
+    old, new = (
+        [one for one in look.noted if part_of_finding(one.kind) in signed]
+        for look in (before, after)
+    )
+    return compare_noted((before.text, old, signed), (after.text, new, signed))
+
+
+def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The ranges of new paragraphs that differ, by index."""
+    least = min(len(old), len(new))
+    first = next((k for k in range(least) if old[k] != new[k]), least)
+    last = next((k for k in range(least - first) if old[-1 - k] != new[-1 - k]), least - first)
+    a, b = old[first : len(old) - last], new[first : len(new) - last]
+    if len(a) * len(b) > _MAX_COMPARED:
+        return [(first, len(new) - last)]
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    steps = matcher.get_opcodes()
+    return [(first + c, first + d) for kind, _, _, c, d in steps if kind != "equal" and d > c]
+
+
+def _carried(before: Look, text: str, changed: list[tuple[int, int]]) -> list[Noted]:
+    """The findings in unchanged paragraphs, at their current places."""
+    places = followed([(one.start, one.end) for one in before.noted], before.text, text)
+    found = []
+    for one, place in zip(before.noted, places, strict=True):
+        if place is None:
+            continue
+        is_changed = any(place[0] < b and a < place[1] for a, b in changed)
+        stands = text[place[0] : place[1]] == before.text[one.start : one.end]
+        if not is_changed or (stands and one.kind in WHOLE):
+            line = line_of(text, place[0])
+            found.append(replace(one, start=place[0], end=place[1], line=line))
+    return found
+
+
+def utf16_places(text: str) -> Callable[[int], int]:
+    """Convert places from characters to UTF-16 code units, as browsers count them."""
+    wide = [k for k, character in enumerate(text) if character > "\uffff"]
+    return lambda place: place + bisect_left(wide, place)
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ def answer(
         assert key is not None
         pages = pages_of(design, len(places))
         for page in pages:
-            held = Assignment(key[0], participant.id, unit, places, page.name, True)
+            held = Assignment(key[0], participant.id, unit, places, page.name)
             mine = {q.key for q in page.questions} | {q.why for q in page.questions}
             part = {one: value for one, value in given.items() if one in mine}
             assert not save_answers(connection, held, pages, part, None).problems

@@ -10,12 +10,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from fabula.desk.desk_pages import Owner, Posted, Visit, files_in, report_file
+from fabula.desk.desk_pages import Owner, Posted, files_in, report_file
 from fabula.desk.drafts import place_in, read_object
 from fabula.desk.work import Desk, render, render_place, render_report, with_bar
 from fabula.errors import InputError
@@ -82,11 +83,15 @@ def _groups(desk: Desk) -> list[Group]:
     return [Group(path) for path in sorted(found, reverse=True) if (path / "asked.json").exists()]
 
 
-def _found(owner: Visit, id_: str) -> Group:
+def group_named(owner: Owner, id_: str) -> Group:
+    """The class that an address names. Raises 404."""
     group = next((one for one in _groups(owner.desk) if one.id == id_), None)
     if group is None:
         raise HTTPException(404)
     return group
+
+
+Named = Annotated[Group, Depends(group_named)]
 
 
 @router.get("/classes")
@@ -135,13 +140,12 @@ def _begin(desk: Desk, group: Group) -> None:
 
 
 @router.get("/classes/{id_}")
-def show(owner: Owner, id_: str) -> Response:
+def show(owner: Owner, group: Named) -> Response:
     """What the texts share; until that is known, the progress."""
-    group = _found(owner, id_)
     if place := place_in(group.folder):
         bar = render("class_bar.html.j2", group=group, csrf=owner.csrf)
         return HTMLResponse(with_bar(place, bar, is_over=True))
-    state = owner.desk.state_of(f"class {id_}")
+    state = owner.desk.state_of(f"class {group.id}")
     if state is None:
         # Resume after an interruption, as for drafts.
         _begin(owner.desk, group)
@@ -149,15 +153,13 @@ def show(owner: Owner, id_: str) -> Response:
 
 
 @router.get("/classes/{id_}/report.html")
-def download(owner: Owner, id_: str) -> Response:
-    """The report as a file to download."""
-    return report_file(_found(owner, id_).folder, f"class-{id_}")
+def download(group: Named) -> Response:
+    return report_file(group.folder, f"class-{group.id}")
 
 
 @router.post("/classes/{id_}/remove")
-async def remove(owner: Owner, form: Posted, id_: str) -> Response:
+async def remove(owner: Owner, form: Posted, group: Named) -> Response:
     """Delete the texts and their report permanently."""
-    group = _found(owner, id_)
-    owner.desk.stop_other(f"class {id_}")
+    owner.desk.stop_other(f"class {group.id}")
     await run_in_threadpool(shutil.rmtree, group.folder, ignore_errors=True)
     return RedirectResponse("/classes", 303)

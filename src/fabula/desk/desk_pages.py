@@ -49,7 +49,7 @@ ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet"
 # A word with the following space, so that a changed phrase is one change.
 _TOKEN = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 _MAX_TOKENS = 6_000
-# Longer stretches would take long, and nobody reads them word by word.
+"""Longer stretches would take long, and nobody reads them word by word."""
 _MODELS = "models"
 
 
@@ -64,13 +64,12 @@ class Visit:
         return HTMLResponse(render(template, csrf=self.csrf, **values))
 
     def piece(self, id_: str) -> Piece:
-        """Raises 404."""
         piece = self.desk.drafts.piece(id_)
         if piece is None:
             raise HTTPException(404)
         return piece
 
-    def found(self, id_: str, number: int) -> tuple[Piece, Version]:
+    def version(self, id_: str, number: int) -> tuple[Piece, Version]:
         """A piece and a version of it. Raises 404."""
         piece = self.piece(id_)
         version = next((one for one in piece.versions if one.number == number), None)
@@ -78,14 +77,39 @@ class Visit:
             raise HTTPException(404)
         return piece, version
 
+    def unmeasured(self, piece: Piece) -> str:
+        """When the unmeasured text was last edited; empty if there is none."""
+        writing = self.desk.drafts.unmeasured(piece.last)
+        return "" if writing is None else shown_time(writing.saved)
+
+    def how(self, asked: Asked) -> dict[str, Any]:
+        """What the fields of how a draft is measured show: references, models, as requested."""
+        here: list[dict[str, str]] = []
+        elsewhere: list[dict[str, str]] = []
+        for one in find_models():
+            value = one.name.removesuffix("...")
+            is_provider = one.kind == "provider"
+            title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
+            (elsewhere if is_provider else here).append({"value": value, "title": title})
+        chosen, name = chosen_model(asked.model, [one["value"] for one in (*here, *elsewhere)])
+        groups = [
+            {"title": "On this computer", "models": here},
+            {"title": "With a key: the draft leaves this computer", "models": elsewhere},
+        ]
+        requested = [asked.reference] if asked.reference else []
+        return {
+            "asked": asked,
+            "references": list(dict.fromkeys([*self.desk.references, *requested])),
+            "models": {"groups": groups, "chosen": chosen, "name": name},
+            "endings": ENDINGS,
+        }
+
 
 def text_in(form: FormData) -> str:
-    """The text that was typed into a form."""
     return str(form.get("text", "")).replace("\r\n", "\n")
 
 
 def files_in(form: FormData) -> list[UploadFile]:
-    """The files that were chosen in a form."""
     return [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
 
 
@@ -116,6 +140,14 @@ Owner = Annotated[Visit, Depends(visit)]
 Posted = Annotated[FormData, Depends(posted)]
 
 
+def piece_and_version(owner: Owner, id_: str, number: int) -> tuple[Piece, Version]:
+    """Those that an address names. Raises 404."""
+    return owner.version(id_, number)
+
+
+Named = Annotated[tuple[Piece, Version], Depends(piece_and_version)]
+
+
 @router.get("/")
 def home(owner: Owner) -> Response:
     """All drafts, and a form for another."""
@@ -127,19 +159,15 @@ def home(owner: Owner) -> Response:
     return owner.page(
         "home.html.j2",
         pieces=pieces,
-        asked=asked,
-        references=references_of(owner, asked),
-        models=model_list(asked.model),
         needs=missing_models(desk),
         writing=writing,
-        endings=ENDINGS,
         saved="" if writing is None else shown_time(writing.saved),
+        **owner.how(asked),
     )
 
 
 @router.post("/drafts")
 async def add(owner: Owner, form: Posted) -> Response:
-    """Create a piece from pasted or uploaded text."""
     asked = _asked(form)
     text, name = await _text_of(form)
     title = str(form.get("title") or name or _opening(text))
@@ -148,7 +176,6 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
-    """Add the next version of a piece."""
     piece, asked = owner.piece(id_), _asked(form)
     text, _ = await _text_of(form)
     return await _measure(owner, form, asked, text, piece.title, piece)
@@ -206,9 +233,9 @@ def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
 
 
 @router.get("/piece/{id_}/{number}")
-def show(owner: Owner, id_: str, number: int) -> Response:
+def show(owner: Owner, named: Named) -> Response:
     """A version with its report so far."""
-    piece, version = owner.found(id_, number)
+    piece, version = named
     state = owner.desk.state(version)
     earlier = (one for one in reversed(piece.versions) if one.number < version.number)
     bar = render(
@@ -220,46 +247,45 @@ def show(owner: Owner, id_: str, number: int) -> Response:
         told=where_to(Asked.read(version.asked)),
         title=visible(piece.title),
         before=next(earlier, None),
-        writing=_unmeasured(owner, piece),
+        writing=owner.unmeasured(piece),
     )
     place = place_in(version.folder) or render_waiting(visible(piece.title))
     return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
 
 
 @router.get("/piece/{id_}/{number}/state")
-def state(owner: Owner, id_: str, number: int) -> Response:
+def state(owner: Owner, named: Named) -> Response:
     """The progress of the report."""
-    _, version = owner.found(id_, number)
-    return JSONResponse(owner.desk.state(version).to_json())
+    return JSONResponse(owner.desk.state(named[1]).to_json())
 
 
 @router.get("/piece/{id_}/{number}/report.html")
-def download(owner: Owner, id_: str, number: int) -> Response:
+def download(named: Named) -> Response:
     """The report as a file to download or send."""
-    _, version = owner.found(id_, number)
-    return report_file(version.folder, f"report-{id_}-{number}")
+    piece, version = named
+    return report_file(version.folder, f"report-{piece.id}-{version.number}")
 
 
 @router.post("/piece/{id_}/{number}/answer")
-def answer(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+def answer(owner: Owner, form: Posted, named: Named) -> Response:
     """The answer, yes or no, to a model's cost."""
-    _, version = owner.found(id_, number)
+    piece, version = named
     owner.desk.answer(version, agreed=form.get("agreed") == "yes")
-    return RedirectResponse(f"/piece/{id_}/{number}", 303)
+    return RedirectResponse(f"/piece/{piece.id}/{version.number}", 303)
 
 
 @router.post("/piece/{id_}/{number}/again")
-def again(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+def again(owner: Owner, form: Posted, named: Named) -> Response:
     """Measure a version again; a model's cached answers are reused."""
-    _, version = owner.found(id_, number)
+    piece, version = named
     if owner.desk.state(version).is_over:
         owner.desk.begin(version)
-    return RedirectResponse(f"/piece/{id_}/{number}", 303)
+    return RedirectResponse(f"/piece/{piece.id}/{version.number}", 303)
 
 
 @router.get("/piece/{id_}/{number}/remove")
-def ask_to_remove(owner: Owner, id_: str, number: int) -> Response:
-    piece, _ = owner.found(id_, number)
+def ask_to_remove(owner: Owner, named: Named) -> Response:
+    piece, _ = named
     return owner.page("remove.html.j2", piece=piece, title=visible(piece.title))
 
 
@@ -277,12 +303,12 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     pairs = [one.partition("-") for one in (left, right)]
     if not all(number.isdecimal() and len(number) < 9 for _, _, number in pairs):
         raise HTTPException(404)
-    (a, before), (b, after) = (owner.found(id_, int(number)) for id_, _, number in pairs)
+    (a, before), (b, after) = (owner.version(id_, int(number)) for id_, _, number in pairs)
     old, new = changed_words(before.text, after.text)
-    if a.id != b.id:
-        # Between two pieces every word differs; marking them all would be useless.
-        old, new = ([type(one)("same", one.text) for one in side] for side in (old, new))
     is_one = a.id == b.id
+    if not is_one:
+        # Between two pieces every word differs; marking them all would be useless.
+        old, new = ([Changed("same", one.text) for one in side] for side in (old, new))
     numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
     return owner.page(
         "beside.html.j2",
@@ -372,16 +398,10 @@ def _opening(text: str) -> str:
     return (start[: ends[-1]] if ends[-1] > 0 else start[:-1]).rstrip(" .,;:—–") + "…"
 
 
-def _unmeasured(owner: Visit, piece: Piece) -> str:
-    """When the unmeasured text was last edited; empty if there is none."""
-    writing = owner.desk.drafts.unmeasured(piece.last)
-    return "" if writing is None else shown_time(writing.saved)
-
-
 def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
     numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
     shown = [
-        (one["title"], "missing" if one["value"] is None else format(one["value"], one["form"]))
+        (one["title"], _shown(one["value"], one))
         for key in ("n_words", "creativity_index", "bits_per_word")
         if (one := numbers.get(key))
     ]
@@ -393,31 +413,8 @@ def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
         "numbers": shown,
         "is_over": owner.desk.state(piece.last).is_over,
         "made": shown_time(str(piece.last.asked.get("made", ""))),
-        "writing": _unmeasured(owner, piece),
+        "writing": owner.unmeasured(piece),
     }
-
-
-def model_list(model: str) -> dict[str, Any]:
-    """The models available here, in groups, and the selected one."""
-    here: list[dict[str, str]] = []
-    elsewhere: list[dict[str, str]] = []
-    for one in find_models():
-        value = one.name.removesuffix("...")
-        is_provider = one.kind == "provider"
-        title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
-        (elsewhere if is_provider else here).append({"value": value, "title": title})
-    chosen, name = chosen_model(model, [one["value"] for one in (*here, *elsewhere)])
-    groups = [
-        {"title": "On this computer", "models": here},
-        {"title": "With a key: the draft leaves this computer", "models": elsewhere},
-    ]
-    return {"groups": groups, "chosen": chosen, "name": name}
-
-
-def references_of(owner: Visit, asked: Asked) -> list[str]:
-    """The references that drafts can be compared with, including the requested one."""
-    asked_for = [asked.reference] if asked.reference else []
-    return list(dict.fromkeys([*owner.desk.references, *asked_for]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,27 +530,22 @@ def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]
     old: list[Changed] = []
     new: list[Changed] = []
     a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for is_same, left, right in _opcodes(a, b):
-        n_tokens = len(_TOKEN.findall(left)) + len(_TOKEN.findall(right))
-        if is_same or not left or not right or n_tokens > _MAX_TOKENS:
-            _add(old, new, is_same, left, right)
-            continue
-        for same, x, y in _opcodes(_TOKEN.findall(left), _TOKEN.findall(right)):
-            _add(old, new, same, x, y)
+    for is_same, left, right in _compared(a, b):
+        words = _TOKEN.findall(left), _TOKEN.findall(right)
+        n_tokens = len(words[0]) + len(words[1])
+        is_whole = is_same or not left or not right or n_tokens > _MAX_TOKENS
+        for same, x, y in [(is_same, left, right)] if is_whole else _compared(*words):
+            if x:
+                old.append(Changed("same" if same else "gone", visible(x)))
+            if y:
+                new.append(Changed("same" if same else "new", visible(y)))
     return old, new
 
 
-def _opcodes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
+def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     for what, a1, a2, b1, b2 in matcher.get_opcodes():
         yield what == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])
-
-
-def _add(old: list[Changed], new: list[Changed], is_same: bool, left: str, right: str) -> None:
-    if left:
-        old.append(Changed("same" if is_same else "gone", visible(left)))
-    if right:
-        new.append(Changed("same" if is_same else "new", visible(right)))
 
 
 def number_pairs(

@@ -5,25 +5,15 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import escape
 
 from fabula import __version__
-from fabula.desk.desk_pages import (
-    ENDINGS,
-    MAX_TEXT_CHARS,
-    Owner,
-    Posted,
-    Visit,
-    changed_words,
-    model_list,
-    references_of,
-    text_in,
-)
+from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
 from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
 from fabula.desk.work import Asked, render, utf16_places
 from fabula.errors import InputError
@@ -97,10 +87,9 @@ def save_new(owner: Owner, form: Posted) -> Response:
 
 
 @router.post("/piece/{id_}/{number}/writing")
-def save(owner: Owner, form: Posted, id_: str, number: int) -> Response:
-    """Save text being written for a piece."""
-    owner.found(id_, number)
-    return _saved(owner.desk.drafts.journal(id_), form, number)
+def save(owner: Owner, form: Posted, named: Named) -> Response:
+    piece, version = named
+    return _saved(owner.desk.drafts.journal(piece.id), form, version.number)
 
 
 def _saved(journal: Journal, form: Any, base: int) -> Response:
@@ -113,10 +102,9 @@ def _saved(journal: Journal, form: Any, base: int) -> Response:
 
 
 @router.get("/piece/{id_}/{number}/edit")
-def edit(owner: Owner, id_: str, number: int) -> Response:
+def edit(owner: Owner, named: Named) -> Response:
     """The draft to edit: the text as last typed, if it was not measured yet."""
-    piece, version = owner.found(id_, number)
-    asked = Asked.read(version.asked)
+    piece, version = named
     writing = owner.desk.drafts.unmeasured(version)
     text = version.text if writing is None else writing.text
     return owner.page(
@@ -124,28 +112,24 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
         piece=piece,
         version=version,
         title=visible(piece.title),
-        asked=asked,
         text=text.encode(errors="replace").decode(),
         writing=writing,
         saved="" if writing is None else shown_time(writing.saved),
-        references=references_of(owner, asked),
-        models=model_list(asked.model),
-        endings=ENDINGS,
+        **owner.how(Asked.read(version.asked)),
     )
 
 
 @router.post("/piece/{id_}/{number}/check")
-def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+def check(owner: Owner, form: Posted, named: Named) -> Response:
     """The findings in the current text, and what changed since the version."""
-    _, version = owner.found(id_, number)
+    _, version = named
     text = text_in(form)
     try:
-        found = owner.desk.check(version, text)
+        changes = owner.desk.check(version, text)
     except InputError as error:
         return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
-    if found is None:
+    if changes is None:
         return JSONResponse({"html": "", "marks": []}, 202)
-    _, changes = found
     place = utf16_places(text)
 
     new, still = (
@@ -172,29 +156,35 @@ def versions(owner: Owner, id_: str) -> Response:
         if one.number not in known
     ]
     kept += [(k, one.version, one.at, one.n_words) for k, one in enumerate(states, 1)]
-    rows = []
-    n_before = kept[0][-1]
+    rows: list[dict[str, Any]] = []
     for number, version, at, n_words in kept:
-        rows.append(
-            {
-                "number": number,
-                "version": version,
-                "at": shown_time(at),
-                "n_words": n_words,
-                "change": n_words - n_before,
-            }
-        )
-        n_before = n_words
+        change = n_words - (rows[-1]["n_words"] if rows else n_words)
+        row = {"number": number, "version": version, "at": shown_time(at), "n_words": n_words}
+        rows.append(row | {"change": change})
     return owner.page(
         "versions.html.j2", piece=piece, title=visible(piece.title), rows=rows[::-1], writing=now
     )
 
 
+def state_named(owner: Owner, id_: str, number: int) -> tuple[Piece, KeptState, str]:
+    """A piece, its state that an address names, and the text of that. Raises 404."""
+    piece = owner.piece(id_)
+    journal = owner.desk.drafts.journal(id_)
+    states = journal.states()
+    text = journal.text(states[number - 1]) if 0 < number <= len(states) else None
+    if text is None:
+        raise HTTPException(404)
+    return piece, states[number - 1], text
+
+
+State = Annotated[tuple[Piece, KeptState, str], Depends(state_named)]
+
+
 @router.get("/piece/{id_}/states/{number}")
-def show_state(owner: Owner, id_: str, number: int) -> Response:
+def show_state(owner: Owner, named: State, number: int) -> Response:
     """A state, and how it differs from the current text."""
-    piece, state, text = _state(owner, id_, number)
-    writing = owner.desk.drafts.journal(id_).writing()
+    piece, state, text = named
+    writing = owner.desk.drafts.journal(piece.id).writing()
     now = piece.last.text if writing is None else writing.text
     old, new = changed_words(text, now)
     return owner.page(
@@ -209,34 +199,33 @@ def show_state(owner: Owner, id_: str, number: int) -> Response:
 
 
 @router.post("/piece/{id_}/states/{number}/restore")
-def restore(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+def restore(owner: Owner, form: Posted, named: State) -> Response:
     """Continue from a state; the current text is saved as another."""
-    piece, _, text = _state(owner, id_, number)
-    journal = owner.desk.drafts.journal(id_)
+    piece, _, text = named
+    journal = owner.desk.drafts.journal(piece.id)
     journal.put_aside()
     journal.save(text, piece.last.number)
-    return RedirectResponse(f"/piece/{id_}/{piece.last.number}/edit", 303)
+    return RedirectResponse(f"/piece/{piece.id}/{piece.last.number}/edit", 303)
 
 
 @router.post("/piece/{id_}/{number}/start")
-def start_from(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+def start_from(owner: Owner, form: Posted, named: Named) -> Response:
     """Set the unsaved text aside, and continue from a version."""
-    owner.found(id_, number)
-    owner.desk.drafts.journal(id_).put_aside()
-    return RedirectResponse(f"/piece/{id_}/{number}/edit", 303)
+    piece, version = named
+    owner.desk.drafts.journal(piece.id).put_aside()
+    return RedirectResponse(f"/piece/{piece.id}/{version.number}/edit", 303)
 
 
 @router.get("/piece/{id_}/{number}/draft.txt")
-def download_draft(owner: Owner, id_: str, number: int) -> Response:
-    """The text of a version as a file."""
-    piece, version = owner.found(id_, number)
-    return _as_file(version.text.encode(errors="replace"), piece.title, f"version {number}.txt")
+def download_draft(named: Named) -> Response:
+    piece, version = named
+    which = f"version {version.number}.txt"
+    return _as_file(version.text.encode(errors="replace"), piece.title, which)
 
 
 @router.get("/piece/{id_}/states/{number}/draft.txt")
-def download_state(owner: Owner, id_: str, number: int) -> Response:
-    """The text of a state as a file."""
-    piece, _, text = _state(owner, id_, number)
+def download_state(named: State, number: int) -> Response:
+    piece, _, text = named
     return _as_file(text.encode(errors="replace"), piece.title, f"state {number}.txt")
 
 
@@ -274,13 +263,3 @@ def _as_file(data: bytes, title: str, which: str, media_type: str = "text/plain"
     plain = quote(name.encode(errors="replace").decode(), safe="")
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{plain}"}
     return Response(data, media_type=media_type, headers=headers)
-
-
-def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
-    piece = owner.piece(id_)
-    journal = owner.desk.drafts.journal(id_)
-    states = journal.states()
-    text = journal.text(states[number - 1]) if 0 < number <= len(states) else None
-    if text is None:
-        raise HTTPException(404)
-    return piece, states[number - 1], text

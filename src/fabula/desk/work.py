@@ -43,7 +43,7 @@ from fabula.reference.reference_spec import (
     is_served,
     open_backend,
 )
-from fabula.review import LeftOut, Review, numbers_of_review
+from fabula.review import Review, numbers_of_review
 from fabula.review.finding_changes import (
     Changes,
     Noted,
@@ -63,16 +63,14 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 OTHER = "other"
 """The form's value if the model is named in the adjacent field."""
-PARTS = ("originality", "lines")
+_QUICK = ("originality", "lines")
 """The instruments that are fast enough to run in a typing pause."""
-WHOLE = ("name", "sentence")
+_WHOLE = ("name", "sentence")
 """Notes that need the whole text: they stay as long as their words do."""
 _MAX_CHARS = 30_000
 _MAX_COMPARED = 1_000_000
 """Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
 _paragraph = re.compile(r"[^\n]*\S[^\n]*")
-Measure = Callable[[Document], Review | None]
-"""Measures `PARTS` of a text, without the notes that need the whole text (`WHOLE`)."""
 _HERE = Path(__file__).parent
 _BAR, _HEAD = "<!--bar-->", "<!--head-->"
 _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
@@ -84,6 +82,9 @@ _REMEDIES = {
     "cost was not confirmed": "measure the draft again, and confirm the cost",
 }
 """Remedies on the desk, by a keyword of the reason, where the report names a command."""
+_OTHER_REMEDY = (
+    "install the extras of Fabula that it needs; the first page of the manual lists them"
+)
 STATIC = {
     "desk.css": (_HERE / "static" / "desk.css", "text/css"),
     "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
@@ -158,27 +159,22 @@ def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
     return (provider + slash, name) if provider + slash in listed else (OTHER, model)
 
 
-def quick_settings(
-    asked: Asked, parts: Sequence[str], kinds_without: Sequence[str], n_jobs: int
-) -> ReportSettings:
-    """The same for some parts only, without some notes; no text leaves this machine for them."""
+def _quick_settings(asked: Asked, n_jobs: int) -> ReportSettings:
+    """The same for `_QUICK` only, without `_WHOLE`; no text leaves this machine for them."""
     here = replace(asked, model="", fluency=False)
     if where_to(here):
         here = replace(here, reference="")
-    without = tuple(one for one in names_of_parts() if one not in parts)
-    return replace(here.settings(n_jobs), without=(*without, *kinds_without))
+    without = tuple(one for one in names_of_parts() if one not in _QUICK)
+    return replace(here.settings(n_jobs), without=(*without, *_WHOLE))
 
 
 def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, one sentence each; empty if nothing does."""
-    told = []
-    is_index = is_looked_up(asked.reference)
-    index = _host(index_url(asked.reference)) if is_index else "localhost"
-    if index not in _LOOPBACK:
-        told.append(f"runs of words from the draft are sent to {index}, to be looked up there")
-    served = _host(asked.reference) if is_served(asked.reference) else "localhost"
-    if served not in _LOOPBACK:
-        told.append(f"all words of the draft are sent to {served}, to be looked up there")
+    told, reference = [], asked.reference
+    if is_looked_up(reference) and (host := _host(index_url(reference))) not in _LOOPBACK:
+        told.append(f"runs of words from the draft are sent to {host}, to be looked up there")
+    if is_served(reference) and (host := _host(reference)) not in _LOOPBACK:
+        told.append(f"all words of the draft are sent to {host}, to be looked up there")
     if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
         told.append(f"the whole draft is sent to {to}, with the questions about it")
     return told
@@ -194,18 +190,16 @@ def _host(url: str) -> str:
 
 def _model_host(model: str) -> str:
     """The provider of a model; empty if it runs on this machine."""
-    if not model or model == "local" or model.lower().endswith(".gguf"):
+    is_here = model in ("", "local") or model.lower().endswith(".gguf")
+    if is_here or model.startswith("replay:"):
         return ""
-    if model.startswith(("http://", "https://")):
-        host = _host(model)
+    provider, url = model.partition("/")[0], model
+    if not model.startswith(("http://", "https://")):
+        # The address that the user configured for the provider's client.
+        url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+    if url:
+        host = _host(url)
         return "" if host in _LOOPBACK else host
-    if model.startswith("replay:"):
-        return ""
-    provider = model.partition("/")[0]
-    # The address that the user configured for the provider's client.
-    url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
-    if url and (named := _host(url)):
-        return "" if named in _LOOPBACK else named
     return "" if provider in _OWN_MACHINE else provider
 
 
@@ -215,25 +209,18 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_report(review: Review) -> str:
-    """The report as a standalone file."""
     return render("review.html.j2", page=page_of(review))
 
 
 def render_place(review: Review) -> str:
     """The report for the desk, with room for the bar; remedies refer to the desk."""
-    left_out = tuple(replace(one, remedy=_remedy(one)) for one in review.left_out)
-    page = page_of(replace(review, left_out=left_out))
+    left_out = []
+    for one in review.left_out:
+        known = (remedy for reason, remedy in _REMEDIES.items() if reason in one.reason)
+        remedy = "press “Try again”" if one.is_failure else next(known, _OTHER_REMEDY)
+        left_out.append(replace(one, remedy=remedy))
+    page = page_of(replace(review, left_out=tuple(left_out)))
     return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
-
-
-def _remedy(one: LeftOut) -> str:
-    """How to enable on the desk an instrument that did not run."""
-    if one.is_failure:
-        return "press “Try again”"
-    for reason, remedy in _REMEDIES.items():
-        if reason in one.reason:
-            return remedy
-    return "install the extras of Fabula that it needs; the first page of the manual lists them"
 
 
 def render_waiting(title: str) -> str:
@@ -257,9 +244,12 @@ class Look:
     noted: tuple[Noted, ...]
 
 
-def look_again(before: Look, text: str, measure: Measure) -> Look | None:
+def _look_again(
+    before: Look, text: str, measure: Callable[[Document], Review | None]
+) -> Look | None:
     """The findings in the next state of a text; None if nothing can be measured now.
 
+    measure: measures `_QUICK` of a text, without the notes that need the whole text.
     Raises `InputError` if too much has changed for a typing pause.
     """
     spans = [(m.start(), m.end()) for m in _paragraph.finditer(text)]
@@ -289,16 +279,6 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
     return Look(text, tuple(dict.fromkeys(found)))
 
 
-def since(before: Look, after: Look) -> Changes:
-    """The status of the findings, as far as a live check can tell."""
-    signed = dict.fromkeys(PARTS, "")
-    old, new = (
-        [one for one in look.noted if part_of_finding(one.kind) in signed]
-        for look in (before, after)
-    )
-    return compare_noted((before.text, old, signed), (after.text, new, signed))
-
-
 def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """The ranges of new paragraphs that differ, by index."""
     least = min(len(old), len(new))
@@ -321,7 +301,7 @@ def _carried(before: Look, text: str, changed: list[tuple[int, int]]) -> list[No
             continue
         is_changed = any(place[0] < b and a < place[1] for a, b in changed)
         stands = text[place[0] : place[1]] == before.text[one.start : one.end]
-        if not is_changed or (stands and one.kind in WHOLE):
+        if not is_changed or (stands and one.kind in _WHOLE):
             line = line_of(text, place[0])
             found.append(replace(one, start=place[0], end=place[1], line=line))
     return found
@@ -459,12 +439,12 @@ class Desk:
         state.is_agreed, state.question = agreed, ""
         state.answered.set()
 
-    def check(self, version: Version, text: str) -> tuple[Look, Changes] | None:
-        """The findings in a text being written, and what changed since its version.
+    def check(self, version: Version, text: str) -> Changes | None:
+        """What changed in a text being written since its version, as far as can be told so soon.
 
         None while a report is in progress. Raises `InputError`.
         """
-        plan = quick_settings(Asked.read(version.asked), PARTS, WHOLE, self.n_jobs)
+        plan = _quick_settings(Asked.read(version.asked), self.n_jobs)
         first = Look(version.text, tuple(version.findings))
         before = self._looks.get((version.piece, version.number), first)
 
@@ -473,11 +453,16 @@ class Desk:
                 return None
             return self._pool.submit(lambda: self._opened(plan).run([document])).result()
 
-        after = look_again(before, text, measure)
+        after = _look_again(before, text, measure)
         if after is None:
             return None
         self._looks[version.piece, version.number] = after
-        return after, since(first, after)
+        signed = dict.fromkeys(_QUICK, "")
+        old, new = (
+            [one for one in look.noted if part_of_finding(one.kind) in signed]
+            for look in (first, after)
+        )
+        return compare_noted((first.text, old, signed), (after.text, new, signed))
 
     def changes(self, before: Version, after: Version) -> Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""
@@ -493,7 +478,7 @@ class Desk:
         if not is_elsewhere(path) and "://" not in path:
             path = str(Path(path).expanduser().resolve())
         with closing(open_backend([path])):
-            self._remember(path)
+            self._keep_references([path, *self.references])
 
     def build_reference(self, name: str, files: Sequence[Path]) -> None:
         """Build a corpus from uploaded texts. Raises `InputError`."""
@@ -505,7 +490,7 @@ class Desk:
         path = folder / f"{next(one for one in numbered if one not in taken)}.ref"
         documents = read_documents([str(file) for file in files])
         Reference.build(documents, path, n_jobs=self.n_jobs).close()
-        self._remember(str(path))
+        self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:
         """Whether a reference was built on the desk, from uploaded files."""
@@ -515,16 +500,12 @@ class Desk:
         """Remove a reference. One that was built on the desk is deleted permanently."""
         if path not in self.references:
             return
-        self.references.remove(path)
-        self._save_references()
+        self._keep_references([known for known in self.references if known != path])
         if self.is_made_here(path):
             shutil.rmtree(path, ignore_errors=True)
 
-    def _remember(self, path: str) -> None:
-        self.references = list(dict.fromkeys([path, *self.references]))
-        self._save_references()
-
-    def _save_references(self) -> None:
+    def _keep_references(self, paths: Sequence[str]) -> None:
+        self.references = list(dict.fromkeys(paths))
         # An address may contain a password.
         known = dump_json(self.references).encode(errors="replace")
         write_whole(self._known, known, is_private=True)
@@ -627,7 +608,6 @@ class _Watch:
 
 
 def asked_for(model: str, estimate: Estimate) -> str:
-    """A model's cost, in a sentence."""
     dollars, usage = estimate.cost, estimate.usage
     cost = "at an unknown price" if dollars is None else f"for about {dollars:.2f} dollars"
     return (

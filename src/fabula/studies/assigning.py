@@ -17,7 +17,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,6 @@ from fabula.studies.database import (
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import Participant
-from fabula.studies.study_engine import is_shown_now
 from fabula.studies.units import Seen, Unit, count_for_one_person
 
 Order = tuple[int, ...]
@@ -100,7 +99,6 @@ class Assignment:
     order: Order
     page: str
     """The furthest page shown."""
-    is_open: bool
     number: int = 0
     """Number among the participant's own units, from 1; the only identifier their browser sees."""
     first: tuple[Unit, Order] | None = None
@@ -119,30 +117,16 @@ def current_assignment(
     for_update: bool = False,
 ) -> Assignment | None:
     """Return the participant's open assignment; `for_update` locks it against changes."""
-    earlier = assignments.alias()
-    number = select(func.count()).where(
-        earlier.c.participant_id == participant.id, earlier.c.id <= assignments.c.id
-    )
-    done = assignments.alias()
-    first = (
-        select(func.min(done.c.id))
-        .where(done.c.participant_id == participant.id, done.c.state == "done")
-        .scalar_subquery()
-    )
-    query = select(
-        assignments, number.scalar_subquery().label("number"), first.label("first")
-    ).where(assignments.c.participant_id == participant.id, assignments.c.state == "open")
-    row = connection.execute(query.with_for_update() if for_update else query).first()
-    if row is None:
-        return None
-    earliest = None
-    if row.first is not None:
-        of = connection.execute(select(assignments).where(assignments.c.id == row.first)).one()
-        earliest = units[of.unit], order_of(of)
-    is_open, unit, order = row.state == "open", units[row.unit], order_of(row)
-    return Assignment(
-        row.id, row.participant_id, unit, order, row.page, is_open, row.number, earliest
-    )
+    own = assignments.c.participant_id == participant.id
+    query = select(assignments).where(own).order_by(assignments.c.id)
+    rows = connection.execute(query.with_for_update() if for_update else query).all()
+    done = next((row for row in rows if row.state == "done"), None)
+    for number, row in enumerate(rows, 1):
+        if row.state == "open":
+            first = None if done is None else (units[done.unit], order_of(done))
+            unit, order = units[row.unit], order_of(row)
+            return Assignment(row.id, row.participant_id, unit, order, row.page, number, first)
+    return None
 
 
 def next_assignment(
@@ -157,37 +141,60 @@ def next_assignment(
     Call within `store.writing`: concurrent participants get different places. Raises `StudyChanged`
     if another process has opened the study with another file.
     """
-    _take_turns(connection)
-    _return_idle(connection, design, participant.id)
-    found = current_assignment(connection, participant, units)
-    if found is not None:
-        return found
-    key, mine = _wanted_unit(connection, participant, design, units)
-    if key is None:
-        return None
-    if not is_shown_now(connection, store):
+    held, key, mine = _next_unit(connection, participant, design, units)
+    if held is not None or key is None:
+        return held
+    if read_setting(connection, "shown") != store.shown:
+        # Another process has opened the study with another file since this one did.
         raise StudyChanged
     if (earlier := mine.get(key)) is not None:
         _open_again(connection, earlier.id)
-    else:
-        own = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
-        _give(connection, participant, units[key], own, design.seed)
+        return current_assignment(connection, participant, units)
+    now, unit = now_ms(), units[key]
+    others = connection.execute(
+        select(assignments.c.order)
+        .join(participants, participants.c.id == assignments.c.participant_id)
+        .where(assignments.c.unit == key, assignments.c.state.in_(("open", "done")), IS_ACTIVE)
+    )
+    own = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
+    order = balanced_order(
+        [document.author for document in unit.documents],
+        [order_of(row) for row in others],
+        [[of.documents[place].author for place in order] for order, of in own],
+        unit=f"{design.seed} {key}",
+        reader=f"{design.seed} {participant.id} {key}",
+    )
+    connection.execute(
+        assignments.insert().values(
+            participant_id=participant.id,
+            unit=key,
+            order=",".join(map(str, order)),
+            state="open",
+            page="",
+            given_ms=now,
+            seen_ms=now,
+        )
+    )
     return current_assignment(connection, participant, units)
 
 
-def _wanted_unit(
+def _next_unit(
     connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
-) -> tuple[str | None, dict[str, Row[Any]]]:
-    """Return the unit that a participant gets next, if any, and those they had before."""
+) -> tuple[Assignment | None, str | None, dict[str, Row[Any]]]:
+    """Return a participant's open unit, else the key of the next, if any, and those before."""
+    _take_turns(connection)
+    _return_idle(connection, design, participant.id)
+    held = current_assignment(connection, participant, units)
     own = assignments.c.participant_id == participant.id
     mine = {row.unit: row for row in connection.execute(select(assignments).where(own))}
-    if sum(row.state == "done" for row in mine.values()) >= design.per_participant:
-        return None, mine
+    n_done = sum(row.state == "done" for row in mine.values())
+    if held is not None or n_done >= design.per_participant:
+        return held, None, mine
     seen = Seen(design.per_story, (units[key] for key in mine if key in units))
     returned = {key for key, row in mine.items() if row.state == "returned"}
     taken = _taken(connection)
     key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
-    return key, mine
+    return None, key, mine
 
 
 def choose_unit(
@@ -229,43 +236,6 @@ def _open_again(connection: Connection, id_: int) -> None:
     )
 
 
-def _give(
-    connection: Connection,
-    participant: Participant,
-    unit: Unit,
-    own: Iterable[tuple[Order, Unit]],
-    seed: int,
-) -> None:
-    """Open a unit for a participant, in the order most needed by the unit and the participant.
-
-    own: the participant's earlier units, with their orders.
-    """
-    now = now_ms()
-    held = connection.execute(
-        select(assignments.c.order)
-        .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(assignments.c.unit == unit.key, assignments.c.state.in_(("open", "done")), IS_ACTIVE)
-    )
-    order = balanced_order(
-        [document.author for document in unit.documents],
-        [order_of(row) for row in held],
-        [[of.documents[place].author for place in order] for order, of in own],
-        unit=f"{seed} {unit.key}",
-        reader=f"{seed} {participant.id} {unit.key}",
-    )
-    connection.execute(
-        assignments.insert().values(
-            participant_id=participant.id,
-            unit=unit.key,
-            order=",".join(map(str, order)),
-            state="open",
-            page="",
-            given_ms=now,
-            seen_ms=now,
-        )
-    )
-
-
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
     """The study was changed while the server runs: it would show something outdated."""
 
@@ -278,27 +248,18 @@ def is_paused(connection: Connection) -> bool:
     return read_setting(connection, "paused") == "yes"
 
 
-def count_done(connection: Connection, participant: Participant) -> int:
-    """Return the number of units a participant has submitted."""
+def count_units(connection: Connection, participant: Participant, state: str) -> int:
+    """Return how many of a participant's units are `done` (submitted), or `returned`."""
     own = assignments.c.participant_id == participant.id
-    return count_rows(connection, assignments, own, assignments.c.state == "done")
+    return count_rows(connection, assignments, own, assignments.c.state == state)
 
 
 def is_wanted(
     connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
 ) -> bool:
     """Return whether a unit is available for a person, so that they may be asked to take part."""
-    _take_turns(connection)
-    _return_idle(connection, design, participant.id)
-    if current_assignment(connection, participant, units) is not None:
-        return True
-    return _wanted_unit(connection, participant, design, units)[0] is not None
-
-
-def has_returned(connection: Connection, participant: Participant) -> bool:
-    """Return whether a unit of the participant was released."""
-    own = assignments.c.participant_id == participant.id
-    return count_rows(connection, assignments, own, assignments.c.state == "returned") > 0
+    held, key, _ = _next_unit(connection, participant, design, units)
+    return held is not None or key is not None
 
 
 def begin_now(connection: Connection, participant: Participant) -> None:
@@ -373,7 +334,6 @@ def _return_idle(connection: Connection, design: StudyDesign, keep: int) -> None
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:
-    """Submit the participant's unit."""
     connection.execute(
         assignments.update()
         .where(assignments.c.id == assignment.id, assignments.c.state == "open")
@@ -419,8 +379,18 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
     """
     n_readings = design.raters * len(units)
     n_for_one = min(count_for_one_person(units, design.per_story), design.per_participant)
-    # Nobody reads a unit twice.
-    n_people = max(math.ceil(n_readings / n_for_one), design.raters, *_by_story(design, units))
+    versions: dict[str, Counter[str | None]] = {}
+    for unit in units:
+        for mark, version in unit.stories.items():
+            versions.setdefault(mark, Counter())[version] += 1
+    # Nobody reads a unit twice, or two versions of a story.
+    n_people = max(math.ceil(n_readings / n_for_one), design.raters)
+    for counts in versions.values():
+        n_of_story = 0
+        for version, n in counts.items():
+            per_story = 1 if version is None else design.per_story
+            n_of_story += math.ceil(n * design.raters / per_story)
+        n_people = max(n_people, n_of_story)
     return Workload(
         n_readings=n_readings,
         n_for_one_person=n_for_one,
@@ -430,20 +400,6 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
             unit.key for unit in units if unit.n_versions > 1 and len(unit.documents) > 1
         ),
     )
-
-
-def _by_story(design: StudyDesign, units: Sequence[Unit]) -> Iterator[int]:
-    """Yield the number of people per story: nobody reads two versions of it."""
-    versions: dict[str, Counter[str | None]] = {}
-    for unit in units:
-        for mark, version in unit.stories.items():
-            versions.setdefault(mark, Counter())[version] += 1
-    for counts in versions.values():
-        n_people = 0
-        for version, n in counts.items():
-            per_story = 1 if version is None else design.per_story
-            n_people += math.ceil(n * design.raters / per_story)
-        yield n_people
 
 
 def _shared_out(

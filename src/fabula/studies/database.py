@@ -215,7 +215,6 @@ TABLES = metadata.sorted_tables
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -228,7 +227,6 @@ def time_of(at_ms: int | None) -> str | None:
 
 
 def count_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> int:
-    """Return how many rows of a table meet all conditions."""
     query = select(func.count()).select_from(table).where(*conditions)
     return int(connection.execute(query).scalar_one())
 
@@ -442,8 +440,21 @@ def _engine(url: URL) -> Engine:
             return
         # Transactions are begun explicitly: the driver's own BEGIN would come too late.
         connection.isolation_level = None
-        for pragma in _PRAGMAS:
-            _patiently(connection, f"PRAGMA {pragma}")
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+        ):
+            # Retried while the file is locked: the busy timeout ignores pragmas.
+            for n_left in reversed(range(101)):
+                try:
+                    connection.execute(f"PRAGMA {pragma}")
+                    break
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or not n_left:
+                        raise
+                time.sleep(0.1)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -456,19 +467,3 @@ def _engine(url: URL) -> Engine:
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
 
     return engine
-
-
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
-
-
-def _patiently(connection: Any, statement: str) -> None:
-    """Run a statement, retrying while the file is locked: the busy timeout ignores pragmas."""
-    for n_left in reversed(range(101)):
-        try:
-            connection.execute(statement)
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or not n_left:
-                raise
-            time.sleep(0.1)
-        else:
-            return

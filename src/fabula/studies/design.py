@@ -384,7 +384,7 @@ def load_study(path: Path) -> StudyDesign:
         "reason_words": 0 if file.design == "feedback" else file.reason_words,
         "texts": texts,
         "quiz_pass": needed,
-        "people": Recruiting(**{name: getattr(file, name) for name in Recruiting.model_fields}),
+        "people": file,
         "labels": labels,
     }
     return StudyDesign(**as_written | as_read)

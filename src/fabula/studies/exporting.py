@@ -56,27 +56,22 @@ def export(
         .where(assignments.c.state.in_(states), IS_ACTIVE)
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
-    given = _answers_of_all(connection)
-    for row in rows:
-        unit, order = units[row.unit], order_of(row)
-        held = Assignment(row.id, row.participant_id, unit, order, row.page, row.state == "open")
-        said = _of_pairs if design.kind == "pairs" else _of_assignment
-        yield from said(design, held, given.get(row.id, {}), row.state)
-
-
-def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, int]]]:
-    """Return the current answers by assignment, with the time each was saved, in one query."""
-    found: dict[int, dict[Key, tuple[str, int]]] = {}
+    # The current answers by assignment, with the time each was saved, in one query.
+    given: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(
         answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms
     ).order_by(answers.c.id)
     for assignment_id, part, item, value, saved_ms in connection.execute(query):
-        current = found.setdefault(assignment_id, {})
+        current = given.setdefault(assignment_id, {})
         if value:
             current[part, item] = value, saved_ms
         else:
             current.pop((part, item), None)
-    return found
+    for row in rows:
+        unit, order = units[row.unit], order_of(row)
+        held = Assignment(row.id, row.participant_id, unit, order, row.page)
+        said = _of_pairs if design.kind == "pairs" else _of_assignment
+        yield from said(design, held, given.get(row.id, {}), row.state)
 
 
 def _of_assignment(
@@ -303,7 +298,6 @@ def _write(
 
 
 def json_lines(rows: Iterable[Row]) -> bytes:
-    """Return rows as lines of JSON."""
     return "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
 
 

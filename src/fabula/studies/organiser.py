@@ -73,7 +73,6 @@ Organiser = Annotated[Login, Depends(organiser)]
 
 
 async def asked(login: Organiser) -> dict[str, str]:
-    """Read a form of the organiser's page."""
     return await form_fields(login.request, login.token)
 
 
@@ -86,7 +85,6 @@ def ask_password(request: Request) -> HTMLResponse:
 
 
 async def sent_password(request: Request) -> object:
-    """Read the submitted password."""
     return (await request.form(max_files=0)).get("password")
 
 
@@ -212,50 +210,12 @@ def invite_more(login: Organiser, form: Asked) -> Response:
 
 
 @router.post("/reissue")
-def give_new_link(login: Organiser, form: Asked) -> Response:
-    """Replace a link after confirmation: the old one stops working, even for an active reader."""
-    what = "Their old link stops working at once, also in a browser where they are reading."
-    invitations: list[Invitation] = []
-
-    def renew(connection: Connection, id_: int, who: str) -> None:
-        invitations.append(reissue(connection, id_, who))
-
-    done = _of_each(login, form, "reissue", "Make a new link for", what, renew)
-    return _overview(login, invitations) if form.get("sure") == "yes" else done
-
-
 @router.post("/remove")
-def leave_out(login: Organiser, form: Asked) -> Response:
-    """Remove participants after confirmation, so that nobody is removed by accident."""
-    what = (
-        "Their answers are excluded from everything from now on, and their places go to others. "
-        "This cannot be undone."
-    )
-    return _of_each(login, form, "remove", "Remove", what, remove)
-
-
 @router.post("/forget")
-def delete_all(login: Organiser, form: Asked) -> Response:
-    """Delete a participant's data, as they may request by their number."""
-    what = (
-        "Everything that they answered, everything about them and every id is deleted; only their "
-        "number stays. This cannot be undone. Backups and exports keep what they contain."
-    )
-    done = _of_each(login, form, "forget", "Delete all answers of", what, forget)
-    if form.get("sure") == "yes":
-        login.store.after_forgetting()
-    return done
-
-
-def _of_each(
-    login: Login,
-    form: Mapping[str, str],
-    action: str,
-    heading: str,
-    what: str,
-    do: Callable[[Connection, int, str], object],
-) -> Response:
-    """Ask for confirmation, then act on everybody chosen, or on nobody."""
+def act(login: Organiser, form: Asked) -> Response:
+    """Act on everybody chosen, or on nobody, once that is confirmed."""
+    action = login.request.url.path.rpartition("/")[2]
+    heading, what, do = _ACTIONS[action]
     ids = _chosen(form)
     if form.get("sure") != "yes" and not ids:
         return login.back()
@@ -265,11 +225,36 @@ def _of_each(
         return login.page("sure.html.j2", heading, names=names, **asked_about)
     try:
         with login.store.writing() as connection:
-            for id_ in ids:
-                do(connection, id_, "organiser")
+            done = [do(connection, id_, "organiser") for id_ in ids]
     except InputError as error:
         raise HTTPException(404) from error
-    return login.back()
+    if action == "forget":
+        login.store.after_forgetting()
+    links = [one for one in done if isinstance(one, Invitation)]
+    return _overview(login, links) if action == "reissue" else login.back()
+
+
+_ACTIONS: dict[str, tuple[str, str, Callable[[Connection, int, str], object]]] = {
+    "reissue": (
+        "Make a new link for",
+        "Their old link stops working at once, also in a browser where they are reading.",
+        reissue,
+    ),
+    "remove": (
+        "Remove",
+        "Their answers are excluded from everything from now on, and their places go to others. "
+        "This cannot be undone.",
+        remove,
+    ),
+    # As participants may request by their number.
+    "forget": (
+        "Delete all answers of",
+        "Everything that they answered, everything about them and every id is deleted; only their "
+        "number stays. This cannot be undone. Backups and exports keep what they contain.",
+        forget,
+    ),
+}
+"""What the page for confirmation says of each action, and what does it."""
 
 
 def _chosen(form: Mapping[str, str]) -> list[int]:

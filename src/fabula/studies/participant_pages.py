@@ -14,10 +14,9 @@ from fabula.studies.answer_log import current_answers, opened_pages, save_answer
 from fabula.studies.assigning import (
     Assignment,
     begin_now,
-    count_done,
+    count_units,
     current_assignment,
     finish,
-    has_returned,
     is_paused,
     is_wanted,
     next_assignment,
@@ -28,9 +27,8 @@ from fabula.studies.forms import Answers, Key, Page, Question
 from fabula.studies.labels import Labels
 from fabula.studies.participants import (
     Participant,
-    agree,
     consent_version,
-    decline,
+    decide,
     find_by_token,
     give_back,
     has_passed,
@@ -189,7 +187,7 @@ def home(visitor: Visitor) -> Response:
         else:
             assignment = next_assignment(connection, who, design, study.units, visitor.store)
         n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
-        n_done = count_done(connection, who)
+        n_done = count_units(connection, who, "done")
         was_inattentive = assignment is None and is_inattentive(connection, design, who.id)
     if assignment is None and paused:
         return _ending(visitor, "rests", [visitor.say("come_later")])
@@ -260,7 +258,7 @@ def _not_reading(visitor: Visit) -> Response:
         return _ending(visitor, "thank_you", [say("part_has_ended", contact=contact)])
     # Their submission was returned, or timed out at the platform.
     with visitor.store.reading() as connection:
-        n_done = count_done(connection, visitor.participant)
+        n_done = count_units(connection, visitor.participant, "done")
     told_them = " ".join(map(say, ["platform_says", *(["handed_in_is_kept"] if n_done else [])]))
     paragraphs = [told_them, say("questions_to", contact=contact)]
     return _ending(visitor, "place_given_back", paragraphs, "done" if n_done else None)
@@ -269,7 +267,7 @@ def _not_reading(visitor: Visit) -> Response:
 def _nothing_left(visitor: Visit) -> Response:
     """Show why no place is left, with the code or link back."""
     with visitor.store.reading() as connection:
-        was_away = has_returned(connection, visitor.participant)
+        was_away = count_units(connection, visitor.participant, "returned") > 0
     said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
     return _ending(visitor, "nothing_left", [" ".join(map(visitor.say, said))], "full")
 
@@ -301,11 +299,11 @@ def answer_consent(visitor: Visitor, form: Posted) -> Response:
                 # Those who declined may read the text again.
                 set_state(connection, who.id, "invited", was="declined")
             elif form.get("agree") == "no":
-                decline(connection, who, design)
+                decide(connection, who, design, agrees=False)
             # If the last place was taken in the meantime, their state is unchanged.
             elif (
                 is_wanted(connection, who, design, units)
-                and agree(connection, who, design)
+                and decide(connection, who, design, agrees=True)
                 and not is_paused(connection)
             ):
                 next_assignment(connection, who, design, units, study.store)

@@ -76,7 +76,6 @@ class Invitation:
 
     @property
     def name(self) -> str:
-        """The participant's name."""
         return pseudonym(self.id)
 
 
@@ -155,7 +154,6 @@ def check_known(connection: Connection, id_: int) -> None:
 
 
 def find_by_token(connection: Connection, token: str) -> Participant | None:
-    """Return the participant who owns a token."""
     others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
     row = connection.execute(
         select(participants.c.id, participants.c.state).where(
@@ -198,7 +196,6 @@ def forget(connection: Connection, id_: int, who: str) -> int:
 
 
 def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
-    """Add a line to the audit log."""
     connection.execute(
         audit.insert().values(at_ms=now_ms(), who=who, what=what, detail=detail[:500])
     )
@@ -216,19 +213,19 @@ def consent_version(design: StudyDesign) -> str:
     return hashlib.sha256(design.texts.consent.encode(errors="replace")).hexdigest()[:8]
 
 
-def agree(connection: Connection, participant: Participant, design: StudyDesign) -> bool:
-    """Record that a participant agrees to take part; return whether this changed anything."""
-    state: State = "consented" if design.quiz else "ready"
-    is_new = set_state(connection, participant.id, state, was="invited", consented_ms=now_ms())
+def decide(
+    connection: Connection, participant: Participant, design: StudyDesign, *, agrees: bool
+) -> bool:
+    """Record whether an invited person takes part; return whether this changed anything.
+
+    Those who decline may still change their mind.
+    """
+    state: State = "declined" if not agrees else "consented" if design.quiz else "ready"
+    times = {"consented_ms": now_ms()} if agrees else {}
+    is_new = set_state(connection, participant.id, state, was="invited", **times)
     if is_new:
-        _record(connection, participant, design, "agreed")
+        _record(connection, participant, design, "agreed" if agrees else "declined")
     return is_new
-
-
-def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
-    """Record that a participant declines; they may still change their mind."""
-    if set_state(connection, participant.id, "declined", was="invited"):
-        _record(connection, participant, design, "declined")
 
 
 def withdraw(

@@ -373,26 +373,20 @@ def spent_ms(events: Iterable[Event]) -> dict[str, int]:
 
 def timings(connection: Connection) -> list[Timing]:
     """Return the time on each unit, in the order of participants and units."""
-    events = _events(connection, {})
-    return [
-        Timing(
-            pseudonym(row.participant_id),
-            row.unit,
-            sum(int(ms) for ms in spent_ms(events[row.id]).values()) / 1000,
-            row.state == "done",
-        )
-        for row in _assignments(connection)
-    ]
+    found = []
+    for row, events in _events(connection, {}):
+        seconds = sum(int(ms) for ms in spent_ms(events).values()) / 1000
+        found.append(Timing(pseudonym(row.participant_id), row.unit, seconds, row.state == "done"))
+    return found
 
 
 def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> list[PageTime]:
     """Return the time on each page that was opened or answered. pages: those of each unit."""
     found = []
-    events = _events(connection, pages)
-    for row in _assignments(connection):
-        rater, spent = pseudonym(row.participant_id), spent_ms(events[row.id])
+    for row, events in _events(connection, pages):
+        rater, spent = pseudonym(row.participant_id), spent_ms(events)
         for page in pages.get(row.unit, ()):
-            saves = [one.is_save for one in events[row.id] if one.page == page.name]
+            saves = [one.is_save for one in events if one.page == page.name]
             if saves:
                 seconds, n_opened = spent.get(page.name, 0) / 1000, saves.count(False)
                 found.append(
@@ -401,27 +395,23 @@ def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> l
     return found
 
 
-def _assignments(connection: Connection) -> Sequence[Row[Any]]:
-    query = select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
-    return connection.execute(query).all()
-
-
-def _events(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> dict[int, list[Event]]:
-    """Return the events of each assignment: assigned, opened, saved, submitted."""
+def _events(
+    connection: Connection, pages: Mapping[str, Iterable[Page]]
+) -> list[tuple[Row[Any], list[Event]]]:
+    """Return each assignment with its events: assigned, opened, saved, submitted."""
     of_key = {
         unit: {key: page.name for page in own for q in page.questions for key in (q.key, q.why)}
         for unit, own in pages.items()
     }
-    found: dict[int, list[Event]] = {}
-    units: dict[int, str] = {}
-    for row in connection.execute(select(assignments)):
-        units[row.id] = row.unit
-        found[row.id] = [Event(row.given_ms, "")]
-        if row.done_ms is not None:
-            found[row.id].append(Event(row.done_ms, ""))
+    query = select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
+    rows = {row.id: row for row in connection.execute(query)}
+    found = {
+        id_: [Event(at_ms, "") for at_ms in (row.given_ms, row.done_ms) if at_ms is not None]
+        for id_, row in rows.items()
+    }
     for row in connection.execute(select(page_views).order_by(page_views.c.id)):
         found[row.assignment_id].append(Event(row.at_ms, row.page))
     for row in connection.execute(select(answers).order_by(answers.c.id)):
-        page = of_key.get(units[row.assignment_id], {}).get((row.part, row.item), "")
+        page = of_key.get(rows[row.assignment_id].unit, {}).get((row.part, row.item), "")
         found[row.assignment_id].append(Event(row.saved_ms, page, is_save=True))
-    return found
+    return [(row, found[id_]) for id_, row in rows.items()]

@@ -201,11 +201,6 @@ def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where:
         write_setting(connection, "shown", store.shown)
 
 
-def is_shown_now(connection: Connection, store: Store) -> bool:
-    """Whether no other process has opened the study with another file since this one did."""
-    return read_setting(connection, "shown") == store.shown
-
-
 def _log_of(path: Path) -> Path:
     """Return the path of the log with changes not yet in the file."""
     return path.with_name(f"{path.name}-wal")

@@ -16,8 +16,6 @@ from markupsafe import Markup
 from fabula.cached_results import cache_folder
 from fabula.errors import DAMAGE
 
-__all__ = ["StaticFiles", "page_environment", "visible"]
-
 StaticFiles = Mapping[str, tuple[Path, str]]
 """Files that an application serves, by name: each with its media type."""
 
@@ -31,11 +29,17 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
     `edition` is a version of the files in `static`. It belongs in their URLs, so that no browser
     caches a script that does not fit the page.
     """
+    # What lies there is run, so the folder must be the user's, and closed to others.
+    folder, is_safe = cache_folder() / "templates", False
+    with contextlib.suppress(OSError):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        seen = folder.lstat()
+        is_safe = seen.st_uid == os.getuid() and seen.st_mode == 0o040700
     environment = Environment(
         loader=FileSystemLoader([*templates, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
-        bytecode_cache=_compiled(),
+        bytecode_cache=_Compiled(str(folder)) if is_safe else None,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -60,17 +64,6 @@ class _Compiled(FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         with contextlib.suppress(OSError):
             super().dump_bytecode(bucket)
-
-
-def _compiled() -> _Compiled | None:
-    # What lies there is run, so the folder must be the user's, and closed to others.
-    folder = cache_folder() / "templates"
-    with contextlib.suppress(OSError):
-        folder.mkdir(0o700, parents=True, exist_ok=True)
-        seen = folder.lstat()
-        if seen.st_uid == os.getuid() and seen.st_mode == 0o040700:
-            return _Compiled(str(folder))
-    return None
 
 
 def visible(text: str) -> str:

@@ -184,6 +184,12 @@ def serve(
     `behind_proxy`. Half-sent requests are dropped after a timeout, and so are connections from one
     address beyond a limit, unless they come through the proxy.
     """
+
+    class Bounded(_BoundedConnection):
+        limit_s = _REQUEST_S
+        most_held = None if behind_proxy else _N_PER_ADDRESS
+        held: ClassVar[dict[str, list[_BoundedConnection]]] = {}
+
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -194,7 +200,7 @@ def serve(
             proxy_headers=bool(behind_proxy),
             forwarded_allow_ips=behind_proxy or "",
             ws="none",
-            http=_bounded_connections(_REQUEST_S, None if behind_proxy else _N_PER_ADDRESS),
+            http=Bounded,
             timeout_keep_alive=keep_alive_s,
             timeout_graceful_shutdown=_GRACE_S,
         )
@@ -227,26 +233,13 @@ def serve(
             signal.signal(number, handler)
 
 
-def _bounded_connections(request_s: float, n_per_address: int | None) -> type[HttpToolsProtocol]:
-    """Return a protocol for uvicorn with limits on time, size and connections.
-
-    `request_s` is the time from the first byte, or the connection, to the complete request;
-    `n_per_address` the number of concurrent connections, None for no limit.
-    """
-
-    class Bounded(_BoundedConnection):
-        limit_s = request_s
-        most_held = n_per_address
-        held: ClassVar[dict[str, list[_BoundedConnection]]] = {}
-
-    return Bounded
-
-
 class _BoundedConnection(HttpToolsProtocol):
     """A connection that is dropped when it exceeds a limit; subclasses set the limits."""
 
     limit_s: ClassVar[float]
+    """Time from the first byte, or the connection, to the complete request."""
     most_held: ClassVar[int | None]
+    """Concurrent connections from one address; None for no limit."""
     held: ClassVar[dict[str, list[_BoundedConnection]]]
     """Open connections by address, the oldest first."""
 

@@ -20,8 +20,6 @@ from markupsafe import Markup
 from fabula.errors import InputError
 from fabula.types import Item, Rubric
 
-__all__ = ["ENGLISH", "LANGUAGES", "Labels", "load_labels"]
-
 _HERE = Path(__file__).parent
 LANGUAGES = tuple(sorted(path.stem for path in _HERE.glob("*.toml")))
 _SCRIPTED = (

@@ -28,7 +28,7 @@ from fabula.studies.assigning import Assignment, finish
 from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
-from fabula.studies.participants import find_by_token, invite, set_state
+from fabula.studies.participants import invite, invite_each, set_state
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.text.feedback_pieces import feedback_documents
@@ -45,8 +45,7 @@ def answer(
 ) -> None:
     """One participant's answers on one unit, in the order of its documents, as the page saves."""
     with store.writing() as connection:
-        (token,) = invite(connection, 1, "test")
-        participant = find_by_token(connection, token)
+        (participant,) = invite_each(connection, [""], "test")
         set_state(connection, participant.id, "ready", was="invited")
         places = tuple(range(len(unit.documents)))
         key = connection.execute(
@@ -55,7 +54,6 @@ def answer(
                 state="open", page="", given_ms=now_ms(), seen_ms=now_ms(),
             )
         ).inserted_primary_key  # fmt: skip
-        assert key is not None
         pages = pages_of(design, len(places))
         for page in pages:
             held = Assignment(key[0], participant.id, unit, places, page.name)

@@ -19,7 +19,7 @@ from fabula.studies.participants import (
     Participant,
     find_by_token,
     forget,
-    invite,
+    invite_each,
     remove,
     set_state,
 )
@@ -50,11 +50,10 @@ def running(tmp_path: Path, database: str) -> Iterator[tuple[StudyDesign, dict[s
 
 def people(store: Store, n: int) -> list[Participant]:
     with store.writing() as connection:
-        found = [find_by_token(connection, token) for token in invite(connection, n, "test")]
-        for one in found:
-            assert one is not None
-            set_state(connection, one.id, "ready", was="invited")
-    return [replace(one, state="ready") for one in found if one is not None]
+        ids = [one.id for one in invite_each(connection, [""] * n, "test")]
+        for id_ in ids:
+            set_state(connection, id_, "ready", was="invited")
+    return [Participant(id_, "ready") for id_ in ids]
 
 
 def take(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> str | None:
@@ -68,7 +67,6 @@ def hand_in(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participan
     design, units, store = running
     with store.writing() as connection:
         found = next_assignment(connection, one, design, units, store)
-        assert found is not None
         finish(connection, found)
 
 

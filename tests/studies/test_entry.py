@@ -77,9 +77,8 @@ def states(running: Running) -> list[str]:
 def test_a_flood_of_arrivals_does_not_fill_the_database(
     made: Make, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, database: str
 ):
-    monkeypatch.setattr("fabula.studies.platforms.MAX_WAITING", 5)
-    monkeypatch.setattr("fabula.studies.platforms.MAX_TOKENS", 3)
-    monkeypatch.setattr("fabula.studies.platforms.MAX_VISITS", 4)
+    for name, most in (("WAITING", 5), ("TOKENS", 3), ("VISITS", 4)):
+        monkeypatch.setattr(f"fabula.studies.platforms.MAX_{name}", most)
     running = made("[entry]\njoins_per_address = 0\n")
     if database == "postgresql":
         store = open_store(running.design, running.units, request.getfixturevalue("new_postgres")())

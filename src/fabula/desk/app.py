@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fabula.desk import classes, desk_pages, editor_pages
 from fabula.desk.work import STATIC, Desk, render
 from fabula.errors import FabulaError
-from fabula.web.app import PAGE_TEXTS, guarded_app
+from fabula.web.app import guarded_app
 from fabula.web.guard import HEADERS, Rules, Visitors, csrf_of, is_secret
 
 COOKIE = "fabula_desk"
@@ -23,8 +23,12 @@ _HEADERS = HEADERS | {
     "script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 }
-_TEXTS = PAGE_TEXTS | {
+_TEXTS = {
     403: "This desk belongs to somebody else. Open it at the address that `fabula desk` prints.",
+    404: "There is no such page.",
+    405: "There is no such page.",
+    413: "This is more than the page can accept at once.",
+    422: "This could not be read. Please go back and try again.",
     500: "Something went wrong; see the terminal in which the desk runs.",
 }
 

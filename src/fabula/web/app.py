@@ -46,13 +46,6 @@ _MOST_AROUND = 1 << 16
 """Bytes of a request around its body: its head, what divides chunks, and trailers."""
 _TO_STOP_S = 2.0
 """How long a half-sent request may still take when the server is shutting down."""
-PAGE_TEXTS = {
-    404: "There is no such page.",
-    405: "There is no such page.",
-    413: "This is more than the page can accept at once.",
-    422: "This could not be read. Please go back and try again.",
-}
-"""The text shown to people, by status."""
 
 
 def guarded_app(

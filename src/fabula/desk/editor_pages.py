@@ -43,16 +43,6 @@ _HOLDS = (
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
-def broken_at(states: list[KeptState]) -> int | None:
-    """The first row, from 1, whose chain is broken; None if all are intact."""
-    before = ""
-    for number, state in enumerate(states, 1):
-        if chained(before, state) != state.chain:
-            return number
-        before = state.chain
-    return None
-
-
 def record_archive(title: str, journal: Journal, *, with_texts: bool) -> bytes:
     """A zip archive of the record, what it does and does not prove, and optionally the texts.
 
@@ -234,6 +224,9 @@ def record(owner: Owner, id_: str) -> Response:
     """How a piece was written, what that shows, and what it does not prove."""
     piece = owner.piece(id_)
     states = owner.desk.drafts.journal(id_).states()
+    before = ["", *(state.chain for state in states)]
+    rows = enumerate(zip(before, states, strict=False), 1)
+    broken = next((k for k, (chain, state) in rows if chained(chain, state) != state.chain), None)
     ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
     return owner.page(
         "record.html.j2",
@@ -242,7 +235,7 @@ def record(owner: Owner, id_: str) -> Response:
         n_states=len(states),
         first=ends[0],
         last=ends[1],
-        broken=broken_at(states),
+        broken=broken,
         not_proven=NOT_PROVEN,
         chain=states[-1].chain if states else "",
     )

@@ -450,6 +450,7 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
     Raises `InputError`.
     """
     from fabula.studies import exporting
+    from fabula.studies.exporting import export as measurements_of
     from fabula.studies.forms import pages_of
     from fabula.studies.quality import page_times, standings
 
@@ -459,9 +460,7 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
         check_kept(files, study.files)
         design, units = study.design, {one.key: one for one in study.units}
         with study.store.reading() as connection:
-            found = list(
-                exporting.export(connection, design, units, unfinished=settings.unfinished)
-            )
+            found = list(measurements_of(connection, design, units, unfinished=settings.unfinished))
             everybody = standings(connection, design, found) if people else []
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -213,10 +213,14 @@ def invite_more(login: Organiser, form: Asked) -> Response:
 @router.post("/remove")
 @router.post("/forget")
 def act(login: Organiser, form: Asked) -> Response:
-    """Act on everybody chosen, or on nobody, once that is confirmed."""
+    """Act on the participant next to the button, or all who are ticked, once that is confirmed."""
     action = login.request.url.path.rpartition("/")[2]
     heading, what, do = _ACTIONS[action]
-    ids = _chosen(form)
+    ticked = [name.removeprefix("chosen_") for name in form if name.startswith("chosen_")]
+    given = [form["id"]] if form.get("id") else ticked
+    if not all(map(_NUMBER.fullmatch, given)):
+        raise HTTPException(422)
+    ids = sorted(map(int, given))
     if form.get("sure") != "yes" and not ids:
         return login.back()
     if form.get("sure") != "yes":
@@ -255,12 +259,3 @@ _ACTIONS: dict[str, tuple[str, str, Callable[[Connection, int, str], object]]] =
     ),
 }
 """What the page for confirmation says of each action, and what does it."""
-
-
-def _chosen(form: Mapping[str, str]) -> list[int]:
-    """Return the participant next to the button, or all who are ticked."""
-    ticked = [name.removeprefix("chosen_") for name in form if name.startswith("chosen_")]
-    given = [form["id"]] if form.get("id") else ticked
-    if not all(map(_NUMBER.fullmatch, given)):
-        raise HTTPException(422)
-    return sorted(map(int, given))

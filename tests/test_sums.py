@@ -60,8 +60,7 @@ ALLOWED: dict[str, set[str]] = {
     "presentation/advice.py": {"sum(advice.other_lines.values())"},
     "presentation/study_tables.py": {"sum(row.values())"},
     "jobs/review_models.py": {"sum((one.usage for one in expected), start=Usage())"},
-    "studies/onboarding.py": {"sum(right)"},
-    "studies/pairs.py": {
+    "studies/units.py": {
         "sum(every)",
         "sum(least)",
         "sum((together[min(k, m), max(k, m)] for m in members))",
@@ -69,9 +68,6 @@ ALLOWED: dict[str, set[str]] = {
     "jobs/study_people.py": {
         "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
         "sum((forget(connection, id_, 'command line') for id_ in ids))",
-    },
-    "studies/exporting.py": {
-        "sum((b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS))"
     },
     "tasks/continuation/corpus.py": {"sum((i[k] for i in infos))"},
     "tasks/continuation/generator_vocabulary.py": {"sum((counts[word] for word in kept))"},

@@ -46,7 +46,7 @@ def answer(
     """One participant's answers on one unit, in the order of its documents, as the page saves."""
     with store.writing() as connection:
         (participant,) = invite_each(connection, [""], "test")
-        set_state(connection, participant.id, "ready", was="invited")
+        set_state(connection, participant.id, "ready", consented_ms=now_ms())
         places = tuple(range(len(unit.documents)))
         key = connection.execute(
             assignments.insert().values(

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
     "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
-    "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
+    "replicate/creativity_index.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
     "measures/quoting.py": {"sum(own)"},
     "reference/build.py": {
@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reference/exclude.py": {"sum(covered)"},
     "tasks/feedback/advising_book.py": {"sum((one.usage for one in parts), start=Usage())"},
-    "replicate/story_feedback_tables.py": {
+    "replicate/story_feedback.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
     },

@@ -19,12 +19,13 @@ from fabula.replicate.creativity_index import (
     CLUSTER,
     Analyses,
     Plan,
+    analyses_json,
+    analyses_tables,
     cluster_set,
     release_plan,
     run_analyses,
 )
 from fabula.replicate.creativity_index_release import read_outputs, read_release
-from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
 from fabula.store import read_rows
 from fabula.text import TextSettings
 from fabula.types import Document

@@ -11,8 +11,7 @@ from tests.commands import invoke, write_rows
 from fabula.errors import InputError
 from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
-from fabula.replicate.story_feedback import Means, Replica, Row, replicate_released, replicate_run
-from fabula.replicate.story_feedback_files import (
+from fabula.replicate.story_feedback import (
     COLUMNS,
     ERROR,
     METHODS,
@@ -20,10 +19,16 @@ from fabula.replicate.story_feedback_files import (
     PAPER,
     PROMPTS,
     SHOTS,
+    Means,
+    Replica,
+    Row,
     known_model,
     read_released,
+    replica_json,
+    replica_tables,
+    replicate_released,
+    replicate_run,
 )
-from fabula.replicate.story_feedback_tables import replica_json, replica_tables
 from fabula.store import dump_json
 from fabula.tasks.feedback.feedback_scores import VALIDATED
 
@@ -335,9 +340,12 @@ def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path):
 def test_two_names_of_one_model_are_kept_apart(tmp_path: Path):
     rows = [FEEDBACK[0] | {"model": name} for name in ("gpt4", "GPT-4", "gemini-1.5-flash")]
     write_rows(tmp_path / "generated_feedback.jsonl", rows)
-    found = read_released(tmp_path).feedback
-    assert found is not None
-    assert [row["model"] for row in found] == ["gpt4", "GPT-4", "Gemini 1.5 Flash"]
+    found, _ = read_released(tmp_path)
+    assert [row["model"] for row in found["generated_feedback.jsonl"]] == [
+        "gpt4",
+        "GPT-4",
+        "Gemini 1.5 Flash",
+    ]
 
 
 def test_models_are_known_by_letters_and_digits():

@@ -9,8 +9,7 @@ from fabula.errors import InputError
 from fabula.measures.agreement import read_experts
 from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
-from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw
-from fabula.replicate.ttcw_tables import replica_tables
+from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replica_tables, replicate_ttcw
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import split_story_id
 from fabula.stats.agreement import fleiss_parts, fleiss_sums, ratios

@@ -41,7 +41,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
 
 
 def _located(part: Part) -> Iterator[tuple[Row, str]]:
-    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
+    from fabula.replicate.story_feedback import RELEASED_FILES, read_released_file
 
     if not isinstance(part, Path) or part.name not in RELEASED_FILES:
         return located_in(part)
@@ -58,7 +58,7 @@ def people_means(
     none of the pieces `ids`.
     """
     from fabula.measures.ratings import mean_scores, score_table
-    from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
+    from fabula.replicate.story_feedback import RATINGS_FILE, read_released_file
     from fabula.store import read_measurements
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 

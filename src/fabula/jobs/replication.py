@@ -63,8 +63,7 @@ def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
 
     Raises `InputError`.
     """
-    from fabula.replicate.ttcw import replicate_ttcw
-    from fabula.replicate.ttcw_tables import replica_tables, save_distribution
+    from fabula.replicate.ttcw import replica_tables, replicate_ttcw, save_distribution
 
     replica = replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
     if settings.plot is not None:
@@ -241,19 +240,18 @@ def creativity_index(
     Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.presentation.charts import check_matplotlib
-    from fabula.replicate import creativity_index_tables as tables
-    from fabula.replicate.creativity_index import run_analyses
+    from fabula.replicate import creativity_index as paper
     from fabula.store import dump_json, write_whole
 
     check_matplotlib()
     out, plan = settings.out, _plan(folder, settings)
-    found = run_analyses(plan, out, report=progress.say)
+    found = paper.run_analyses(plan, out, report=progress.say)
     progress.say("drawing")
-    figures = tables.write_figures(found, out / "figures")
-    content = tables.analyses_json(found)
+    figures = paper.write_figures(found, out / "figures")
+    content = paper.analyses_json(found)
     write_whole(out / "results.json", (dump_json(content) + "\n").encode())
     said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
-    return Replicated(tables.analyses_tables(found), content, [said])
+    return Replicated(paper.analyses_tables(found), content, [said])
 
 
 def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
@@ -343,9 +341,14 @@ def story_feedback(
     Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.feedback import open_encoder
-    from fabula.replicate.story_feedback import Means, replicate_released, replicate_run
-    from fabula.replicate.story_feedback_files import HOME
-    from fabula.replicate.story_feedback_tables import replica_json, replica_tables
+    from fabula.replicate.story_feedback import (
+        HOME,
+        Means,
+        replica_json,
+        replica_tables,
+        replicate_released,
+        replicate_run,
+    )
     from fabula.tasks.feedback.answers import sentence_counter
     from fabula.text.pipeline import load_pipeline
 

@@ -68,8 +68,7 @@ class StoryAnalysis(StudyAnalysis):
 
     def tables(self) -> list[Block]:
         from fabula.presentation.study_tables import study_tables
-        from fabula.replicate.ttcw import AUTHORS, panel_replica
-        from fabula.replicate.ttcw_tables import NOT_MADE, replica_tables
+        from fabula.replicate.ttcw import AUTHORS, NOT_MADE, panel_replica, replica_tables
 
         # The figures of the paper can be shown beside those of its stories.
         stories = {f"{group}_{author}" for group in range(12) for author in AUTHORS}

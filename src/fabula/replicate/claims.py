@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-from fabula.presentation.sheet import Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Cell, Column, Sheet
 
 _DIFFERS = " !"
 _TINY = 1e-9
@@ -157,3 +157,11 @@ def agreement_lines(claims: Sequence[Claim]) -> list[str]:
     lines += dict.fromkeys(claim.why for claim in claims if claim.differs and claim.why)
     missing = Counter(claim.why for claim in claims if claim.computed is None)
     return [*lines, *(f"missing: {n:,} of {len(claims):,}, {why}" for why, n in missing.items())]
+
+
+def section(
+    title: str, *sheets: Sheet, claims: Sequence[Claim] = (), remarks: Sequence[str] = ()
+) -> list[Block]:
+    """Sheets below their title, and what `agreement_lines` says of their claims."""
+    lines = [*(agreement_lines(claims) if claims else ()), *remarks]
+    return [title, "", *sheets, "", *([*lines, ""] if lines else ())]

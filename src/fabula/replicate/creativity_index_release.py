@@ -9,7 +9,6 @@ list with the matched spans.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +18,11 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.measures.uniqueness import Levels
 from fabula.reference.layout import text_digest
+from fabula.rubrics.released import released_rows
 from fabula.text.sketch import sketch_of
 from fabula.types import Document, Signature
 
+_HOME = "github.com/GXimingLu/creativity_index"
 KINDS = ("book", "poem", "speech")
 _PEOPLE = "Human"
 _ASKED = re.compile(r"^.*?starting with the following (?:prompt|line|sentence): ", re.DOTALL)
@@ -29,12 +30,6 @@ _CLOSING = re.compile(r"\s*(?:\[/INST\]|<\|assistant\|>)\s*$")
 _MAX_ERROR = 1e-6
 _WHOLE = "whole_digest"
 """The field that contains a text as it was before truncation."""
-
-
-def release_folder(folder: Path) -> Path:
-    """The folder of the kinds: `folder` itself, or its `data`."""
-    inner = folder / "data"
-    return inner if inner.is_dir() and any((inner / kind).is_dir() for kind in KINDS) else folder
 
 
 def read_release(folder: Path) -> dict[str, list[Document]]:
@@ -47,47 +42,38 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
     Raises `InputError` if there are none, a file has another format, or a kind has no texts by
     people.
     """
-    found: dict[str, list[Document]] = {}
+    data = folder / "data"
+    if not any((data / kind).is_dir() for kind in KINDS):
+        data = folder
+    texts: dict[str, list[Document]] = {}
     for kind in KINDS:
-        files = _files(release_folder(folder), kind)
-        if not files:
-            continue
-        if _PEOPLE not in files:
-            raise InputError(f"{release_folder(folder) / kind}: lacks {_PEOPLE}_{kind}.json")
-        found[kind] = [
-            _document(row, kind, writer, place)
-            for writer, path in files.items()
-            for place, row in enumerate(_rows(path))
-        ]
-    if not found:
+        end = f"_{kind}.json"
+        paths = {
+            path.name.removesuffix(end): path for path in sorted((data / kind).glob(f"*{end}"))
+        }
+        if paths and _PEOPLE not in paths:
+            raise InputError(f"{data / kind}: lacks {_PEOPLE}_{kind}.json")
+        if paths:
+            texts[kind] = [
+                _document(row, kind, writer, place)
+                # People first.
+                for writer in sorted(paths, key=lambda writer: _PEOPLE not in writer)
+                for place, (_, row) in enumerate(_rows(paths[writer]))
+            ]
+    if not texts:
         raise InputError(
-            f"{release_folder(folder)}: has no book/{_PEOPLE}_book.json or other texts of the "
-            f"authors; their repository, github.com/GXimingLu/creativity_index, says where they are"
+            f"{data}: has no book/{_PEOPLE}_book.json or other texts of the authors; their "
+            f"repository, {_HOME}, says where they are"
         )
-    return found
+    return texts
 
 
-def _files(data: Path, kind: str) -> dict[str, Path]:
-    """By writer, people first."""
-    end = f"_{kind}.json"
-    paths = sorted((data / kind).glob(f"*{end}"), key=lambda path: (_PEOPLE not in path.name, path))
-    return {path.name.removesuffix(end): path for path in paths}
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        rows = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"{path}: not a JSON file ({error})") from error
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: not a list of texts")
-    for number, row in enumerate(rows, 1):
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for where, row in released_rows(path, f"get it again from {_HOME}", "text"):
         is_row = isinstance(row, dict)
         if not is_row or not all(isinstance(row.get(key), str) for key in ("prompt", "text")):
-            raise InputError(f"{path}, text {number}: lacks `prompt` or `text`")
-    return rows
+            raise InputError(f"{where}: lacks `prompt` or `text`")
+        yield where, row
 
 
 def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Document:
@@ -97,18 +83,21 @@ def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Doc
     opens = re.match(rf"\W*{words}", text, re.IGNORECASE)
     # A text that is nothing but its prompt is kept.
     n_shared = opens.end() if opens is not None and text[opens.end() :].strip() else 0
-    is_human = writer == _PEOPLE
     return Document(
         f"{kind}-{writer}-{place:03}",
         text,
         prompt_id=hashlib.sha256(prompt.casefold().encode()).hexdigest()[:12],
         meta={
-            "label": "human" if is_human else "machine",
-            "model": "human" if is_human else writer,
+            "label": "human" if writer == _PEOPLE else "machine",
+            "model": _model(writer),
             "shared_prefix_chars": n_shared,
             _WHOLE: text_digest(text),
         },
     )
+
+
+def _model(writer: str) -> str:
+    return "human" if writer == _PEOPLE else writer
 
 
 def read_outputs(
@@ -138,10 +127,11 @@ def read_outputs(
                 "originality", match=match, L=str(levels), tok="theirs", ref=f"theirs@{digest}"
             )
             rows = [
-                _output_row(row, known[key], levels, str(signature), f"{path}, text {number}")
+                _output_row(row, known[key], levels, str(signature), where)
                 for path in paths
-                for number, row in enumerate(_rows(path), 1)
-                if (key := _key(row, kind, path)) in known
+                for writer in [path.name.removesuffix(f"_{kind}.json")]
+                for where, row in _rows(path)
+                if (key := (kind, _model(writer), text_digest(row["text"]))) in known
             ]
             if len({row["label"] for row in rows}) == 1:
                 raise InputError(
@@ -151,11 +141,6 @@ def read_outputs(
                 )
             if rows:
                 yield kind, match, rows
-
-
-def _key(row: Mapping[str, Any], kind: str, path: Path) -> tuple[str, str, str]:
-    writer = path.name.removesuffix(f"_{kind}.json")
-    return kind, "human" if writer == _PEOPLE else writer, text_digest(row["text"])
 
 
 def _output_row(

@@ -1,16 +1,24 @@
 """The tables of "Help Me Write a Story" (Rashkin, Clark, Huot and Lapata 2025).
 
-From the authors' released files, or from your own feedback. If the released rows carry the authors'
-measures, these are averaged next to ours, which shows where ours differ from theirs.
+From the authors' released files, or from your own feedback. `generated_feedback.jsonl` has each
+piece of feedback with the authors' measures of it; these are averaged next to ours, which shows
+where ours differ from theirs. `human_ratings.jsonl` has those that people rated, with the mean of
+three raters for each question, NaN if it was not asked. A missing figure is None here, never 0.
 Repetition in Table 1 is the mean of that in Table 9 (68 of 70 figures follow so): it is computed
 among the answers of one model to one prompt with one number of shots, so it is here too.
+Tables 3 to 5 and appendix E are means over documents of the raters' means, with their standard
+errors, and the agreement of measures with raters. Table 2, the agreement of raters, needs single
+ratings, which were not released.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,48 +26,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
+from fabula.judging.folder import read_run
+from fabula.measures.ratings import GroupMean, group_means, mean_scores, score_table
 from fabula.models.encoder import Encoder
-from fabula.replicate.claims import Claim, claims_of
-from fabula.replicate.story_feedback_files import (
-    ERROR,
-    ONE_SENTENCE,
-    PAPER,
-    QUESTIONS,
-    RELEASED_FILES,
-    read_own,
-    read_released,
-)
-from fabula.replicate.story_feedback_ratings import (
-    ORDERS,
-    RATED_TABLES,
-    Rated,
-    Validation,
-    printed_row,
-    rate,
-    read_rated,
-    row_of_paper,
-    validate_rater,
-)
-from fabula.stats.agreement import pearson
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
+from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
+from fabula.rubrics.released import released_rows
+from fabula.stats.reliability import pearson
+from fabula.store import read_rows
 from fabula.tasks.feedback.answers import Tokens, bertscore, read_answers
+from fabula.tasks.feedback.feedback_prompts import PROMPTS as OWN_PROMPTS
 from fabula.tasks.feedback.feedback_scores import (
     CELL,
+    VALIDATED,
     group_answers,
     known_values,
     repetition,
     score_answers,
+    validate,
 )
-from fabula.text.feedback_pieces import feedback_id
-from fabula.types import Estimate
+from fabula.text.feedback_pieces import check_feedback_row, feedback_id
+from fabula.types import Estimate, by_rater
+
+PAPER = "story_feedback"
+MODELS, METHODS, _SETTINGS = (
+    tuple(printed_table(PAPER, table)) for table in ("Table 3", "Table 4", "Table 5")
+)
+PROMPTS, SHOTS = _SETTINGS[:4], _SETTINGS[4:]
+COLUMNS = tuple(printed_table(PAPER, "Table 1")["GPT 4"])
+"""Metrics of Tables 1 and 9, under the names of `tasks.feedback.scoring`."""
+ERROR = ", standard error"
+"""Suffix of a question's column of standard errors."""
+QUESTIONS = tuple(q for q in printed_table(PAPER, "Table 3")["GPT 4"] if not q.endswith(ERROR))
+
+HOME = "github.com/google-deepmind/igen"
+FEEDBACK_FILE = "generated_feedback.jsonl"
+RATINGS_FILE = "human_ratings.jsonl"
+RELEASED_FILES = (FEEDBACK_FILE, RATINGS_FILE)
+
+_FIELDS = ("story_id", "noise", "prompt", "nshot", "model", "story", "gold_story", "feedback")
+_COLUMNS = {
+    "length": "story_length_num_characters_all",
+    "perfect": "contains_perfect_as_is",
+    "repetition": "nonunique_trigram_ratio",
+    "repetition_imperfect": "nonunique_trigram_ratio_no_pai",
+    "overlap": "nonunique_trigram_ratio_vs_story",
+    "one_sentence": "is_one_sentence",
+    "n_words": "story_length_num_words",
+    "n_trigrams": "story_length_num_trigrams",
+}
+"""The authors' measures of a piece of feedback, under our names."""
+_RATINGS = {question: question for question in QUESTIONS} | {"feedback-type": "is-perfect-as-is"}
+_NOISES = {
+    "original": "original", "gold": "original", "none": "original", "swap": "swap",
+    "delet": "delete", "backtransl": "backtranslate",
+}  # fmt: skip
+_MODELS = {
+    "Bloomz 7B": r"bloomz?7b1?", "Bloomz 176B": r"bloomz?176b", "Gemma 9B": r"gemma2?9b(it)?",
+    "Gemma 27B": r"gemma2?27b(it)?", "Gemini 1.5 Flash": r"gemini(15)?flash(00\d)?",
+    "Gemini 1.5 Pro": r"gemini(15)?pro(00\d)?", "GPT 3.5": r"(chat)?gpt35(turbo)?(\d{4})?",
+    "GPT 4": r"gpt4(\d{4})?",
+}  # fmt: skip
+_OWN_PROMPTS = {
+    "full": "bulleted list",
+    "list": "bulleted list only",
+    "sentence": "one sentence",
+    "spot": "spot the problem",
+}
+ONE_SENTENCE = frozenset(_OWN_PROMPTS[name] for name in OWN_PROMPTS.one_sentence)
+"""The prompts that ask for one sentence, under the paper's names."""
+ORDERS = {"model": MODELS, "prompt": PROMPTS, "shots": SHOTS, "method": METHODS}
+"""The values of each dimension in the paper's order."""
+LAYOUT = ("prompt", "shots", "model")
+"""The order of the cells in Table 9."""
+_CROSSES = ((), ("model",), ("prompt",), ("shots",), ("method",), LAYOUT)
+_MEASURED = ("Table 1", "Table 6", "Table 7", "Table 8", "Table 9", "Appendix E")
+RATED_TABLES = ("Table 3", "Table 4", "Table 5")
 
 Rows = Sequence[Mapping[str, Any]]
 _Numbers = Mapping[str, float | None]
 CountSentences = Callable[[list[str]], list[int]]
-
-LAYOUT = ("prompt", "shots", "model")
-"""The order of the cells in Table 9."""
-_MEASURED = ("Table 1", "Table 6", "Table 7", "Table 8", "Table 9", "Appendix E")
-_CROSSES = ((), ("model",), ("prompt",), ("shots",), ("method",), LAYOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +141,40 @@ class Automatic:
     n_missing: Mapping[str, int]
     matches: Mapping[str, Match]
     signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class RatedRow:
+    """Means by question of the feedback in a subset."""
+
+    where: Mapping[str, str]
+    printed: Mapping[str, tuple[float, float]]
+    ours: Mapping[str, GroupMean]
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """Tables 3 to 5 by one rater."""
+
+    rater: str
+    is_people: bool
+    n: int
+    n_unknown: int
+    """Rated pieces of feedback that are not among the answers."""
+    rows: tuple[RatedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Appendix E: a measure compared with a rater's answers."""
+
+    rater: str
+    question: str
+    metric: str
+    by: str
+    """`released` or `ours`."""
+    printed: float | None
+    correlation: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +249,27 @@ _PLAIN = Means()
 
 def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) -> Replica:
     """The results from the released files of `folder`. Raises `InputError`."""
-    given = read_released(folder)
+    found, names = read_released(folder)
+    feedback, ratings = map(found.get, RELEASED_FILES)
     measured: dict[str, dict[str, dict[str, float]]] = {}
     tables = None
-    if given.feedback is not None:
-        tables, measured["ours"] = _automatic(given.feedback, means, is_released=True)
+    if feedback is not None:
+        tables, measured["ours"] = _automatic(feedback, means, is_released=True)
     rated: tuple[Rated, ...] = ()
     validations: tuple[Validation, ...] = ()
-    if given.rated is not None:
-        said = {question: _column(given.rated, "ratings", question) for question in QUESTIONS}
-        rated = (rate("people", True, said, given.rated),)
+    if ratings is not None:
+
+        def column(kind: str, name: str) -> dict[str, float]:
+            return {row["id"]: row[kind][name] for row in ratings if row[kind][name] is not None}
+
+        said = {question: column("ratings", question) for question in QUESTIONS}
+        rated = (rate("people", True, said, ratings),)
         measured["released"] = {
-            metric: _column(given.rated, "columns", metric) for metric in ("perfect", "repetition")
+            metric: column("columns", metric) for metric in ("perfect", "repetition")
         }
-        stories = {row["id"]: row["story_id"] for row in given.rated}
-        validations = validate_rater("people", said, measured, stories, seed)
-    present = dict(zip(RELEASED_FILES, (given.feedback, given.rated), strict=True))
-    return Replica(
-        source=str(folder),
-        is_released=True,
-        automatic=tables,
-        rated=rated,
-        validations=validations,
-        names=given.names,
-        lacking=tuple(name for name, rows in present.items() if rows is None),
-    )
+        validations = validate_rater("people", said, measured, ratings, seed)
+    lacking = tuple(name for name in RELEASED_FILES if name not in found)
+    return Replica(str(folder), True, tables, rated, validations, names, lacking)
 
 
 def replicate_run(
@@ -207,7 +283,6 @@ def replicate_run(
     tables, measured = _automatic(rows, means, is_released=False)
     rated: list[Rated] = []
     validations: list[Validation] = []
-    stories = {row["id"]: row["story_id"] for row in rows}
     for folder in folders:
         for rater, said in read_rated(folder).items():
             one = rate(rater, False, said, rows)
@@ -217,26 +292,21 @@ def replicate_run(
                     "`fabula feedback rate` on it"
                 )
             rated.append(one)
-            validations += validate_rater(rater, said, {"ours": measured}, stories, seed)
-    return Replica(
-        source=", ".join(map(str, paths)),
-        is_released=False,
-        automatic=tables,
-        rated=tuple(rated),
-        validations=tuple(validations),
-        names={},
-    )
+            validations += validate_rater(rater, said, {"ours": measured}, rows, seed)
+    source = ", ".join(map(str, paths))
+    return Replica(source, False, tables, tuple(rated), tuple(validations), {})
 
 
 def _automatic(
     rows: Rows, means: Means, *, is_released: bool
 ) -> tuple[Automatic, dict[str, dict[str, float]]]:
     """The tables, and our measures of each answer by metric and id."""
+    score = None if means.encoder is None else bertscore(means.encoder)
     answers = read_answers(
         rows,
         one_sentence=ONE_SENTENCE,
         count_sentences=means.count_sentences,
-        similarity=None if means.encoder is None else _percent(bertscore(means.encoder)),
+        similarity=None if score is None else lambda text, other: 100 * score(text, other),
         encoder="" if means.encoder is None else means.encoder.name,
         keep_refusals=True,
         tokens=means.tokens,
@@ -259,8 +329,17 @@ def _automatic(
         row = row_of_paper(subset.where, is_released=is_released)
         printed = dict(printed_row(row, _MEASURED))
         found.append(Row(subset.where, subset.n, printed, _released(held), subset.values))
+
+    def place(row: Row) -> tuple[Any, ...]:
+        """Subsets in the paper's order; others come last, by name."""
+        values = []
+        for dimension, value in row.where.items():
+            order = ORDERS[dimension]
+            values.append((order.index(value) if value in order else len(order), value))
+        return _CROSSES.index(tuple(row.where)), values
+
     tables = Automatic(
-        rows=tuple(sorted(found, key=lambda row: _place(row.where))),
+        rows=tuple(sorted(found, key=place)),
         n_answers=len(answers),
         n_empty=sum(not row["feedback"] for row in given),
         n_missing=answers.n_missing,
@@ -268,10 +347,6 @@ def _automatic(
         signature=answers.signature,
     )
     return tables, known_values([row["id"] for row in given], ours)
-
-
-def _percent(score: Callable[[str, str], float]) -> Callable[[str, str], float]:
-    return lambda text, other: 100 * score(text, other)
 
 
 def _released(rows: Rows) -> dict[str, float | None]:
@@ -313,14 +388,432 @@ def _matches(ours: Mapping[str, NDArray[np.float64]], rows: Rows) -> dict[str, M
     return found
 
 
-def _place(where: Mapping[str, str]) -> tuple[Any, ...]:
-    """Subsets in the paper's order; others come last, by name."""
-    values = []
-    for dimension, value in where.items():
-        order = ORDERS[dimension]
-        values.append((order.index(value) if value in order else len(order), value))
-    return _CROSSES.index(tuple(where)), values
+def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
+    """The name of a subset in the paper's tables; none for a model that is not in the paper.
+
+    For your own feedback, only subsets of a model can be compared with the paper: its others are of
+    its eight models.
+    """
+    if is_released:
+        return ", ".join(where.values())
+    model = known_model(where.get("model", ""))
+    return "" if model is None else ", ".join({**where, "model": model}.values())
 
 
-def _column(rows: Rows, kind: str, name: str) -> dict[str, float]:
-    return {row["id"]: row[kind][name] for row in rows if row[kind][name] is not None}
+def printed_row(name: str, tables: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The printed numbers of a subset, with the names of the columns."""
+    for (table, row, column), printed in load_printed(PAPER).items():
+        if row == name and table in tables:
+            yield column, float(printed)
+
+
+def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """By rater of a finished run, then by question and document."""
+    rubric, measurements = read_run(folder)
+    if rubric.id != "feedback":
+        raise InputError(
+            f"{folder}: was judged with the rubric {rubric.id!r}; Tables 3 to 5 need `feedback`"
+        )
+    found = {}
+    for rater, own in by_rater(measurements).items():
+        means = mean_scores(score_table(own, rubric))
+        found[rater] = {item.replace("_", "-"): given for item, given in means.items()}
+    return found
+
+
+def rate(
+    rater: str,
+    is_people: bool,
+    means: Mapping[str, Mapping[str, float]],
+    rows: Sequence[Mapping[str, Any]],
+) -> Rated:
+    """The tables by one rater; `means` by question and document, described by `rows`."""
+
+    def printed(where: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+        """Means and standard errors by question."""
+        of_row = dict(printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES))
+        return {q: (of_row[q], of_row[q + ERROR]) for q in QUESTIONS if q in of_row}
+
+    by_id = {row["id"]: row for row in rows}
+    documents = {document for given in means.values() for document in given}
+    found: list[RatedRow] = []
+    for dimension, order in ORDERS.items():
+        labels = {id_: str(row[dimension]) for id_, row in by_id.items()}
+        groups = group_means(means, labels.get)
+        known = [name for name in order if name in groups]
+        found += [
+            RatedRow({dimension: name}, printed({dimension: name}), groups[name])
+            for name in known + sorted(set(groups) - set(known))
+        ]
+    n_known = len(documents & by_id.keys())
+    return Rated(rater, is_people, n_known, len(documents) - n_known, tuple(found))
+
+
+def validate_rater(
+    rater: str,
+    means: Mapping[str, Mapping[str, float]],
+    measures: Mapping[str, Mapping[str, Mapping[str, float]]],
+    rows: Rows,
+    seed: int,
+) -> tuple[Validation, ...]:
+    """Two correlations by each way of measuring, with intervals over stories."""
+    stories = {row["id"]: row["story_id"] for row in rows}
+    people = {question.replace("-", "_"): given for question, given in means.items()}
+    printed = printed_table(PAPER, "Appendix E") if rater == "people" else {}
+    found = []
+    for by, mine in measures.items():
+        for item, estimate in validate(mine, people, stories, seed=seed).items():
+            if estimate.n:
+                metric, question = VALIDATED[item][0], item.replace("_", "-")
+                shown = printed.get(question, {}).get(metric)
+                found.append(Validation(rater, question, metric, by, shown, estimate))
+    return tuple(found)
+
+
+def read_released(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """The rows of a folder's released files by name, and the files' prompt names by the paper's.
+
+    Rows are as `tasks.feedback.answers.read_answers` takes them, with `columns` and `ratings`.
+    Raises `InputError` with file, line and remedy.
+    """
+    found = {
+        name: list(_released_rows(folder / name))
+        for name in RELEASED_FILES
+        if (folder / name).is_file()
+    }
+    if not found:
+        raise InputError(
+            f"{folder}: contains neither {FEEDBACK_FILE} nor {RATINGS_FILE}; download them "
+            f"from {HOME}"
+        )
+    return found, _rename([row for rows in found.values() for row in rows])
+
+
+def read_released_file(path: Path) -> list[dict[str, Any]]:
+    """The rows of one of the released files. Raises `InputError` like `read_released`."""
+    rows = list(_released_rows(path))
+    _rename(rows)
+    return rows
+
+
+def _rename(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Give prompts and models the paper's names; return the files' prompt names, by these.
+
+    A name that is unknown, or would be ambiguous, is unchanged.
+    """
+    new: dict[str, dict[str, str]] = {}
+    for field, known in (("prompt", _known_prompt), ("model", known_model)):
+        meant = {name: known(name) for name in {row[field] for row in rows}}
+        times = Counter(meant.values())
+        new[field] = {
+            name: paper if paper is not None and times[paper] == 1 else name
+            for name, paper in meant.items()
+        }
+        for row in rows:
+            row[field] = new[field][row[field]]
+    return {paper: name for name, paper in sorted(new["prompt"].items())}
+
+
+def _released_rows(path: Path) -> Iterator[dict[str, Any]]:
+    again = f"download {path.name} again from {HOME}"
+    rated = path.name == RATINGS_FILE
+    seen: Counter[str] = Counter()
+    for where, given in released_rows(path, again):
+        if not isinstance(given, dict):
+            raise InputError(f"{where}: not a JSON object; {again}")
+        lacking = [name for name in _FIELDS if name not in given]
+        lacking += [name for name in _RATINGS.values() if rated and name not in given]
+        if lacking:
+            raise InputError(f"{where}: no field {', '.join(lacking)}; {again}")
+        for name in ("story", "feedback"):
+            if not isinstance(given[name], str | None):
+                raise InputError(f"{where}: {name} is not a text; {again}")
+        if given["story"] is None:
+            raise InputError(f"{where}: there is no story; {again}")
+        key = "-".join(str(given[name]) for name in _FIELDS[:5])
+        seen[key] += 1
+        noise = given["noise"]
+        method = next((m for part, m in _NOISES.items() if part in str(noise).casefold()), None)
+        if method is None:
+            raise InputError(
+                f"{where}: unknown noise {noise!r}; it must contain one of {', '.join(_NOISES)} "
+                f"(methods: {', '.join(METHODS)})"
+            )
+        yield {
+            # A second answer to the same question is an answer too.
+            "id": key if seen[key] == 1 else f"{key}#{seen[key]}",
+            "story_id": str(given["story_id"]),
+            "method": method,
+            "prompt": str(given["prompt"]),
+            "shots": _shots(given["nshot"]),
+            "model": str(given["model"]),
+            "feedback": given["feedback"],
+            "missing_reason": None if given["feedback"] is not None else "not_released",
+            "story": given["story"],
+            "original": given["gold_story"],
+            "columns": _figures(given, _COLUMNS, where),
+            "ratings": _figures(given, _RATINGS, where, most=1.0) if rated else {},
+        }
+    if not seen:
+        raise InputError(f"{path}: is empty; {again}")
+
+
+def _figures(
+    given: Mapping[str, Any], fields: Mapping[str, str], where: str, most: float = math.inf
+) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name, field in fields.items():
+        value = given.get(field)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            found[name] = None
+        elif isinstance(value, int | float) and 0 <= value <= most and value < math.inf:
+            found[name] = float(value)
+        else:
+            bound = "0 or more" if most == math.inf else f"from 0 to {most:g}"
+            raise InputError(f"{where}: {field} must be a number {bound} or NaN, not {value!r}")
+    return found
+
+
+def _shots(given: object) -> str:
+    plain = _plain(str(given))
+    for name, digit in zip(SHOTS, ("0", "2"), strict=True):
+        if plain in (name, digit, f"{digit}shot"):
+            return name
+    return str(given)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def _known_prompt(name: str) -> str | None:
+    plain = _plain(name)
+    if known := next((prompt for prompt in PROMPTS if _plain(prompt) == plain), None):
+        return known
+    if "sentence" in plain:
+        return "one sentence"
+    if "spot" in plain or "problem" in plain:
+        return "spot the problem"
+    if "list" in plain or "bullet" in plain:
+        return "bulleted list only" if "only" in plain else "bulleted list"
+    return None
+
+
+def known_model(name: str) -> str | None:
+    """The paper's name of a model; None if it is not in the paper."""
+    plain = _plain(name.rpartition("/")[2])
+    return next((model for model in MODELS if re.fullmatch(_MODELS[model], plain)), None)
+
+
+def read_own(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Rows of `feedback elicit`, prompts and shots under the paper's names.
+
+    Raises `InputError` with file and line.
+    """
+    found: list[dict[str, Any]] = []
+    seen: set[tuple[str, str]] = set()
+    for path in paths:
+        for number, row in enumerate(read_rows(path), 1):
+            check_feedback_row(row, f"{path}, line {number}")
+            if (row["id"], row["model"]) in seen:
+                raise InputError(f"{path}, line {number}: {row['id']!r} occurs twice")
+            seen.add((row["id"], row["model"]))
+            prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
+            found.append({**row, "prompt": prompt, "shots": _shots(row["shots"])})
+    if not found:
+        raise InputError(f"{', '.join(map(str, paths))}: no feedback found")
+    return found
+
+
+_TITLES = {
+    "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
+    "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
+    "bertscore": "BERTScore", "one_sentence": "1 sentence", "n_words": "words",
+    "n_trigrams": "trigrams",
+}  # fmt: skip
+_SPLITS = (("model",), ("prompt",), ("shots",))
+_TABLES: Sequence[tuple[str, Sequence[tuple[str, ...]], Sequence[str]]] = (
+    ("Table 1: feedback by model, prompt and examples", (*_SPLITS, ()), COLUMNS),
+    ("Table 6: shared with the story", _SPLITS, ("overlap", "bertscore")),
+    ("Table 7: % PAI by what was done to the story", (("method",),), ("perfect",)),
+    ("Table 8: how many are one sentence, where that was asked", (LAYOUT,), ("one_sentence",)),
+    ("Table 9: feedback by prompt, examples and model", (LAYOUT,), COLUMNS),
+)
+_NOTE = (
+    "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
+    "corrupted. 3-gramR: trigrams of an answer that another of the same model, prompt and number "
+    "of examples holds too."
+)
+Claims = Mapping[tuple[str, str, str], Claim]
+
+
+def replica_tables(replica: Replica) -> list[Block]:
+    """All tables of a source, in the paper's order, then missing values."""
+    claims = {(claim.by, claim.row, claim.column): claim for claim in replica.claims}
+    parts: list[Block] = [replica.source, ""]
+    names = [f"{ours} ({theirs})" for ours, theirs in replica.names.items() if ours != theirs]
+    if names:
+        parts += [f"Prompts, as the files call them: {', '.join(names)}.", ""]
+    if replica.automatic is not None:
+        parts += _automatic_parts(replica, replica.automatic, claims)
+    for rated in replica.rated:
+        parts += _rated_parts(replica, rated, claims)
+    if replica.rated and replica.is_released:
+        parts += [
+            "Table 2, how far the annotators agree: cannot be computed; only means over "
+            "annotators are released.",
+            "",
+        ]
+    if replica.validations:
+        title = "Appendix E: measures against raters, Pearson (printed)"
+        parts += section(title, _validated(replica, claims), claims=_of(claims, "Appendix E"))
+    for name in replica.lacking:
+        tables = "Tables 3 to 5" if name == RATINGS_FILE else "Tables 1 and 6 to 9"
+        parts.append(f"No {name} there: without it {tables} are missing. Download it from {HOME}.")
+    return parts
+
+
+def _of(claims: Claims, *tables: str, by: str = "") -> list[Claim]:
+    """The claims of some tables; `by` is the rater whose claims these are."""
+    return [
+        claim
+        for claim in claims.values()
+        if claim.table in tables and f"{claim.by}, ".startswith(by and f"{by}, ")
+    ]
+
+
+def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iterator[Block]:
+    released = "released: means of the authors' columns; " if found.matches else ""
+    yield (
+        f"{found.n_answers:,} answers. {released}ours: measured here; in brackets what the paper "
+        "prints. ! beyond the rounding of what is printed."
+    )
+    yield ""
+    for title, crosses, metrics in _TABLES:
+        rows = [row for row in found.rows if tuple(row.where) in crosses]
+        table = title.partition(":")[0]
+        sheet = _automatic_sheet(table, replica, rows, metrics, claims)
+        if sheet.rows:
+            yield from section(title, sheet, claims=_of(claims, table))
+    yield _NOTE
+    if found.n_empty:
+        yield f"{found.n_empty:,} answers are empty: of length 0, and without a trigram."
+    for reason, n in sorted(found.n_missing.items()):
+        yield f"missing: {n:,} answers, {reason}"
+    if found.matches:
+        columns = [
+            Column("ours against released", of=lambda match: _TITLES[match[0]]),
+            Column("answers", ",", of=lambda match: match[1].n),
+            Column("equal", ".1%", of=lambda match: match[1].n_equal / match[1].n),
+            Column(
+                "mean |difference|",
+                ".3f",
+                name="mean_difference",
+                of=lambda match: match[1].mean_difference,
+            ),
+            Column("Pearson", ".3f", of=lambda match: match[1].correlation),
+        ]
+        title = "Are our measures theirs? Answer by answer"
+        yield from ("", title, "", Sheet.of("matches", found.matches.items(), columns))
+    yield from (found.signature, "") if found.signature else ("",)
+
+
+def _automatic_sheet(
+    table: str, replica: Replica, rows: list[Row], metrics: Sequence[str], claims: Claims
+) -> Sheet:
+    """A line for each metric and subset for which either was measured."""
+    sources = ("released", "ours") if replica.is_released else ("ours",)
+    cells: list[list[Cell]] = []
+    for metric in metrics:
+        for row in rows:
+            ours = row.ours.get(metric)
+            numbers = {"released": row.released.get(metric), "ours": ours and ours.value}
+            if any(value is not None for value in numbers.values()):
+                label = ", ".join(row.where.values()) or "all"
+                values: list[Cell] = [
+                    claims.get((*replica.place(row.where, by), metric), numbers[by])
+                    for by in sources
+                ]
+                cells.append([_TITLES[metric], label, row.n, *values])
+    columns = [
+        Column("", name="measure", once=True),
+        Column("", name="feedback"),
+        Column("n", ","),
+        *(Column(by, ".2f") for by in sources),
+    ]
+    return Sheet(table.lower().replace(" ", ""), columns, cells)
+
+
+def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Block]:
+    who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
+    rows: list[list[Cell]] = []
+    for question in QUESTIONS:
+        for row in rated.rows:
+            (label,) = row.where.values()
+            place, mean = replica.place(row.where, rated.rater), row.ours[question]
+            values = {question: mean.mean, question + ERROR: mean.error}
+            shown = [claims.get((*place, column), value) for column, value in values.items()]
+            rows.append([question, label, mean.n, *shown])
+    columns = [
+        Column("", name="question", once=True),
+        Column("", name="feedback"),
+        Column("n", ","),
+        Column("mean", ".3f"),
+        Column("standard error", ".2f"),
+    ]
+    yield from section(
+        f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers",
+        Sheet("ratings", columns, rows, about=("rater", rated.rater)),
+        claims=_of(claims, *RATED_TABLES, by=rated.rater),
+    )
+    if rated.n_unknown:
+        yield f"{rated.n_unknown:,} rated answers are not in the file and have no part."
+
+
+def _validated(replica: Replica, claims: Claims) -> Sheet:
+    columns = [
+        Column("rater"),
+        Column("question"),
+        Column("measure", of=lambda one: _TITLES[one.metric]),
+        Column("by"),
+        Column(
+            "r",
+            ".2f",
+            of=lambda one: claims.get((one.by, one.question, one.metric), one.correlation.value),
+        ),
+        Column(
+            "95 % interval", name="interval", of=lambda one: interval_shown(one.correlation, ".2f")
+        ),
+        Column("n", ",", of="correlation.n"),
+    ]
+    return Sheet.of("validation", replica.validations, columns)
+
+
+def replica_json(replica: Replica) -> dict[str, Any]:
+    """As plain values, with all intervals."""
+    found = replica.automatic
+    return {
+        "source": replica.source,
+        "names": dict(replica.names),
+        "lacking": list(replica.lacking),
+        "automatic": found
+        and {
+            "n": found.n_answers,
+            "n_empty": found.n_empty,
+            "missing": dict(found.n_missing),
+            "signature": found.signature,
+            "rows": [
+                asdict(row)
+                | {
+                    "ours": {
+                        metric: {end: getattr(e, end) for end in ("value", "low", "high", "n")}
+                        for metric, e in row.ours.items()
+                    }
+                }
+                for row in found.rows
+            ],
+            "matches": {metric: asdict(one) for metric, one in found.matches.items()},
+        },
+        "rated": [asdict(one) for one in replica.rated],
+        "validation": [asdict(one) for one in replica.validations],
+    }

@@ -14,24 +14,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.agreement import (
     Panel,
     expert_correlation,
     pass_rates,
+    ratings_of,
     read_experts,
     tests_passed,
 )
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
-from fabula.replicate.claims import Claim, claims_of
+from fabula.presentation.sheet import Block, Column, Sheet
+from fabula.replicate.claims import Claim, claim_sheet, claims_of, section
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.scales import Scale
 from fabula.stats.agreement import Confusion, cohen, fleiss
 from fabula.store import read_measurements
-from fabula.types import Measurement, Rubric
+from fabula.types import Item, Measurement, Rubric
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
 
@@ -45,6 +48,13 @@ one gives all 14. The printed pass rates are of all twelve groups.
 
 FLEISS = "Fleiss kappa"
 """The column of Table 5 that is added to those of the authors."""
+_ALL = "all stories"
+NOT_MADE = (
+    "Not made of the paper's figures and tables: Figure 5 (the length of its stories; `fabula "
+    "profile` counts words), Tables 1 to 4 and 10 (who took part, the tests, the stories), and "
+    "Tables 7 to 9 and 11 to 14 (what people and models wrote, in their words: an export has every "
+    "reason and remark, and `fabula judge themes` groups them)"
+)
 
 _AVERAGE = "The printed average of GPT4, 27.9, is not the mean of its own printed column, 27.8."
 _LATER_RUN = (
@@ -178,15 +188,21 @@ def panel_replica(
 
     `preferred` may hold measurements of the rubric `preference`.
     """
+
+    def author_of(story: str) -> str:
+        return split_story_id(story)[1]
+
     keep = [split_story_id(story)[0] != OUTLIER_GROUP for story, _ in panel.subjects]
     some = panel.take([place for place, is_kept in enumerate(keep) if is_kept])
-    there = {_author_of(story) for story, _ in panel.subjects}
-    known = [author for author in AUTHORS if author in there]
-    authors = known + sorted(there - set(known))
-    rates = pass_rates(panel, rubric, _author_of)
-    passed = tests_passed(panel, rubric, _author_of)
+    there = {author_of(story) for story, _ in panel.subjects}
+    authors = [a for a in AUTHORS if a in there] + sorted(there - set(AUTHORS))
+    by_dimension: dict[str, list[Item]] = {}
+    for item in rubric.items:
+        by_dimension.setdefault(item.dimension, []).append(item)
+    rates = pass_rates(panel, rubric, author_of)
+    passed = tests_passed(panel, rubric, author_of)
     ranks, origins = preferences_by_author(
-        preferred, {one.document_id: split_story_id(one.document_id)[1] for one in preferred}
+        preferred, {one.document_id: author_of(one.document_id) for one in preferred}
     )
     return Replica(
         rubric=rubric,
@@ -196,7 +212,13 @@ def panel_replica(
         },
         fleiss=_fleiss(some, rubric),
         fleiss_all=_fleiss(panel, rubric),
-        dimension={author: _by_dimension(rates[author], rubric) for author in authors},
+        dimension={
+            author: {
+                dimension: float(np.mean([rates[author][item.id] for item in items]))
+                for dimension, items in by_dimension.items()
+            }
+            for author in authors
+        },
         passed={author: passed[author] for author in authors},
         pearson=expert_correlation(some, rubric).value,
         pearson_all=expert_correlation(panel, rubric).value,
@@ -206,17 +228,6 @@ def panel_replica(
         ranks=ranks,
         origins=origins,
     )
-
-
-def _author_of(story: str) -> str:
-    return split_story_id(story)[1]
-
-
-def _by_dimension(rates: Mapping[str, float], rubric: Rubric) -> dict[str, float]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for item in rubric.items:
-        found[item.dimension].append(rates[item.id])
-    return {name: float(np.mean(some)) for name, some in found.items()}
 
 
 def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
@@ -252,30 +263,24 @@ def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
 
 def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
     given = released_verdicts(file, rubric)
-    said = {(m.document_id, m.item): m.value for m in given if isinstance(m.value, float)}
+    said, truth = ratings_of(given), panel.majority()
     missing = Counter(one.missing_reason for one in given if one.missing_reason)
     answered = {(one.document_id, one.item) for one in given}
-    absent = sum(subject not in answered for subject in panel.subjects)
-    if absent:
+    if absent := sum(subject not in answered for subject in panel.subjects):
         missing["not_in_file"] = absent
-    truth = panel.majority()
-    kappas: dict[int, float | None] = {}
-    for item in rubric.items:
-        both = [subject for subject in panel.subjects if subject[1] == item.id]
-        mine, theirs = (
-            np.array([verdicts.get(subject, np.nan) for subject in both])
-            for verdicts in (said, truth)
-        )
-        kappas[item.index] = cohen(mine, theirs).value
-    judged = [subject for subject in said if subject in truth]
-    pairs = (np.array([verdicts[subject] for subject in judged]) for verdicts in (said, truth))
+
+    def both(subjects: Iterable[tuple[str, str]]) -> list[NDArray[np.float64]]:
+        every = list(subjects)
+        return [np.array([of.get(subject, np.nan) for subject in every]) for of in (said, truth)]
+
+    by_item = {item.index: [s for s in panel.subjects if s[1] == item.id] for item in rubric.items}
     return JudgeReplica(
         name=file.stem.removeprefix("annotations_"),
-        kappa=kappas,
+        kappa={index: cohen(*both(subjects)).value for index, subjects in by_item.items()},
         n_answers=len(said),
         missing=dict(sorted(missing.items())),
         pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
-        balanced_accuracy=Confusion.of(*pairs).balanced_accuracy,
+        balanced_accuracy=Confusion.of(*both(panel.subjects)).balanced_accuracy,
     )
 
 
@@ -296,3 +301,143 @@ def preferences_by_author(
 
 def _plain(counts: Mapping[str, Counter[Any]]) -> dict[str, dict[Any, int]]:
     return {name: dict(sorted(counter.items())) for name, counter in sorted(counts.items())}
+
+
+def replica_tables(replica: Replica) -> list[Block]:
+    """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, and Figure 4 if available."""
+    claims = replica.claims
+    rates = [c for c in claims if c.table == "Table 5" and c.column != FLEISS]
+    kappas = [c for c in claims if c.column == FLEISS]
+    (pearson,) = (claim for claim in claims if claim.column == "Pearson")
+    items = replica.rubric.items
+    tests = {str(item.index): f"{item.index} {item.title}" for item in items}
+    tests["average"] = "average"
+    without, every = f"without group {OUTLIER_GROUP}", "all 48 stories"
+    parts = [
+        *section(
+            f"Table 5: passed by the experts, % (printed), over {replica.n_stories} stories and "
+            f"{replica.n_verdicts:,} verdicts",
+            # Authors not in the paper come last.
+            claim_sheet(
+                "pass_rates",
+                tests,
+                {author: author for author in [*AUTHORS, *replica.pass_rate]},
+                rates,
+                with_average(replica.pass_rate),
+                form=".1f",
+            ),
+            claims=rates,
+        ),
+        *section(
+            "Table 5: agreement of the experts, Fleiss kappa (printed)",
+            claim_sheet(
+                "fleiss",
+                tests,
+                {FLEISS: without, _ALL: every},
+                kappas,
+                with_average({_ALL: replica.fleiss_all}),
+                form=".2f",
+            ),
+            claims=kappas,
+            remarks=[
+                f"The printed kappas are of all groups but group {OUTLIER_GROUP}, "
+                '"The Facade Renovation That\'s Going Well" (44 stories): so all 14 agree to two '
+                "decimals, over all 48 stories only 3 do. The printed pass rates are of all 48."
+            ],
+        ),
+        *_by_author(
+            "Passed by dimension, %",
+            "dimensions",
+            replica.dimension,
+            ".1f",
+            list(dict.fromkeys(item.dimension for item in items)),
+        ),
+        *_by_author(
+            "Figure 3: tests passed in an assessment, number of assessments",
+            "passed",
+            replica.passed,
+            names=range(len(items) + 1),
+        ),
+        *section(
+            "Tests passed, Pearson between two experts (printed)",
+            claim_sheet(
+                "correlation",
+                {pearson.row: pearson.row},
+                {pearson.column: without, _ALL: every},
+                [pearson],
+                {(pearson.row, _ALL): replica.pearson_all},
+                form=".2f",
+            ),
+        ),
+    ]
+    if replica.judges:
+        parts += _judge_parts(replica, tests, [c for c in claims if c.table == "Table 6"])
+    if replica.ranks:
+        parts += _by_author("Figure 4a: places in the group", "ranks", replica.ranks)
+    if replica.origins:
+        parts += _by_author("Figure 4b: taken for", "origins", replica.origins)
+    if not replica.ranks and not replica.origins:
+        parts.append(
+            "Figure 4 (ranking and supposed origin): the release has no such data; give "
+            "measurements of the rubric `preference` with `preferences`"
+        )
+    return [*parts, NOT_MADE]
+
+
+def _judge_parts(
+    replica: Replica, tests: Mapping[str, str], claims: Sequence[Claim]
+) -> list[Block]:
+    """Table 6: the paper's judges, then others."""
+    printed = {claim.column for claim in claims}
+    more = {"answers": "answers", "says_yes": "says Yes, %", "balanced": "balanced accuracy"}
+    sheets = []
+    for name, is_printed in (("judges", True), ("other-judges", False)):
+        judges = [judge for judge in replica.judges if (judge.name in printed) == is_printed]
+        cells = with_average({judge.name: judge.kappa for judge in judges})
+        for judge in judges:
+            cells["answers", judge.name] = judge.n_answers
+            cells["says_yes", judge.name] = judge.pass_rate
+            cells["balanced", judge.name] = judge.balanced_accuracy
+        if judges:
+            names = {judge.name: judge.name for judge in judges}
+            forms = [*[".2f"] * (len(tests) - 1), ".3f", "d", ".1f", ".2f"]
+            sheets.append(
+                claim_sheet(name, {**tests, **more}, names, claims, cells, form=".2f", forms=forms)
+            )
+    return section(
+        "Table 6: judges, Cohen kappa with the majority of three experts (printed)",
+        *sheets,
+        claims=claims,
+        remarks=[
+            f"{judge.name}: no verdict in "
+            + ", ".join(f"{n} ({reason})" for reason, n in judge.missing.items())
+            for judge in replica.judges
+            if judge.missing
+        ],
+    )
+
+
+def _by_author(
+    title: str,
+    name: str,
+    counts: Mapping[str, Mapping[Any, float]],
+    form: str = "d",
+    names: Sequence[Any] = (),
+) -> list[Block]:
+    """A row per author; the columns are `names`, or those that any author has."""
+    known = names or sorted({name for row in counts.values() for name in row}, key=str)
+    columns = [Column("", name="author"), *(Column(str(one), form) for one in known)]
+    rows = [[author, *(row.get(one, 0) for one in known)] for author, row in counts.items()]
+    return section(title, Sheet(name, columns, rows))
+
+
+def save_distribution(replica: Replica, path: Path) -> None:
+    """Figure 3: how many tests an assessment passed, by author; .svg, .pdf or .png."""
+    from fabula.presentation.charts import save_distributions
+
+    n_items = len(replica.rubric.items)
+    series: dict[str, Sequence[int]] = {
+        author: [counts.get(k, 0) for k in range(n_items + 1)]
+        for author, counts in replica.passed.items()
+    }
+    save_distributions(series, path, x_label="tests passed", y_label="assessments")

@@ -26,6 +26,7 @@ _PROMPT = re.compile(
     r"(?P<background>.*?)\s*(?P<instruction>Given the story.*?)\s*n?Q\).*", re.DOTALL
 )
 _MAX_BYTES = 1 << 28
+_REMEDY = "is this the authors' file?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,40 +141,41 @@ def read_judge_answers(path: Path) -> dict[tuple[str, int], str]:
 
 
 def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The objects of a JSON array or of JSON lines, each with its place."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; is this the right file?")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    for where, row in _parsed(path, text):
+    """The rows of a file with all these fields, each with its place."""
+    for where, row in released_rows(path, _REMEDY):
         if not isinstance(row, dict) or not fields <= row.keys():
             lacking = ", ".join(sorted(fields - row.keys())) if isinstance(row, dict) else "fields"
-            raise InputError(f"{where}: lacks {lacking}; is this the authors' file?")
+            raise InputError(f"{where}: lacks {lacking}; {_REMEDY}")
         yield row, where
 
 
-def _parsed(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    if path.suffix == ".jsonl":
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                where = f"{path}, line {number}"
-                yield where, _json(line, where)
-        return
-    rows = _json(text, str(path))
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: not a list of rows; is this the authors' file?")
-    yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, 1))
+def released_rows(path: Path, remedy: str, what: str = "row") -> Iterator[tuple[str, Any]]:
+    """The place and value of each row of a JSON array or of JSON lines, with NaN where released.
 
-
-def _json(text: str, where: str) -> Any:
+    `what` is a row in the places of an array. Raises `InputError`, which ends with the remedy.
+    """
+    is_lines = path.suffix == ".jsonl"
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not JSON ({error})") from error
+        if not is_lines and path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; {remedy}")
+        with path.open("rb") as file:
+            for number, data in enumerate(file if is_lines else [file.read()], 1):
+                where = f"{path}, line {number}" if is_lines else str(path)
+                if is_lines and not data.strip():
+                    continue
+                try:
+                    value = json.loads(data)
+                except (ValueError, RecursionError) as error:
+                    kind = "JSON" if is_lines else "a JSON file"
+                    raise InputError(f"{where}: not {kind} ({error}); {remedy}") from error
+                if is_lines:
+                    yield where, value
+                elif isinstance(value, list):
+                    yield from ((f"{path}, {what} {k}", row) for k, row in enumerate(value, 1))
+                else:
+                    raise InputError(f"{path}: not a list of {what}s; {remedy}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _integer(value: Any, where: str) -> int:

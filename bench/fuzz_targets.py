@@ -42,7 +42,7 @@ def on_file(read: Callable[[Path], object], name: str) -> Run:
 def document_targets() -> dict[str, Target]:
     from fabula.text import read_documents
     from fabula.text.readers import READERS, TABLES, Fields
-    from fabula.text.sources import _UNPACKED, read_table
+    from fabula.text.sources import read_table
 
     found = {}
     for kind, read in READERS.items():
@@ -52,14 +52,14 @@ def document_targets() -> dict[str, Target]:
 
         # What can unpack is read by a process of its own, which turns whatever it meets into a
         # sentence: only time, memory and the end of the process count there.
-        aside = kind in _UNPACKED
+        aside = getattr(read, "limits", None) is not None
         found[kind] = Target(
             of_stream, documents_of(kind), (Exception,) if aside else (FabulaError,)
         )
     found["jsonl.gz"] = Target(
         on_file(lambda path: list(read_documents([path])), "a.jsonl.gz"), documents_of("jsonl.gz")
     )
-    for kind in set(TABLES) - set(_UNPACKED):
+    for kind in set(TABLES) - {"parquet", "xlsx"}:
         found[f"table.{kind}"] = Target(
             on_file(lambda path: list(read_table(path)), f"a.{kind}"), documents_of(kind)
         )
@@ -243,7 +243,7 @@ def result_targets() -> dict[str, Target]:
 def released_targets() -> dict[str, Target]:
     """Files that others publish: models, and the authors' data."""
     from fabula.models.gguf_layout import read_layout
-    from fabula.replicate.story_feedback_files import read_released_file
+    from fabula.replicate.story_feedback import read_released_file
     from fabula.rubrics.released import read_judge_answers, read_released_stories
 
     stories = json.dumps([{"story_id": "3_GPT4", "content": "The lamp.", "story_name": "x"}])

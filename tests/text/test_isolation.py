@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import docx
@@ -16,6 +17,8 @@ from tests.commands import write_rows
 from fabula.child import Child, connections
 from fabula.errors import InputError
 from fabula.text import find_files, isolation, read_documents, sources
+from fabula.text.isolation import Limits
+from fabula.text.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
@@ -52,10 +55,14 @@ def read(path: Path) -> list[str]:
     return [document.text for document in read_documents([path])]
 
 
+def within(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
+    monkeypatch.setitem(READERS, "docx", replace(READERS["docx"], limits=limits))
+
+
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sources, "_CPU_S", 1.0)
+    within(monkeypatch, Limits(2 << 30, 1.0))
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     assert bomb.stat().st_size < 100_000
     with pytest.raises(InputError, match=r"bomb\.docx: takes over 1 s to read.*\.txt"):
@@ -66,7 +73,7 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
 def test_a_document_that_takes_too_much_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sources, "_ARCHIVE_MEMORY_BYTES", 64 << 20)
+    within(monkeypatch, Limits(64 << 20, 10.0))
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     with pytest.raises(InputError, match=r"bomb\.docx: .*memory"):
         read(bomb)

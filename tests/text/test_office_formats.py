@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from fabula.errors import InputError
-from fabula.text import find_files, read_documents, sources
+from fabula.text import find_files, read_documents
+from fabula.text.isolation import Limits
+from fabula.text.readers import READERS
 from fabula.types import Document
 
 Place = tuple[float, float, str]
@@ -228,7 +231,9 @@ def test_hostile_and_broken_files_end_in_a_sentence_or_a_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
 ):
     """They are read by the helper process, within its limits; the next file is read after them."""
-    monkeypatch.setattr(sources, "_CPU_S", 5.0)
+    for kind in ("rtf", "odt", "scriv"):
+        reader = replace(READERS[kind], limits=Limits(2 << 30, 5.0))
+        monkeypatch.setitem(READERS, kind, reader)
     (tmp_path / name).write_bytes(data)
     try:
         outcome = read(tmp_path / name).text

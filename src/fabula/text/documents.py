@@ -1,31 +1,14 @@
-"""Parsed files, and input documents: checked, with their ids, and grouped into batches."""
+"""Input documents: checked, with their ids, and grouped into batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fabula.errors import InputError
 from fabula.types import Document
 
 _WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
-
-
-class ParsedText(NamedTuple):
-    """The paragraphs of a file, and its metadata."""
-
-    paragraphs: list[tuple[int, str]]
-    """Each with its level if it is a heading, else 0."""
-    title: str = ""
-    author: str = ""
-
-
-def check_memory(error_log: Iterable[Any]) -> None:
-    """Raise `MemoryError` if libxml2 ran out of memory, which it reports as a syntax error."""
-    from lxml import etree
-
-    if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error_log):
-        raise MemoryError
 
 
 def check_documents(documents: Iterable[Document]) -> Iterator[Document]:

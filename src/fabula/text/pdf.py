@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.text.documents import ParsedText
+from fabula.text.manuscripts import ParsedText
 
 _N_EDGE = 2
 """Number of lines at the top and at the bottom of a page that may be repeated on others."""

@@ -19,8 +19,9 @@ from typing import IO, TYPE_CHECKING, Any
 import zstandard
 
 from fabula.errors import InputError
-from fabula.text import readers
 from fabula.text.isolation import Limits, read_isolated
+from fabula.text.manuscripts import pack_scriv
+from fabula.text.readers import READERS, TABLE_LIMITS, TABLES, Fields, Table
 from fabula.types import Document
 
 if TYPE_CHECKING:
@@ -34,17 +35,8 @@ _INSTALL = {
 }  # fmt: skip
 _READ = {"file", "local", "memory", *_INSTALL}
 """Schemes of addresses that are read; of others the libraries beneath fail in their own ways."""
-_ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")
-_UNPACKED = (*_ARCHIVES, "parquet", "xlsx")
-"""Formats in which a small file can expand to a large one."""
 _MAX_HERE_BYTES = 8 << 20
-_ARCHIVE_MEMORY_BYTES = 2 << 30
-_TABLE_MEMORY_BYTES = 8 << 30
 _UNKNOWN_SIZE_BYTES = 64 << 20
-# A novel of 300,000 words takes 0.2 s as a .docx of 0.7 MB; tables unpack over 20 MB a second.
-_CPU_S = 10.0
-# A page of a PDF takes about 0.04 s, whatever its size.
-_CPU_S_OF = {"pdf": 120.0}
 _CPU_S_A_BYTE = 1e-6
 
 Meter = Callable[[int], None]
@@ -111,14 +103,14 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
         if not files:
             raise InputError(
                 f"{source}: contains no readable texts; known extensions are "
-                f"{', '.join('.' + e for e in readers.READERS)}, also with .gz or .zst"
+                f"{', '.join('.' + e for e in READERS)}, also with .gz or .zst"
             )
         found += files
     for file in found:
-        if format_ is None and file.name != "-" and file.format not in readers.READERS:
+        if format_ is None and file.name != "-" and file.format not in READERS:
             raise InputError(
                 f"{file.name}: unknown extension; rename the file or set `format` "
-                f"({', '.join(readers.READERS)})"
+                f"({', '.join(READERS)})"
             )
     if not found:
         raise InputError("no texts given; use files, folders, patterns, URLs, or - for stdin")
@@ -157,12 +149,12 @@ def read_documents(
         )
     if format_ is not None:
         _reader_of(format_)
-    return _read_files(named, readers.Fields(text_field, id_field), format_, meter, on_unreadable)
+    return _read_files(named, Fields(text_field, id_field), format_, meter, on_unreadable)
 
 
 def _read_files(
     named: list[str] | list[FileSource],
-    fields: readers.Fields,
+    fields: Fields,
     format_: str | None,
     meter: Meter,
     on_unreadable: OnUnreadable | None,
@@ -184,9 +176,9 @@ def _read_files(
 
 
 def _reader_of(kind: str) -> Any:
-    read = readers.READERS.get(kind)
+    read = READERS.get(kind)
     if read is None:
-        raise InputError(f"format {kind}: unknown; choose from {', '.join(readers.READERS)}")
+        raise InputError(f"format {kind}: unknown; choose from {', '.join(READERS)}")
     return read
 
 
@@ -196,11 +188,11 @@ def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     Raises `InputError`, naming file, line and remedy.
     """
     (file, *others) = find_files([str(source)])
-    if others or file.format not in readers.TABLES:
-        endings = ", ".join(f".{kind}" for kind in readers.TABLES)
+    reader = READERS.get(file.format)
+    if others or not isinstance(reader, Table):
+        endings = ", ".join(f".{kind}" for kind in TABLES)
         raise InputError(f"{source}: not a table; known extensions are {endings}")
-    read = partial(readers.read_rows, file.format)
-    for row in _read_file(file, file.format, read, lambda n_bytes: None):
+    for row in _read_file(file, file.format, reader.unchanged, lambda n_bytes: None):
         yield row.meta, row.id
 
 
@@ -219,36 +211,31 @@ def read_ids(path: Path) -> list[str]:
 
 
 def _read_file(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterator[Document]:
-    if file.name == "-" and kind in _UNPACKED:
-        from fsspec.implementations.local import LocalFileSystem
+    """Yield a file's documents; read by another process, within limits, unless it is harmless."""
+    limits: Limits | None = getattr(READERS.get(kind), "limits", None)
+    with contextlib.ExitStack() as stack:
+        if file.name == "-" and limits is not None:
+            from fsspec.implementations.local import LocalFileSystem
 
-        with tempfile.NamedTemporaryFile() as copy:
+            copy = stack.enter_context(tempfile.NamedTemporaryFile())
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
-            whole = FileSource("-", os.path.getsize(copy.name), LocalFileSystem(), copy.name)
-            yield from _read_aside(whole, kind, read, meter)
-    elif _is_harmless(file, kind):
-        yield from _read_here(file, read, meter)
-    else:
-        yield from _read_aside(file, kind, read, meter)
+            file = FileSource("-", os.path.getsize(copy.name), LocalFileSystem(), copy.name)
+        elif _is_harmless(file, limits):
+            yield from _read_here(file, read, meter)
+            return
+        limits = limits or TABLE_LIMITS
+        cpu_s = limits.cpu_s + (file.size_bytes or _UNKNOWN_SIZE_BYTES) * _CPU_S_A_BYTE
+        here = partial(_read_here, file, read)
+        yield from read_isolated(here, file.name, Limits(limits.memory_bytes, cpu_s), meter)
 
 
-def _is_harmless(file: FileSource, kind: str) -> bool:
+def _is_harmless(file: FileSource, limits: Limits | None) -> bool:
     """Whether reading takes memory and time proportional to a size that is known and small."""
     if file.name == "-" or getattr(file.filesystem, "protocol", "") == "memory":
         return True
-    is_plain = kind not in _UNPACKED and not file.name.lower().endswith(_COMPRESSIONS)
+    is_plain = limits is None and not file.name.lower().endswith(_COMPRESSIONS)
     return is_plain and file.size_bytes is not None and file.size_bytes <= _MAX_HERE_BYTES
-
-
-def _read_aside(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterator[Document]:
-    """Yield the documents of a file, read by another process, within limits."""
-    memory = _ARCHIVE_MEMORY_BYTES if kind in _ARCHIVES else _TABLE_MEMORY_BYTES
-    size = file.size_bytes or _UNKNOWN_SIZE_BYTES
-    here = partial(_read_here, file, read)
-    yield from read_isolated(
-        here, file.name, Limits(memory, _CPU_S_OF.get(kind, _CPU_S) + size * _CPU_S_A_BYTE), meter
-    )
 
 
 def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]:
@@ -307,8 +294,6 @@ class _Metered(io.RawIOBase):
 
 def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
     """A Scrivener project as an archive of the files that contain text."""
-    from fabula.text.scrivener import pack_scriv
-
     folder = source.path.rstrip("/")
     paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]
 
@@ -404,7 +389,7 @@ def _walk(
         if info["type"] != "file" or any(part.startswith(".") for part in inside.split("/")):
             continue
         file = _source(filesystem, hit, _display(hit, path, source, prefix), info)
-        if file.format in readers.READERS:
+        if file.format in READERS:
             files.append(file)
     return files
 

@@ -324,8 +324,7 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
 def test_inspect_reports_its_figures(tmp_path: Path):
     from inspect_ai.scorer import SampleScore, Score
 
-    from fabula.evals.rubric_scorers import by_item
-    from fabula.evals.tasks import rubric
+    from fabula.evals.rubrics import by_item, rubric
 
     (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
     stories = write_rows(

@@ -4,8 +4,7 @@ Inspect AI loads this module by its entry point, which makes its contents availa
 `fabula/NAME`.
 """
 
-from fabula.evals.rubric_scorers import answers, verdict
-from fabula.evals.tasks import rubric, ttcw
+from fabula.evals.rubrics import answers, rubric, ttcw, verdict
 from fabula.evals.text_scorers import fluency, instrument, originality, profile
 
 __all__ = [

@@ -19,12 +19,12 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import SampleScore, Score, Scorer, Target, Value, scorer
 from inspect_ai.solver import TaskState
 
 from fabula.api.face import settings_from
 from fabula.errors import CallFailed, InputError
-from fabula.evals.rubric_scorers import in_a_sentence
+from fabula.evals.rubrics import in_a_sentence, over_epochs
 from fabula.instruments import find_instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain
@@ -39,32 +39,28 @@ _MAX_SHOWN = 10
 _MAX_CHARS = 200
 
 
-@metric(scores="unreduced")
-def figures() -> Metric:
+@over_epochs
+def figures(scores: list[SampleScore]) -> Value:
     """The mean of each figure, its 95 % interval over samples, and how many scores lack it.
 
     Epochs of one sample are not independent: they are one unit.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        found: dict[str, float | int | str | bool | None] = {}
-        for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
-            given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
-            known = [(id_, value) for id_, value in given if _is_number(value)]
-            if known:
-                values = np.array([value for _, value in known], np.float64)
-                groups = [id_ for id_, _ in known]
-                interval = pooled_estimate(
-                    values, np.ones(len(values)), groups, method="mean", signature=""
-                )
-                found[name] = math.fsum(values) / len(values)
-                if interval.low is not None and interval.high is not None:
-                    found |= {f"{name} low": interval.low, f"{name} high": interval.high}
-            if n_missing := len(given) - len(known):
-                found[f"{name} missing"] = n_missing
-        return found
-
-    return compute
+    found: dict[str, float | int | str | bool | None] = {}
+    for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
+        given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
+        known = [(id_, value) for id_, value in given if _is_number(value)]
+        if known:
+            values = np.array([value for _, value in known], np.float64)
+            groups = [id_ for id_, _ in known]
+            interval = pooled_estimate(
+                values, np.ones(len(values)), groups, method="mean", signature=""
+            )
+            found[name] = math.fsum(values) / len(values)
+            if interval.low is not None and interval.high is not None:
+                found |= {f"{name} low": interval.low, f"{name} high": interval.high}
+        if n_missing := len(given) - len(known):
+            found[f"{name} missing"] = n_missing
+    return found
 
 
 def _is_number(value: object) -> bool:

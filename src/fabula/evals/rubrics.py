@@ -1,0 +1,618 @@
+"""The rubrics as Inspect AI tasks, their scorers, and the metrics over stories.
+
+    inspect eval fabula/ttcw --model openai/gpt-4o -T stories=drafts/
+
+Prompts, conditions, samples and strict parsing are those of `fabula judge`; the log, its viewer,
+retries and batches are Inspect's. An answer without a verdict is unscored with its reason, never a
+No, and so is an item excluded by its condition.
+
+Missing answers are excluded from metrics. Inspect's `mean` and `accuracy` ignore a NaN score, treat
+None, a choice and a text as 0, and return 0 if nothing is left; so no score here is None, and each
+scale has metrics of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessageAssistant,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    Value,
+    metric,
+    scorer,
+    stderr,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from rich.markup import escape
+
+from fabula.api.face import settings_from
+from fabula.errors import FabulaError, InputError
+from fabula.jobs.judging import LabelledSettings, plan_of, with_examples
+from fabula.jobs.models import ModelSettings
+from fabula.judging.few_shot import ExampleTemplate
+from fabula.judging.judge_prompts import Template, choice_of
+from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
+from fabula.judging.measurements import to_measurements
+from fabula.judging.people import people_agreement
+from fabula.judging.run import call_seed, depends_on, is_asked
+from fabula.judging.trust import Mode, Trust, TrustBook
+from fabula.measures.graded import graded_agreement
+from fabula.measures.labels import read_labels
+from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ratings_of
+from fabula.models.concurrency import all_of
+from fabula.models.hosted import answer_of, form_of, is_held, message_of
+from fabula.models.verdicts import Style, Verdict, read_verdict
+from fabula.reasons import NEVER_CHECKED, explain
+from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
+from fabula.scales import Scale
+from fabula.settings import fields_of
+from fabula.text import TextSettings, find_files, read_documents
+from fabula.types import Document, Estimate, Item, Measurement, Rubric, Signature
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Raise `FabulaError`s as the only kind of error that Inspect prints as a bare message."""
+    try:
+        yield
+    except FabulaError as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+_Metrics = dict[str, float | int | str | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedTemplate(Template):
+    """A prompt with examples; a log's metadata has only their digest."""
+
+    logged: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.logged
+
+
+def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
+    """The settings of `fabula judge`, with its defaults.
+
+    Model selection and generation options are Inspect's. Raises `InputError`.
+    """
+    fixed = {one.path[-1]: one.default for one in fields_of(ModelSettings)}
+    del fixed["structured"]
+    given = dict(settings)
+    if isinstance(given.get("items"), list):
+        # Inspect's command line turns a value with commas into a list.
+        given["items"] = ",".join(given["items"])
+    if given.get("template") is not None:
+        given["template"] = Path(given["template"])
+    fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
+    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
+
+
+def sample_of(number: int, plan: JudgePlan) -> int:
+    """The sample index of an answer: all of one wording come before those of the next."""
+    wording, sample = divmod(number, plan.n_samples)
+    return WORDING_STEP * wording + sample
+
+
+def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> list[Judged]:
+    """The readings of a model's answers to an item, one or more as its choices."""
+    style = plan.template.style
+    choice = choice_of(item.scale, style)
+    alone = [
+        output.model_copy(update={"choices": [one], "completion": one.message.text})
+        for one in output.choices
+    ]
+    found = []
+    for number, one in enumerate(alone or [output]):
+        answer = replace(answer_of(one, choice), served=output.model)
+        asked = Asked(story, item.id, sample_of(number, plan), "", 0)
+        found.append(Judged(asked, read_verdict(answer, item.scale, style), answer))
+    return found
+
+
+def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
+    """The combined result of a sample's answers, as in `fabula judge`. Raises `InputError`."""
+    about = state.metadata
+    if about["rubric"] != plan.rubric.key:
+        raise InputError(
+            f"the log contains answers to {about['rubric']}, but `name` is {plan.rubric.key}; use "
+            "the rubric that was answered"
+        )
+    story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
+    if reason := about.get("not_asked"):
+        judged = [Judged(Asked(story, item.id, 0, "", 0), Verdict(None, reason, None), None)]
+    else:
+        judged = judged_of(state.output, story, item, plan)
+    document = Document(story, "", author=about.get("author") or None)
+    if shown := about.get("examples"):
+        template = _LoggedTemplate(
+            plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
+        )
+        plan = replace(plan, template=template)
+    # Inspect's own options override the settings with which the answers were generated.
+    plan = replace(plan, **about.get("mode", {}))
+    (found,) = to_measurements(judged, [document], str(state.model), plan)
+    return found
+
+
+def over_epochs(compute: Callable[..., Value]) -> Callable[[], Metric]:
+    """A metric of the raw scores of all epochs: Inspect's own reducer turns a choice into 0."""
+
+    @metric(name=compute.__name__, scores="unreduced")
+    def made() -> Metric:
+        return compute
+
+    return made
+
+
+@over_epochs
+def by_item(scores: list[SampleScore]) -> Value:
+    """Yes-no items by their mean, and `all` over them; numbers by theirs, with the range in the
+    name; each option of a choice by its share."""
+    by_id: dict[str, list[SampleScore]] = {}
+    for one in scores:
+        by_id.setdefault(_meta(one)["item"], []).append(one)
+    found: _Metrics = {}
+    for item, of_item in by_id.items():
+        found |= _scale(of_item[0]).metrics(item, [_value(one) for one in of_item])
+    tests = [float(one.score.as_float()) for one in scores if _scale(one).is_test]
+    return found | ({"all": math.fsum(tests) / len(tests)} if tests else {})
+
+
+@metric(name="stderr", scores="unreduced")
+def tests_stderr() -> Metric:
+    """The standard error of `all`, over stories."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        tests = [one for one in scores if _scale(one).is_test]
+        compute_stderr: Any = stderr(cluster="story")
+        return compute_stderr(tests) if tests else float("nan")
+
+    return compute
+
+
+@over_epochs
+def agreement(scores: list[SampleScore]) -> Value:
+    """Kappa with people's verdicts on the same stories, its 95 % interval over stories, and the
+    kappa of one of these people with the others; empty if the stories have no verdicts."""
+    labels = _labels(scores)
+    if not labels:
+        return {}
+    rubric, said = _rubric_of(scores), _said(scores)
+    found: _Metrics = {}
+    panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
+    judged = ratings_of(said)
+    if judged.keys() & panel.majority().keys():
+        overall = judge_agreement(said, panel, rubric, "item").overall
+        documents = {document for document, _ in judged}
+        people = people_agreement(panel, documents)["all"].one_with_rest
+        found |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
+    for on_items in graded_agreement(said, labels, rubric).judges.values():
+        for item, one in on_items.items():
+            found |= _ends(f"kappa: {item}", one.kappa)
+            found |= _known(f"kappa of one person: {item}", one.people.value)
+    return found
+
+
+@over_epochs
+def trust(scores: list[SampleScore]) -> Value:
+    """The known kappa with experts of this model, wording and mode, with its interval; empty if it
+    was never evaluated."""
+    found: _Metrics = {}
+    if not scores:
+        return found
+    tests = {_meta(one)["item"] for one in scores if _scale(one).is_test}
+    for item, one in _trust_in(scores[0].score.metadata or {}, _meta(scores[0])).items():
+        if item in tests:
+            continue
+        name = "trust in another mode" if one.is_other_mode else "trust"
+        name = name if item == "all" else f"{name}: {item}"
+        found |= _ends(name, Estimate(one.kappa, one.low, one.high, one.n, "", ""))
+    return found
+
+
+def _trust_in(metadata: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[str, Trust]:
+    """The trust of the judge with a score's signature, by item."""
+    parts = dict(Signature.parse(metadata["signature"]).parts)
+    return TrustBook().find(
+        parts["model"], about["rubric"], parts["style"], parts["prompt"], Mode.of(parts)
+    )
+
+
+def _ends(name: str, estimate: Estimate) -> dict[str, float]:
+    """A figure and the ends of its interval, as far as known: a metric cannot be None."""
+    ends = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+    return {key: value for key, value in ends.items() if value is not None}
+
+
+def _known(name: str, value: float | None) -> dict[str, float]:
+    return {} if value is None else {name: value}
+
+
+def _labels(scores: Sequence[SampleScore]) -> list[Measurement]:
+    """People's answers about each story and item, from the samples' metadata."""
+    of_subjects = {(about["story"], about["item"]): about for about in map(_meta, scores)}
+    return [
+        _label(
+            about,
+            rater,
+            value if isinstance(value, str) else float(value),
+            f"labels:{about['experts']}",
+        )
+        for about in of_subjects.values()
+        for rater, value in about.get("labels", {}).items()
+    ]
+
+
+def _said(scores: Sequence[SampleScore]) -> list[Measurement]:
+    """The judge's answers; several epochs are combined like repeated answers."""
+    given: dict[tuple[str, str], list[SampleScore]] = {}
+    for one in scores:
+        given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
+    return [
+        _label(
+            _meta(of_item[0]),
+            "judge",
+            _scale(of_item[0]).combine(list(map(_value, of_item))),
+            str((of_item[0].score.metadata or {}).get("signature", "")),
+        )
+        for of_item in given.values()
+    ]
+
+
+def _label(
+    about: Mapping[str, Any], rater: str, value: float | str | None, signature: str
+) -> Measurement:
+    reason = "tie" if value is None else None
+    return Measurement(
+        about["story"], about["rubric"], about["item"], rater, value, reason, (), None, signature
+    )
+
+
+def _rubric_of(scores: Sequence[SampleScore]) -> Rubric:
+    """The items that were answered; a log includes their scales and dimensions."""
+    items = {}
+    for k, one in enumerate(scores):
+        about = _meta(one)
+        items[about["item"]] = Item(
+            about["item"], k, "", "", dimension=about["dimension"], scale=_scale(one)
+        )
+    return Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
+
+
+def _meta(one: SampleScore) -> Mapping[str, Any]:
+    return one.sample_metadata or {}
+
+
+def _scale(one: SampleScore) -> Scale:
+    # Tuples become lists in a log.
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in _meta(one)["fields"].items()
+    }
+    return Scale(**fields)
+
+
+def _value(one: SampleScore) -> float | str:
+    value = one.score.value
+    return value if isinstance(value, str) else float(one.score.as_float())
+
+
+def _scorer(
+    name: str, settings: Mapping[str, Any], scored: Callable[[Measurement, TaskState, Item], Score]
+) -> Scorer:
+    """Scores by what the combined answers of a sample say of its item."""
+    with in_a_sentence():
+        plan = plan_of(settings_for(name, settings).judging)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        with in_a_sentence():
+            found = _measurement(state, plan)
+        return scored(found, state, plan.rubric.item(found.item))
+
+    return score
+
+
+@scorer(metrics=[by_item(), tests_stderr(), agreement(), trust()])
+def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
+    """Score an item by its scale: 1 for Yes and 0 for No, a number, an option, a text.
+
+    Args:
+        name: The rubric that was asked.
+        settings: The task's settings, as given there.
+    """
+
+    def scored(found: Measurement, state: TaskState, item: Item) -> Score:
+        metadata = {"signature": found.signature, **found.details}
+        known = _trust_in(metadata, state.metadata).get(found.item)
+        metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
+        if found.value is None:
+            reason, said = found.missing_reason or "", state.output.completion or None
+            return Score.unscored(
+                reason=reason, answer=said, explanation=explain(reason), metadata=metadata
+            )
+        word, why = item.scale.word(found.value), found.rationale
+        return Score(value=found.value, answer=word, explanation=why, metadata=metadata)
+
+    return _scorer(name, settings, scored)
+
+
+@over_epochs
+def by_reason(scores: list[SampleScore]) -> Value:
+    """How many items were answered, and how many were not, by reason."""
+    return dict(Counter(str(one.score.value) for one in scores))
+
+
+@scorer(metrics=[by_reason()])
+def answers(name: str = "ttcw", **settings: Any) -> Scorer:
+    """`answered`, or the reason why an item has no answer.
+
+    Inspect does not pass missing scores to metrics, so missing answers are counted here.
+
+    Args:
+        name: The rubric that was asked.
+        settings: The task's settings, as given there.
+    """
+
+    def scored(found: Measurement, state: TaskState, item: Item) -> Score:
+        reason = found.missing_reason
+        return Score(
+            value=reason or "answered", reason=reason, explanation=reason and explain(reason)
+        )
+
+    return _scorer(name, settings, scored)
+
+
+@task
+def ttcw(
+    stories: str = "",
+    style: Style = "reason-first",
+    text_field: str = "text",
+    labels: str | None = None,
+    **settings: Any,
+) -> Task:
+    """The 14 tests of TTCW about each story of a file or folder: `rubric` with their name.
+
+    Args:
+        stories: A file or folder, or the file or folder that the authors released.
+        style: Reasons before the verdict, or after it.
+        text_field: The table field with the story.
+        labels: People's verdicts, as of `rubric`.
+        settings: As of `rubric`.
+    """
+    return rubric(stories, "ttcw", style, text_field, labels, **settings)
+
+
+@task
+def rubric(
+    stories: str = "",
+    name: str = "ttcw",
+    style: Style = "reason-first",
+    text_field: str = "text",
+    labels: str | None = None,
+    **settings: Any,
+) -> Task:
+    """Any rubric, by its name or its file, about each story of a file or folder.
+
+    Args:
+        stories: A file or folder, or the file or folder that the authors of TTCW released.
+        name: A built-in rubric, or a .toml file.
+        style: Reasons before the verdict, or after it.
+        text_field: The table field with the story.
+        labels: People's answers, with which the judge's are compared; by default those that the
+            authors of TTCW released, if the stories are theirs.
+        settings: Other settings of `fabula judge`, with its defaults: `samples`,
+            `paraphrases`, `shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
+            `structured`.
+    """
+    settings = {"style": style, **settings}
+    with in_a_sentence():
+        asked = settings_for(name, settings)
+        plan = plan_of(asked.judging)
+        documents = _documents(stories, text_field)
+        people = _people(stories, labels, plan)
+        plan, _ = with_examples(plan, documents, people, asked.n_shots)
+    return Task(
+        dataset=MemoryDataset(list(_samples(documents, plan, people)), name=plan.rubric.key),
+        solver=_asking(plan, documents),
+        scorer=[verdict(name, **settings), answers(name, **settings)],
+        config=GenerateConfig(temperature=plan.temperature, max_tokens=plan.max_tokens),
+        version=plan.rubric.key,
+    )
+
+
+def _documents(stories: str, text_field: str) -> list[Document]:
+    if not stories:
+        raise InputError("set the stories with -T stories=FILE, a file or a folder")
+    if (released := _released(stories, STORIES_FILE)) is not None:
+        return read_released_stories(released)
+    documents = list(read_documents(find_files((stories,)), text_field=text_field))
+    if not documents:
+        raise InputError(f"{stories}: contains no stories")
+    return documents
+
+
+def _released(stories: str, name: str) -> Path | None:
+    """The label file of the authors' release, if the stories are its file or its folder."""
+    path = Path(stories)
+    folder = path.parent if path.name == STORIES_FILE else path
+    return folder / name if all((folder / one).exists() for one in (STORIES_FILE, name)) else None
+
+
+def _people(stories: str, labels: str | None, plan: JudgePlan) -> list[Measurement]:
+    """People's answers about the stories: the labels of the file, or those of the release."""
+    path = None if labels is None else Path(labels)
+    if path is None and plan.rubric.id == "ttcw":
+        path = _released(stories, EXPERTS_FILE)
+    return [] if path is None else read_labels(path, plan.rubric)
+
+
+def _samples(
+    documents: Sequence[Document], plan: JudgePlan, people: Sequence[Measurement]
+) -> Iterator[Sample]:
+    majority = panel_of_labels(people, plan.rubric, "labels").majority()
+    labels: dict[tuple[str, str], dict[str, float | str]] = {}
+    for one in people:
+        if one.value is not None:
+            labels.setdefault((one.document_id, one.item), {})[one.rater] = one.value
+    source = people[0].signature.partition(":")[2] if people else ""
+    template, examples = plan.template, {}
+    if isinstance(template, ExampleTemplate):
+        # The prompts contain the examples; other readers of the log need their digest.
+        examples = {"examples": {"name": template.name, "digest": template.digest}}
+    for document in documents:
+        for item in plan.items:
+            subject = document.id, item.id
+            prompt = template.prompt(document, item)
+            yield Sample(
+                id="/".join(subject),
+                input=prompt.text,
+                target=item.scale.word(majority[subject]) if subject in majority else "",
+                metadata={
+                    "story": document.id,
+                    "author": document.author or "",
+                    "rubric": plan.rubric.key,
+                    "item": item.id,
+                    "dimension": item.dimension,
+                    "scale": item.scale.kind,
+                    "range": item.scale.range,
+                    "options": list(item.scale.options),
+                    # All of it, since metrics are computed from the log, which may be scored again.
+                    "fields": asdict(item.scale),
+                    **examples,
+                    **({"labels": labels[subject], "experts": source} if subject in labels else {}),
+                },
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """A model's output for an item, once or several times (`choices`), and the mode.
+
+    `message` has the item in its own words.
+    """
+
+    message: ChatMessageUser
+    output: ModelOutput
+    mode: Mapping[str, Any]
+
+
+async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
+    """Ask as `fabula judge` does, with the model and the options of Inspect."""
+    model = get_model()
+    provider = str(model).partition("/")[0]
+    held = is_held(provider, plan.structured)
+    choice = choice_of(item.scale, plan.template.style)
+    messages = [
+        message_of(plan.template.prompt(story, wording), choice, provider, held=held)
+        for wording in plan.wordings(item)
+    ]
+    form = form_of(choice, provider, held=held)
+
+    async def output(number: int) -> ModelOutput:
+        seed = call_seed(plan.seed, item, sample_of(number, plan))
+        message = messages[number // plan.n_samples]
+        return await model.generate([message], config=form.merge(GenerateConfig(seed=seed)))
+
+    outputs = await all_of([output(number) for number in range(plan.n_answers)])
+    # Command-line options override those of the task: record the options of the actual call.
+    used = next(one.config for one in reversed(transcript().events) if isinstance(one, ModelEvent))
+    mode = {"temperature": used.temperature, "max_tokens": used.max_tokens}
+    return _Reply(messages[0], _together(outputs), mode | {"effort": used.reasoning_effort})
+
+
+def _together(outputs: Sequence[ModelOutput]) -> ModelOutput:
+    """Several answers as the choices of one output; an empty answer is an empty choice."""
+    first = outputs[0]
+    if len(outputs) == 1:
+        return first
+    nothing = ChatCompletionChoice(message=ChatMessageAssistant(content=""), stop_reason="unknown")
+    usage = sum((one.usage for one in outputs if one.usage), ModelUsage())
+    choices = [one.choices[0] if one.choices else nothing for one in outputs]
+    completion = choices[0].message.text
+    return first.model_copy(
+        update={"choices": choices, "usage": usage, "completion": completion, "error": None}
+    )
+
+
+def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
+    """Asks an item, after the items that its condition depends on; each of them once."""
+    stories = {document.id: document for document in documents}
+    replies: dict[tuple[str, str, int], asyncio.Task[_Reply]] = {}
+    words = TextSettings()
+
+    async def reply_to(story: Document, item: Item, epoch: int) -> _Reply | str:
+        """The model's reply, or why it was not asked."""
+        if not words.has_words(story.text):
+            return "no_words"
+        if item.show_if and (reason := await reason_against(story, item, epoch)):
+            return reason
+        key = story.id, item.id, epoch
+        found = replies.get(key)
+        if found is None or (found.done() and (found.cancelled() or found.exception())):
+            found = replies[key] = asyncio.ensure_future(_ask(plan, story, item))
+        # Stopping one sample must not cancel a call that others wait for.
+        return await asyncio.shield(found)
+
+    async def reason_against(story: Document, item: Item, epoch: int) -> str:
+        """`not_asked` or `gate_missing` if the condition of an item is not met."""
+        known: dict[str, object] = {name: story.meta.get(name) for name in plan.rubric.facts}
+        is_open = any(known[name] is None for name in depends_on(item) if name in known)
+        for gate in (plan.rubric.item(name) for name in depends_on(item) if name not in known):
+            reply = await reply_to(story, gate, epoch)
+            if isinstance(reply, str):
+                is_open |= reply == "gate_missing"
+                continue
+            found = judged_of(reply.output, story.id, gate, plan)
+            values = [one.verdict.value for one in found if one.verdict.value is not None]
+            known[gate.id] = gate.scale.named(gate.scale.combine(values) if values else None)
+            is_open |= known[gate.id] is None
+        if is_asked(item, known):
+            return ""
+        return "gate_missing" if is_open else "not_asked"
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        story, item = stories[state.metadata["story"]], plan.rubric.item(state.metadata["item"])
+        reply = await reply_to(story, item, state.epoch)
+        if isinstance(reply, str):
+            state.metadata["not_asked"] = reply
+        else:
+            state.metadata["mode"] = dict(reply.mode)
+            state.output = reply.output
+            state.messages = [reply.message, *(one.message for one in reply.output.choices[:1])]
+        state.completed = True
+        return state
+
+    # Inspect writes a solver's arguments to the plan of the log: keep stories out of it.
+    @solver
+    def asked() -> Solver:
+        return solve
+
+    return asked()

@@ -19,7 +19,6 @@ from fabula.errors import InputError
 from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
 from fabula.plugins import Registry
-from fabula.text.cbt import cbt_documents
 from fabula.text.isolation import Limits
 from fabula.text.manuscripts import (
     ParsedText,
@@ -31,6 +30,7 @@ from fabula.text.manuscripts import (
     parse_scriv,
 )
 from fabula.text.pdf import parse_pdf
+from fabula.text.treebank import cbt_documents
 from fabula.types import Document
 
 _MAX_LINE_BYTES = 1 << 30

@@ -1,10 +1,23 @@
-"""Convert Penn Treebank tokens, as in the Children's Book Test, back to normal text."""
+"""Penn Treebank tokens as normal text, and the published files of the Children's Book Test.
+
+Hill et al. 2016 (arXiv 1511.02301); the files are recognised by their content, and both kinds are
+such tokens. An item file (`cbtest_CN_test_2500ex.txt`) has 21 numbered lines per item, the last
+with XXXXX for a word, a tab, the word, and candidates separated by bars. A book file
+(`cbt_test.txt`) has a line `_BOOK_TITLE_ : NAME` and one sentence per line.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from fabula.errors import InputError
+from fabula.types import Document
+
+_N_LINES = 21
+_ITEM = re.compile(r"\s*1 [^\n]*\n\s*(?:\d+ [^\n]*\n\s*){19}21 [^\n]*XXXXX[^\n]*\t[^\n]*\|")
+_BOOK = re.compile(r"\s*_BOOK_TITLE_ :")
+_LINE = re.compile(r"(\d+) (.*\S)\s*")
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _OPENS = frozenset("([{$£#") | {"``", "`"}
 _CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
@@ -87,3 +100,70 @@ def _joined(tokens: Sequence[str]) -> list[str]:
             found.append(tokens[k])
             k += 1
     return found
+
+
+def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:
+    """A document for each item or book of such a file; None if the text is something else.
+
+    `meta["sentences"]` are the tokens; for an item (`meta["cbt_item"]`, counted from 1) they are
+    its context and the last sentence with the answer filled in, without numbers and candidates.
+    Raises `InputError` at an item that is damaged.
+    """
+    if _ITEM.match(text):
+        return _items(text, name, stem)
+    if _BOOK.match(text):
+        return (
+            _document(title, sentences, {"title": title}) for title, sentences in cbt_books(text)
+        )
+    return None
+
+
+def cbt_books(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The title and sentences of each book in a book file."""
+    for part in re.split(r"^_BOOK_TITLE_ :", text, flags=re.MULTILINE)[1:]:
+        title, _, rest = part.partition("\n")
+        yield title.strip().removesuffix(".txt.out"), [line for line in rest.splitlines() if line]
+
+
+def _items(text: str, name: str, stem: str) -> Iterator[Document]:
+    sentences: list[str] = []
+    n_items = line_number = 0
+    for line_number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        sentences.append(_sentence(line, len(sentences) + 1, f"{name}, line {line_number}"))
+        if len(sentences) == _N_LINES:
+            n_items += 1
+            meta = {"title": f"Children's Book Test, item {n_items}", "cbt_item": n_items}
+            yield _document(f"{stem}:item-{n_items}", sentences, meta)
+            sentences = []
+    if sentences:
+        raise InputError(
+            f"{name}, line {line_number}: the last item of the Children's Book Test has "
+            f"{len(sentences)} of {_N_LINES} lines; add the others, or remove it"
+        )
+
+
+def _sentence(line: str, expected: int, where: str) -> str:
+    """The tokens of a numbered line, with the answer filled in on the last one."""
+    found = _LINE.fullmatch(line)
+    if found is None or int(found[1]) != expected:
+        raise InputError(
+            f"{where}: does not begin with {expected}, as the next line of a Children's Book Test "
+            "item should; restore the item, or remove it"
+        )
+    if expected < _N_LINES:
+        return found[2]
+    sentence, *rest = found[2].split("\t")
+    answer = rest[0].strip() if rest else ""
+    if "XXXXX" not in sentence or not answer:
+        raise InputError(
+            f"{where}: the question of a Children's Book Test item needs XXXXX, a tab and the "
+            f"answer; restore the item, or remove it"
+        )
+    return sentence.replace("XXXXX", answer)
+
+
+def _document(name: str, sentences: Sequence[str], meta: dict[str, object]) -> Document:
+    text = " ".join(detokenise(sentence.split()) for sentence in sentences)
+    return Document(id=name, text=text, meta={**meta, "sentences": list(sentences)})

@@ -12,10 +12,9 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from fabula.text import check_documents
-from fabula.text.cbt import cbt_books
 from fabula.text.chapters import is_heading
 from fabula.text.sentences import paragraphs_of, sentences_of
-from fabula.text.treebank import detokenise
+from fabula.text.treebank import cbt_books, detokenise
 from fabula.types import Document
 
 _SMALL = frozenset(

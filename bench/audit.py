@@ -10,11 +10,12 @@ checked is never reported as sound.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
+
+import corpora
 
 SKIPPED = "advisories: NOT CHECKED, the service could not be asked"
 
@@ -45,19 +46,15 @@ def advisories(uv: str, service: str | None) -> tuple[int, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--uv", default="uv")
-    parser.add_argument("--service")
-    parser.add_argument("--out", type=Path, default=Path("build/sbom.json"))
-    parser.add_argument("--required", action="store_true")
-    parser.add_argument("--smoke", action="store_true")
-    options = parser.parse_args()
+    options = corpora.options(
+        __doc__, uv="uv", service=str, out=Path("build/sbom.json"), required=False
+    )
     n = bill_of_materials(options.uv, options.out)
     if n is None:
         print(f"bill of materials: NOT WRITTEN, {options.uv} is not there or too old")
         sys.exit(1 if options.required else 0)
     print(f"bill of materials: {n} components in {options.out}", flush=True)
-    if options.smoke:
+    if corpora.SMOKE:
         return
     code, said = advisories(options.uv, options.service)
     if code == 0:

@@ -10,13 +10,11 @@ a 95 % interval over rounds, and the same between the two unchanged ones, which 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -98,15 +96,12 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=corpora.sized(100, 3))
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = corpora.options(__doc__, rounds=corpora.sized(100, 3), seed=0)
     rng = random.Random(given.seed)
     spent: dict[str, list[dict[str, float]]] = {name: [] for name in CONDITIONS}
-    with tempfile.TemporaryDirectory() as folder:
+    with corpora.scratch() as folder:
         studies = {
-            name: Condition(Path(folder) / str(k), method)
+            name: Condition(folder / str(k), method)
             for k, (name, method) in enumerate(CONDITIONS.items())
         }
         for one in studies.values():

@@ -10,16 +10,17 @@ ratio of processor times more; it does not say how well the threads share the wo
 
 from __future__ import annotations
 
-import os
+import resource
+import subprocess
 import sys
-import tempfile
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-import measure
 import peer
 from fabula.workers import default_jobs
 
@@ -36,21 +37,65 @@ suffixes = build_suffix_array(tokens, int(tokens.max()) + 1, n_threads=n_threads
 write_index(folder, tokens, suffixes, n_threads=n_threads)
 """
 
-
 WHOLE = "whole process"
 RATE, MEMORY = 1.5, 0.7
 """Targets, of the peer's."""
 
 
+def tree_bytes(pid: int) -> int:
+    """Memory of a process and its descendants; pages that they share are counted once (PSS)."""
+    total = 0
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) << 10
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                total += tree_bytes(int(child))
+    except (OSError, ProcessLookupError):
+        pass  # it has just ended
+    return total
+
+
+def run_measured(command: list[str]) -> tuple[float, float, int]:
+    """Seconds, seconds of processor, and the largest memory seen in samples every 20 ms.
+
+    Of a command with all processes that it starts.
+    """
+
+    def processor_s() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    used = processor_s()
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    peak = 0
+
+    def watch() -> None:
+        nonlocal peak
+        while process.poll() is None:
+            peak = max(peak, tree_bytes(process.pid))
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    _, errors = process.communicate()
+    seconds = time.perf_counter() - start
+    watcher.join()
+    if process.returncode:
+        raise RuntimeError(errors.decode())
+    return seconds, processor_s() - used, peak
+
+
 def measure_both(tokens: NDArray[np.uint32], n_threads: int) -> list[tuple[float, float, int]]:
     """(seconds, processor seconds, peak bytes) of ours and of the peer's whole process."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        folder = Path(name)
+    with corpora.scratch() as folder:
         np.save(folder / "ids.npy", tokens)
         peer.write_tokens(tokens, folder / "peer")
         del tokens
-        ours = measure.run_measured([sys.executable, "-c", OURS, str(folder), str(n_threads)])
-        theirs = measure.run_measured(peer.index_command(folder / "peer", n_threads))
+        ours = run_measured([sys.executable, "-c", OURS, str(folder), str(n_threads)])
+        theirs = run_measured(peer.index_command(folder / "peer", n_threads))
         return [ours, theirs]
 
 

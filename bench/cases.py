@@ -9,10 +9,9 @@ all sentences (gensim's similarity index is SciPy's sparse product), on the same
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -110,18 +109,11 @@ def peer(corpus: Corpus, queries: list[np.ndarray]) -> tuple[float, list[float]]
 
 def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: Path) -> None:
     corpus = kin(real, n_sentences, folder)
-    start = time.perf_counter()
-    index_cases(corpus)
-    built = time.perf_counter() - start
+    _, built = corpora.timed(partial(index_cases, corpus))
     n_bytes = sum(f.stat().st_size for f in (folder / "cases").rglob("*.npy"))
     index = CaseIndex(corpus)
     found = [index.nearest(query) for query in queries]
-    times = []
-    for query in queries:
-        start = time.perf_counter()
-        index.nearest(query)
-        times.append(time.perf_counter() - start)
-    ms = 1e3 * np.array(times)
+    ms = 1e3 * np.array([corpora.timed(partial(index.nearest, one))[1] for one in queries])
     peer_s, best = peer(corpus, queries[:40])
     same = sum(abs((f.cosine if f else 0.0) - b) < 1e-4 for f, b in zip(found, best, strict=False))
     print(
@@ -134,14 +126,12 @@ def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: P
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=corpora.SHARED)
-    parser.add_argument(
-        "--folder", type=Path, help="a corpus of `continuation train`, to save time"
-    )
-    parser.add_argument("--largest", type=int, default=corpora.sized(1_000_000, 500))
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
+    given = corpora.options(
+        __doc__, data=corpora.SHARED,
+        folder=(Path, "a corpus of `continuation train`, to save time"),
+        largest=corpora.sized(1_000_000, 500),
+    )  # fmt: skip
+    with corpora.scratch() as scratch:
         if given.folder:
             real = Corpus.open(given.folder)
         else:
@@ -149,11 +139,11 @@ def main() -> None:
             documents = read_documents(
                 files, text_field="text", id_field="id", format_=None, meter=lambda _: None
             )
-            real = build_corpus(documents, Path(scratch) / "real", n_jobs=default_jobs())
+            real = build_corpus(documents, scratch / "real", n_jobs=default_jobs())
         queries = changed_sentences(real, 200)
         n_sentences = corpora.sized(62_500, 500)
         while n_sentences <= given.largest:
-            measure(real, n_sentences, queries, Path(scratch) / str(n_sentences))
+            measure(real, n_sentences, queries, scratch / str(n_sentences))
             n_sentences *= 4
 
 

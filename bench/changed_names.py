@@ -11,7 +11,6 @@ of `gutenberg_novels`; the other books are unseen.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -38,9 +37,7 @@ NEW = "Zebulon"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--books", type=int, default=corpora.sized(100, 1), help="of each file")
-    given = parser.parse_args()
+    given = corpora.options(__doc__, books=(corpora.sized(100, 1), "of each file"))
     nlp, finder = pipelines()
     reader = LineReader(nlp, Parser(), None)
     for what, path in list(FILES.items())[: corpora.sized(len(FILES), 1)]:

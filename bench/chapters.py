@@ -12,11 +12,12 @@ it said of them at first sight stands in the last column. `--smoke` is a book of
 
 from __future__ import annotations
 
-import argparse
 import re
+import sys
 import time
 from pathlib import Path
 
+import corpora
 from fabula.text.chapters import chapters_of
 from fabula.types import Document
 
@@ -55,14 +56,11 @@ def smoke() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("books", nargs="?", type=Path)
-    parser.add_argument("--smoke", action="store_true")
-    given = parser.parse_args()
-    if given.smoke:
+    given = corpora.options(__doc__, {"books": {"nargs": "?", "type": Path}})
+    if corpora.SMOKE:
         smoke()
     elif given.books is None:
-        parser.error("name the folder of books")
+        sys.exit("name the folder of books")
     else:
         show(given.books)
 

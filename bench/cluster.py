@@ -9,10 +9,8 @@ two processors. Whole processes, so the cluster's start is counted; the files ar
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -30,14 +28,11 @@ if corpora.SMOKE:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--times", type=int, default=corpora.sized(12, 1), help="how often the books are built"
-    )
-    parser.add_argument("--texts", type=int, default=corpora.sized(1500, 4))
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    given = corpora.options(
+        __doc__, times=(corpora.sized(12, 1), "how often the books are built"),
+        texts=corpora.sized(1500, 4),
+    )  # fmt: skip
+    with corpora.scratch() as folder:
         books = write_books(folder / "books.jsonl", given.times)
         stories = write_stories(folder / "stories.jsonl", given.texts)
         report("building", lambda how, out: [

@@ -8,15 +8,12 @@ only our side is measured. Texts are passages of novels, cut to 300 words, three
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import resource
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,8 +149,8 @@ def beside_the_peer(texts: list[str]) -> None:
     if not (peer := os.environ.get("PEER")):
         print("no PEER: theirs is not measured")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "texts.json"
+    with corpora.scratch() as folder:
+        file = folder / "texts.json"
         file.write_text(json.dumps(texts))
         done = subprocess.run(
             [peer, "-I", "-c", PEER, str(file)], stdout=subprocess.PIPE, text=True, check=True
@@ -201,11 +198,10 @@ def in_groups(texts: list[str], n_permutations: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=int, default=corpora.sized(5000, 30))
-    parser.add_argument("--largest", type=int, default=corpora.sized(50_000, 45))
-    parser.add_argument("--only-peer", action="store_true", help="leave groups and halves out")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, texts=corpora.sized(5000, 30), largest=corpora.sized(50_000, 45),
+        only_peer=(False, "leave groups and halves out"),
+    )  # fmt: skip
     texts = passages(given.largest)
     beside_the_peer(texts[: given.texts])
     if given.only_peer:

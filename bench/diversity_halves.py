@@ -9,7 +9,6 @@ each prompt, so that the halves share their prompts.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections import Counter
@@ -83,13 +82,11 @@ def trial(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=corpora.sized(100, 2))
-    parser.add_argument(
-        "--compression", action="store_true", help="also that, which takes a second each time"
-    )
-    parser.add_argument("--only", default="", help="groups whose name has this regular expression")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, trials=corpora.sized(100, 2),
+        compression=(False, "also that, which takes a second each time"),
+        only=("", "groups whose name has this regular expression"),
+    )  # fmt: skip
     n_below: Counter[str] = Counter()
     n_tests: Counter[str] = Counter()
     for number, (name, texts, prompts) in enumerate(groups()):

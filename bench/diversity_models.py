@@ -12,7 +12,6 @@ that was fitted to texts, so all prompts are held out.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -76,9 +75,7 @@ def _shown(one: Estimate, form: str = ".4f") -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--permutations", type=int, default=corpora.sized(999, 99))
-    given = parser.parse_args()
+    given = corpora.options(__doc__, permutations=corpora.sized(999, 99))
     how = Resampling(n_permutations=given.permutations)
     held: Counter[str] = Counter()
     apart: Counter[str] = Counter()

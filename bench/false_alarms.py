@@ -10,11 +10,10 @@ the bound. Beside it, how often the bound for independent texts (Clopper and Pea
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from scipy.stats import norm
 
+import corpora
 from fabula.measures.detector import Labelled, find_threshold
 from fabula.stats.prediction_powered import clopper_pearson_high
 
@@ -44,12 +43,8 @@ def draw(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--smoke", action="store_true", help="seconds: does it run?")
-    given = parser.parse_args()
-    n_trials = 3 if given.smoke else given.trials
+    given = corpora.options(__doc__, trials=1_000, seed=0)
+    n_trials = 3 if corpora.SMOKE else given.trials
     print(f"{n_trials} trials; exceedance by clusters (as if independent), mean bound")
     for name, design in DESIGNS.items():
         cells = []

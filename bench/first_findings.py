@@ -13,11 +13,9 @@ place among the first ten of `fabula report --match near --with echo`; `--show` 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,12 +77,10 @@ class Planted:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stories", type=int, default=corpora.sized(12, 1))
-    parser.add_argument("--speeches", type=int, default=corpora.sized(6, 0))
-    parser.add_argument("--books", type=int, default=corpora.sized(3, 0))
-    parser.add_argument("--show", action="store_true", help="print the findings of each text")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, stories=corpora.sized(12, 1), speeches=corpora.sized(6, 0),
+        books=corpora.sized(3, 0), show=(False, "print the findings of each text"),
+    )  # fmt: skip
     library = list(read_documents([str(corpora.SHARED / NOVELS)]))
     drafts = {"stories": stories(given.stories), "speeches": speeches(given.speeches)}
     for what, texts in drafts.items():
@@ -98,7 +94,7 @@ def main() -> None:
 
 
 def stories(n: int) -> list[str]:
-    rows = read_documents([str(corpora.SHARED / "human_vs_machine" / "fastdetect_writing.jsonl")])
+    rows = read_documents([str(corpora.FAST_DETECT)])
     people = [one.text for one in rows if one.meta.get("label") == "human"]
     return [paragraphed(one) for one in people if corpora.SMOKE or len(one.split()) > 150][:n]
 
@@ -121,8 +117,8 @@ def measure(
 ) -> None:
     """Print how many faults of each kind are among the first ten findings."""
     found, n_planted = Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "library.ref"
+    with corpora.scratch() as folder:
+        path = folder / "library.ref"
         Reference.build(library, path).close()
         plan = ReportSettings(references=(str(path),), with_=("echo",), match="near")
         with Reviewer(plan) as reviewer:

@@ -10,7 +10,6 @@ words a second, without the time to open the model.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections.abc import Iterator
@@ -89,16 +88,10 @@ def speed(measure_s: float, model: SurprisalModel, texts: list[Document]) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl",
-    )
-    parser.add_argument("--model", default="local", help="local, or a .gguf file")
-    parser.add_argument("--stories", type=int, default=corpora.sized(40, 1), help="of each kind")
-    parser.add_argument("--speed-stories", type=int, default=corpora.sized(4, 1))
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, data=corpora.HANNA, model=("local", "local, or a .gguf file"),
+        stories=(corpora.sized(40, 1), "of each kind"), speed_stories=corpora.sized(4, 1),
+    )  # fmt: skip
     nlp = load_pipeline(("senter",))
     start = time.perf_counter()
     with SurprisalModel(given.model) as model:

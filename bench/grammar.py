@@ -7,13 +7,13 @@ speeches took half an hour on a core that others used too.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import Counter
 from pathlib import Path
 
 import harper
 
+import corpora
 from fabula.measures.linguistic.grammar import linter_of
 from fabula.text import read_documents
 from fabula.text.pipeline import load_pipeline
@@ -23,20 +23,18 @@ _EXAMPLES = Path(__file__).parents[1] / "examples" / "the-count.txt"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="*", default=[str(_EXAMPLES)])
-    parser.add_argument("--paragraphs", type=int, default=7000, help="How many are drawn.")
-    parser.add_argument("--all", action="store_true", help="Also rules that do not count.")
-    parser.add_argument("--smoke", action="store_true", help="Seconds: only that it runs.")
-    asked = parser.parse_args()
-    paths = [str(_EXAMPLES)] if asked.smoke else asked.paths
+    asked = corpora.options(
+        __doc__, {"paths": {"nargs": "*", "default": [str(_EXAMPLES)]}},
+        paragraphs=(7000, "how many are drawn"), all=(False, "also rules that do not count"),
+    )  # fmt: skip
+    paths = [str(_EXAMPLES)] if corpora.SMOKE else asked.paths
     paragraphs = [
         paragraph
         for document in read_documents(paths)
         for paragraph in paragraphs_of(document.text)
         if len(paragraph.split()) > 5
     ]
-    n = min(len(paragraphs), 3 if asked.smoke else asked.paragraphs)
+    n = min(len(paragraphs), 3 if corpora.SMOKE else asked.paragraphs)
     drawn = random.Random(0).sample(paragraphs, n)
     linter = (harper.Linter if asked.all else linter_of)(harper.Dialect.AMERICAN)
     nlp = load_pipeline(("senter",))

@@ -10,9 +10,7 @@ people who were published, and by the models of the TTCW study; only numbers are
 
 from __future__ import annotations
 
-import argparse
 import random
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,8 +34,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples" / "library"
 
 def answers(label: str) -> list[Document]:
     """Stories of HANNA: all by people, or two machine stories to each prompt, models by turns."""
-    source = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
-    found = [d for d in read_documents([source]) if d.meta["label"] == label]
+    found = [d for d in read_documents([corpora.HANNA]) if d.meta["label"] == label]
     if label == "human":
         return found
     by_prompt: dict[str, list[Document]] = {}
@@ -101,12 +98,10 @@ def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
+    given = corpora.options(__doc__, out=Path)
+    with corpora.scratch() as scratch:
         # The page names a reference by its folder.
-        library, books = Path(scratch) / "library.ref", Path(scratch) / "books.ref"
+        library, books = scratch / "library.ref", scratch / "books.ref"
         Reference.build(read_documents([EXAMPLES]), library).close()
         Reference.build(
             read_documents([corpora.SHARED / "reference"]), books, n_jobs=default_jobs()
@@ -128,7 +123,7 @@ def main() -> None:
                       f"models, {len(judged)} stories by GPT-3.5, GPT-4 and Claude", judged, both),
         ]  # fmt: skip
         shipped = Path(groups.__file__).with_name("groups.jsonl")
-        smoke = Path(scratch) / "groups.jsonl" if corpora.SMOKE else shipped
+        smoke = scratch / "groups.jsonl" if corpora.SMOKE else shipped
         out = given.out or smoke
         write_groups(out, sorted(found, key=lambda one: (one.kind != "people", one.group)))
         print(f"written: {out}, {len(found)} lines")

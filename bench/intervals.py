@@ -10,7 +10,6 @@ where nothing differs. docs/reliability.md has the table.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+import corpora
 from fabula.measures.detector import Labelled, calibrate
 from fabula.stats import agreement
 from fabula.stats.contrasts import (
@@ -272,12 +272,8 @@ def tests() -> Iterator[tuple[str, Callable[[Draw, int, int], float]]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    n_trials, sizes = (3, SIZES[:1]) if options.smoke else (options.trials, SIZES)
+    options = corpora.options(__doc__, trials=1000, only="")
+    n_trials, sizes = (3, SIZES[:1]) if corpora.SMOKE else (options.trials, SIZES)
     print(f"| {n_trials:,} trials | " + " | ".join(f"n {n}" for n in sizes) + " |")
     print("| --- |" + " --- |" * len(sizes))
     for name, truth, trial in intervals():

@@ -7,7 +7,6 @@ Both in one run, with the same model in the same process; the ratio is what shar
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import time
 from dataclasses import replace
@@ -32,13 +31,11 @@ async def seconds(path: Path, story: Document, plan: JudgePlan, *, shared: bool)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="local", help="local, or a .gguf file")
-    parser.add_argument(
-        "--stories", type=Path, default=corpora.SHARED / "ttcw" / "ttcw_short_stories.json"
-    )
-    parser.add_argument("--number", type=int, default=5, help="which story of the file")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, model=("local", "local, or a .gguf file"),
+        stories=corpora.SHARED / "ttcw" / "ttcw_short_stories.json",
+        number=(5, "which story of the file"),
+    )  # fmt: skip
     path = embedded_model() if given.model == "local" else Path(given.model)
     story = read_released_stories(given.stories)[given.number]
     print(f"{story.id}: {len(story.text.split()):,} words, {path.name}")

@@ -16,10 +16,8 @@ such words are joined first.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -145,8 +143,7 @@ def in_old_prose(found: KeyPhrases, words: Sequence[str]) -> None:
 
 def of_others(found: KeyPhrases) -> None:
     """Stories by other models and other people."""
-    file = corpora.SHARED / "human_vs_machine" / "fastdetect_writing.jsonl"
-    documents = list(read_documents([str(file)]))
+    documents = list(read_documents([corpora.FAST_DETECT]))
     score = rate(instrument(found, MODELS))
     shown("  of others", documents, [score(one) for one in documents])
 
@@ -168,17 +165,16 @@ def halves(documents: Sequence[Document], n_trials: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=corpora.sized(200, 3))
-    parser.add_argument("--list", type=Path, action="append", default=[], help="JSON")
-    given = parser.parse_args()
-    file = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
-    documents = [joined(one) for one in read_documents([str(file)])]
+    given = corpora.options(
+        __doc__, trials=corpora.sized(200, 3),
+        list={"type": Path, "action": "append", "default": [], "help": "JSON"},
+    )  # fmt: skip
+    documents = [joined(one) for one in read_documents([corpora.HANNA])]
     n_words = corpora.sized(200, 50)
     proven = KeynessPlan(prompt="pair_id", n_words=n_words)
     loose = replace(proven, max_p=1.0)
     books, other_books = novels()
-    with tempfile.TemporaryDirectory() as folder, closing(Reference.build(books, folder)) as known:
+    with corpora.scratch() as folder, closing(Reference.build(books, folder)) as known:
         print(f"background: {known.size}")
         plans: dict[str, tuple[KeynessPlan, Reference | None]] = {
             "p 0.05, ratio 3": (proven, None),

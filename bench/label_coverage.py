@@ -14,7 +14,6 @@ is at hand, the judges that were released with TTCW: 36 stories by models are dr
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
 from functools import partial
@@ -239,10 +238,7 @@ def released(n_trials: int, seed: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = corpora.options(__doc__, trials=2_000, seed=0)
     n_trials = corpora.sized(given.trials, 3)
     means(n_trials, given.seed)
     groups(n_trials, given.seed)

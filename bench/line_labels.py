@@ -29,7 +29,6 @@ only, and reads no text. --draw writes what the fifth round has to label now, wi
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import random
@@ -60,8 +59,7 @@ UNEDITED, N_UNEDITED = ("hanna", "fdg"), 10
 
 def first_round() -> list[Document]:
     """Whole stories of HANNA by people, and openings of chapters."""
-    source = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
-    stories = [one for one in read_documents([source]) if one.meta["label"] == "human"]
+    stories = [one for one in read_documents([corpora.HANNA]) if one.meta["label"] == "human"]
     chapters = [one for one in _books() if len(one.text) > 2_000]
     drawn = random.Random(SEED).sample(chapters, corpora.sized(30, 2))
     return [*stories, *(Document(one.id, _opening(one.text)) for one in drawn)]
@@ -78,13 +76,12 @@ def second_round() -> list[Document]:
 
 
 def _cut_stories() -> list[Document]:
-    source = corpora.SHARED / "human_vs_machine" / "fastdetect_writing.jsonl"
-    human = [one for one in read_documents([source]) if one.meta["label"] == "human"]
+    human = [one for one in read_documents([corpora.FAST_DETECT]) if one.meta["label"] == "human"]
     return list({one.text: one for one in human}.values())
 
 
 def _books() -> list[Document]:
-    return list(read_documents([corpora.SHARED / "cbt" / "children_books.jsonl.gz"]))
+    return list(read_documents([corpora.CHILDREN]))
 
 
 def third_round() -> list[Document]:
@@ -217,10 +214,7 @@ def registered_precision(labels: list[dict[str, Any]]) -> dict[str, tuple[int, i
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", action="store_true")
-    parser.add_argument("--draw", type=Path)
-    given = parser.parse_args()
+    given = corpora.options(__doc__, rounds=False, draw=Path)
     if given.draw is not None:
         draw(given.draw)
         return

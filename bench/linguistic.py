@@ -9,7 +9,6 @@ TextDescriptives has too, by both, on the same texts; and all permutation tests 
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import importlib.util
 import json
@@ -151,22 +150,15 @@ def permutations(n_items: int) -> float:
     }
     small = {"m": {name: values[:50] for name, values in means["m0"].items()}}
     compare_pairs(small, {}, n_permutations=99)  # compile
-    start = time.perf_counter()
-    compare_pairs(means, ratios, n_permutations=N_PERMUTATIONS)
-    return time.perf_counter() - start
+    return corpora.timed(lambda: compare_pairs(means, ratios, n_permutations=N_PERMUTATIONS))[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--books", type=Path, default=corpora.SHARED / "cbt" / "cbt_test_3books.jsonl.gz"
-    )
-    parser.add_argument("--jobs", type=int, default=corpora.sized(2, 1))
-    parser.add_argument("--rate-only", action="store_true", help="leave peer and tests out")
-    parser.add_argument(
-        "--limit", type=int, default=corpora.sized(600, 4), help="passages of each kind"
-    )
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, books=corpora.SHARED / "cbt" / "cbt_test_3books.jsonl.gz",
+        jobs=corpora.sized(2, 1), rate_only=(False, "leave peer and tests out"),
+        limit=(corpora.sized(600, 4), "passages of each kind"),
+    )  # fmt: skip
     others = sentences_of_another(given.books)
     for what, stride in (("overlapping (stride 5)", 5), ("disjoint", None)):
         stories = cut(given.books, stride, given.limit)

@@ -11,13 +11,11 @@ must have, but for its id, the bytes that one process writes for that text, and 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
@@ -38,19 +36,16 @@ _PAUSE_S = 15
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--every", type=float, default=5, help="minutes until a node is lost")
-    parser.add_argument("--nodes", type=int, default=2)
-    parser.add_argument("--texts", type=int, default=corpora.sized(60, 4))
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, minutes=60.0, every=(5.0, "minutes until a node is lost"), nodes=2,
+        texts=corpora.sized(60, 4),
+    )  # fmt: skip
     seconds, every = given.minutes * 60, given.every * 60
     if corpora.SMOKE:
         seconds, every, given.nodes = 4.0, 3600.0, 1
     # Or whatever else this machine does comes first, and a node is lost before it has begun.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (as Ray spells it)
-    with tempfile.TemporaryDirectory(prefix="fabula-nodes-") as name:
-        folder = Path(name)
+    with corpora.scratch() as folder:
         books = [" ".join(document.text.split()[:_BOOK_WORDS]) for document in islice(
             read_documents([corpora.SHARED / "reference"]), _N_BOOKS)]  # fmt: skip
         rows = texts(books, given.texts)

@@ -9,7 +9,6 @@ that no test notices is printed as it is in the source: it needs a test, or a re
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
 import os
@@ -22,6 +21,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import corpora
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fabula"
@@ -162,20 +163,17 @@ def is_noticed(mutant: Mutant, tests: list[str], folder: Path) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--n", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rooms", nargs="*", default=["stats", "kernels", "measures"])
-    parser.add_argument("--only", default="", help="a module by its path, as stats/compare.py")
-    parser.add_argument("--smoke", action="store_true")
-    options = parser.parse_args()
+    options = corpora.options(
+        __doc__, n=40, seed=0, rooms={"nargs": "*", "default": ["stats", "kernels", "measures"]},
+        only=("", "a module by its path, as stats/compare.py"),
+    )  # fmt: skip
     files = [file for room in options.rooms for file in sorted((SOURCE / room).rglob("*.py"))]
     files = [file for file in files if options.only in str(file.relative_to(SOURCE))]
     tests = {file: tests_of(file) for file in files}
     places = [mutant for file in files for mutant in mutants_of(file) if tests[file]]
     untested = [str(file.relative_to(SOURCE)) for file in files if not tests[file]]
     print(f"{len(places):,} places in {len(files)} files; no test imports {', '.join(untested)}")
-    if options.smoke:
+    if corpora.SMOKE:
         return
     chosen = random.Random(options.seed).sample(places, min(options.n, len(places)))
     n_noticed = 0

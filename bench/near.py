@@ -10,9 +10,6 @@ the ratio is of the algorithms), and must find the same.
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -92,30 +89,21 @@ def search_plainly(  # type: ignore[no-untyped-def]
 
 def best_of(n: int, call: Callable[[], Any]) -> float:
     """Milliseconds."""
-    times = []
-    for _ in range(n):
-        start = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - start))
-    return min(times)
+    return min(1e3 * corpora.timed(call)[1] for _ in range(n))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--texts", type=int, default=corpora.sized(20, 1))
-    given = parser.parse_args()
+    given = corpora.options(__doc__, texts=corpora.sized(20, 1))
     source, own = corpora.SHARED / "reference", corpora.SHARED / "human_vs_machine"
     long = (d.text for d in read_documents([str(own)]) if len(d.text.split()) > N_WORDS + 20)
     texts = [text for _, text in zip(range(given.texts), long, strict=False)]
-    with tempfile.TemporaryDirectory() as folder:
+    with corpora.scratch() as folder:
         reference = Reference.build(read_documents([str(source)]), folder, n_jobs=2)
         vectors, stop_words = open_vectors(), load_stop_words()
-        start = time.perf_counter()
-        default = NearSearch(reference, vectors, stop_words)
-        middle = time.perf_counter()
-        paper = PaperSearch(reference, vectors, stop_words)
-        print(f"{reference.size}; opening the default search {middle - start:.1f} s, the published "
-              f"one {time.perf_counter() - middle:.1f} s")  # fmt: skip
+        default, own_s = corpora.timed(lambda: NearSearch(reference, vectors, stop_words))
+        paper, paper_s = corpora.timed(lambda: PaperSearch(reference, vectors, stop_words))
+        print(f"{reference.size}; opening the default search {own_s:.1f} s, the published one "
+              f"{paper_s:.1f} s")  # fmt: skip
         compare(default, paper, [reference.locate(text).words[:N_WORDS] for text in texts])
 
 
@@ -157,11 +145,9 @@ def beside_plain(paper: PaperSearch, words: list[str], exact: NDArray[np.int32])
         return found
 
     plainly(columns[:MIN_WORDS])  # compiles it
-    start = time.perf_counter()
-    theirs = plainly(columns)
-    taken = 1e3 * (time.perf_counter() - start)
+    theirs, taken_s = corpora.timed(lambda: plainly(columns))
     assert np.array_equal(mine, theirs), "the kernel and the transcription disagree"
-    return taken / own
+    return 1e3 * taken_s / own
 
 
 if __name__ == "__main__":

@@ -18,13 +18,9 @@ alone, 6.6M tokens: 5.97 bytes for 12.77, 267 ns for 193.
 
 from __future__ import annotations
 
-import argparse
 import json
 import mmap
-import os
 import resource
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,13 +34,14 @@ import plain
 import scale
 from fabula.kernels import match
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
-from fabula.kernels.sampled_keys import NO_KEYS
+from fabula.kernels.sampled_keys import NO_KEYS, Keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, open_pairs, pack_pairs
 
 N_WORDS = 250
 N_ROUNDS = 11
 N_COLD_TEXTS = 40
+SIZES = [2e4] if corpora.SMOKE else [6.6e6, 60e6, 130e6]
 LAYOUTS = ("plain", "packed")
 Query = NDArray[np.uint32]
 Search = Callable[[Query], NDArray[np.int32]]
@@ -68,17 +65,22 @@ class Plain:
 class InPacked:
     """The layout of a shard."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], n_pairs: int) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: dict[str, NDArray[Any]], n_pairs: int, keys: Keys = NO_KEYS) -> None:
+        self.arrays, self.keys = arrays, keys
         n = len(arrays["tokens"])
         self.tokens = Tokens(arrays["tokens"], arrays["rare_before"], arrays["rare_ids"])
         self.suffixes = Packed(arrays["suffixes"], bits_below(n), n)
         self.pairs = open_pairs(arrays["buckets"], arrays["pairs"], n_pairs, n)
 
-    def __call__(self, query: Query) -> NDArray[np.int32]:
+    def __call__(
+        self, query: Query, ends: NDArray[np.int64] | None = None,
+        known: NDArray[np.int32] | None = None, **how: bool,
+    ) -> NDArray[np.int32]:  # fmt: skip
         return match.longest_matches(
-            self.tokens, self.suffixes, self.pairs, NO_KEYS, query, match.run_ends(query),
-            np.zeros(len(query), np.int32), np.zeros(1, np.int64), np.empty(0, np.bool_),
+            self.tokens, self.suffixes, self.pairs, self.keys, query,
+            match.run_ends(query) if ends is None else ends,
+            np.zeros(len(query), np.int32) if known is None else known,
+            np.zeros(1, np.int64), np.empty(0, np.bool_), **how,
         )  # fmt: skip
 
 
@@ -118,11 +120,8 @@ def grown(real: NDArray[np.uint32], n: int) -> tuple[NDArray[np.uint32], NDArray
         return corpora.corpus_of(real, n), np.arange(n_words + 1, dtype=np.uint32)
     rng = np.random.default_rng(0)
     n_more = n - len(real)
-    lengths = rng.integers(2, 6, size=n_more // 3 + 100)
-    lengths = lengths[: np.searchsorted(np.cumsum(lengths), n_more) + 1]
-    starts = rng.integers(len(real) - 5, size=len(lengths))
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    tokens = np.concatenate([real, real[np.repeat(starts, lengths) + within][:n_more]])
+    places = corpora.runs(rng, len(real), n_more, (2, 5), n_more // 3 + 100)
+    tokens = np.concatenate([real, real[places]])
     tokens[-1] = 0
     # Heaps' law between the half and the whole of what there is.
     exponent = np.log2(n_words / len(np.unique(real[: len(real) // 2])))
@@ -170,9 +169,9 @@ def row(name: str, before: float, after: float) -> None:
 
 def from_disk(before: Plain, after: InPacked, queries: list[Query], memory: int) -> None:
     """Search the files in processes of their own, the two layouts in turns."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+    with corpora.scratch() as scratch:
         for layout, index in zip(LAYOUTS, (before, after), strict=True):
-            folder = Path(name) / layout
+            folder = scratch / layout
             folder.mkdir()
             for array, values in index.arrays.items():
                 np.save(folder / f"{array}.npy", values)
@@ -181,14 +180,10 @@ def from_disk(before: Plain, after: InPacked, queries: list[Query], memory: int)
         found: dict[str, list[dict[str, float]]] = {layout: [] for layout in LAYOUTS}
         for _ in range(corpora.sized(3, 1)):
             for layout in LAYOUTS:
-                scale.forget(Path(name))
-                command = [corpora.PYTHON, __file__, "--step", layout, "--at",
-                           str(Path(name) / layout), "--pairs", str(n_pairs)]  # fmt: skip
+                scale.forget(scratch)
+                words = ("--step", layout, "--at", scratch / layout, "--pairs", n_pairs)
                 with scale.limited(memory) as enter:
-                    done = subprocess.run(
-                        command, check=True, stdout=subprocess.PIPE, preexec_fn=enter
-                    )
-                found[layout].append(json.loads(done.stdout))
+                    found[layout].append(corpora.step(__file__, *words, preexec_fn=enter))
     print(f"  with {memory / 2**20:,.0f} MB of memory")
     for key in found["plain"][0]:
         row(key, *(float(np.median([one[key] for one in found[layout]])) for layout in LAYOUTS))
@@ -218,15 +213,11 @@ def step(layout: str, at: Path, n_pairs: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "tokens", nargs="*", type=float, default=[2e4] if corpora.SMOKE else [6.6e6, 60e6, 130e6]
-    )
-    parser.add_argument("--memory", type=float, default=2**28)
-    parser.add_argument("--step", choices=LAYOUTS, help=argparse.SUPPRESS)
-    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--pairs", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__,
+        {"tokens": {"nargs": "*", "type": float, "default": SIZES}},
+        memory=2.0**28, step={"choices": LAYOUTS}, at=Path, pairs=int,
+    )  # fmt: skip
     if given.step:
         print(json.dumps(step(given.step, given.at, given.pairs)))
         return

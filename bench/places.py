@@ -9,9 +9,7 @@ wants, somebody was turned away though a place was left, or a place was not fill
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -23,13 +21,10 @@ from tests.studies.platform_simulation import simulate
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, default=corpora.sized(10_000, 300))
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    given = corpora.options(__doc__, events=corpora.sized(10_000, 300), seed=1)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        out = simulate(Path(folder), given.events, given.seed)
+    with corpora.scratch() as folder:
+        out = simulate(folder, given.events, given.seed)
     print(
         f"{out.events.total():,} events, {out.n_people:,} people in {time.monotonic() - began:.0f} "
         f"s; {out.n_told_full:,} times somebody was told that nothing is left"

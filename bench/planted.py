@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -196,12 +195,11 @@ def show(way: str, taken_s: float, tallies: dict[str, Tally], n_marked: int, n: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--unrelated", type=int, default=corpora.sized(300, 6), help="texts of it")
-    parser.add_argument("--replaced", type=int, default=corpora.sized(100, 2), help="of each share")
-    parser.add_argument("--way", choices=WAYS)
-    parser.add_argument("--set", choices=SETS)
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, unrelated=(corpora.sized(300, 6), "texts of it"),
+        replaced=(corpora.sized(100, 2), "of each share"), way={"choices": WAYS},
+        set={"choices": SETS},
+    )  # fmt: skip
     rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
     if corpora.SMOKE:
         rows = [row for row in rows if row["id"].endswith(("01", "02"))]
@@ -218,7 +216,7 @@ def run(name: str, rows: Sequence[Row], given: argparse.Namespace) -> None:
     else:
         documents = read_documents([str(corpora.SHARED / source)])
     n_replaced = given.replaced if name == "books" else 0
-    with tempfile.TemporaryDirectory() as folder:
+    with corpora.scratch() as folder:
         reference = Reference.build(documents, folder, n_jobs=2)
         texts = texts_of(reference, others, rows, n_replaced, given.unrelated)
         print(f"{len(rows)} paraphrases, {reference.size}")

@@ -14,10 +14,8 @@ is cut to 600 words. Printed are, for the texts on which `MIN_BITS` was chosen a
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -110,11 +108,8 @@ def n_unplanted(stretches: Sequence[Stretch], planted: Planted) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--smoke", action="store_true", default=corpora.SMOKE)
-    parser.add_argument("--texts", type=int, default=corpora.sized(100, 4), help="of each kind")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    given = corpora.options(__doc__, texts=(corpora.sized(100, 4), "of each kind"))
+    with corpora.scratch() as folder:
         documents = read_documents([str(corpora.SHARED / "reference")])
         reference = Reference.build(documents, folder)
         texts = list(plant(reference, given.texts))

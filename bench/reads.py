@@ -16,12 +16,8 @@ One run, of 43M tokens, and one of 43M grown, while others used the machine: see
 
 from __future__ import annotations
 
-import argparse
 import json
 import mmap
-import os
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -34,11 +30,10 @@ import packed
 import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.packed import Packed, Tokens, bits_below, read_every
+from fabula.kernels.packed import read_every
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
-from fabula.kernels.token_pairs import open_pairs
-from fabula.reference.build import make_filter
-from fabula.reference.layout import map_array
+from fabula.reference.shards import make_filter
+from fabula.reference.vocabulary import map_array
 
 N_WORDS = 250
 N_TEXTS = corpora.sized(40, 2)
@@ -60,7 +55,7 @@ MEMORY, ON_DISK, PAGES = 0.5, 6.4, 1.1
 """Targets: bytes a token in memory and on the disk, pages a word and shard."""
 
 
-class Index:
+class Index(packed.InPacked):
     """A shard's files, mapped so that the system reads single pages; filter and keys are read."""
 
     def __init__(self, at: Path) -> None:
@@ -70,13 +65,9 @@ class Index:
             while not isinstance(mapped, mmap.mmap):
                 mapped = mapped.base
             mapped.madvise(mmap.MADV_RANDOM)
-        n = len(arrays["tokens"])
-        n_pairs = int(np.load(at / "n_pairs.npy")[0])
-        self.tokens = Tokens(*(arrays[name] for name in ("tokens", "rare_before", "rare_ids")))
-        self.suffixes = Packed(arrays["suffixes"], bits_below(n), n)
-        self.pairs = open_pairs(arrays["buckets"], arrays["pairs"], n_pairs, n)
+        keys = Keys(np.load(at / "keys.npy"), BLOCK_SUFFIXES)
+        super().__init__(arrays, int(np.load(at / "n_pairs.npy")[0]), keys)
         self.grams = np.load(at / "grams.npy")
-        self.keys = Keys(np.load(at / "keys.npy"), BLOCK_SUFFIXES)
 
     def search(
         self,
@@ -89,11 +80,7 @@ class Index:
         ends = match.run_ends(query)
         if filtered:
             ends = bound_ends(self.grams, query, ends)
-        lengths = match.longest_matches(
-            self.tokens, self.suffixes, self.pairs, self.keys, query, ends, known,
-            np.zeros(1, np.int64), np.empty(0, np.bool_), from_disk=from_disk, ahead=ahead,
-        )  # fmt: skip
-        return np.maximum(lengths, known)
+        return np.maximum(self(query, ends, known, from_disk=from_disk, ahead=ahead), known)
 
 
 def step(at: Path, engine: str) -> dict[str, float]:
@@ -164,24 +151,20 @@ def searched(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tokens", nargs="?", type=float, default=corpora.sized(43_000_000, 20_000))
-    parser.add_argument("--grown", action="store_true")
-    parser.add_argument("--step", choices=ENGINES, help=argparse.SUPPRESS)
-    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__,
+        {"tokens": {"nargs": "?", "type": float, "default": corpora.sized(43_000_000, 20_000)}},
+        grown=False, step={"choices": ENGINES}, at=Path,
+    )  # fmt: skip
     if given.step:
         print(json.dumps(step(given.at, given.step)))
         return
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        at = Path(name)
+    with corpora.scratch() as at:
         prepare(at, int(given.tokens), given.grown)
         print(f"  {'':28}{'pages a word':>14}{'us, from disk':>15}{'ns, in memory':>15}"
               f"   (target {PAGES} pages)")  # fmt: skip
         for engine in ("neither", "known are longer by 1") if corpora.SMOKE else ENGINES:
-            command = [corpora.PYTHON, __file__, "--step", engine, "--at", str(at)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-            row = json.loads(done.stdout)
+            row = corpora.step(__file__, "--step", engine, "--at", at)
             print(f"  {engine:28}{row['pages']:>14.2f}{row['us']:>15.1f}{row['ns']:>15.0f}",
                   flush=True)  # fmt: skip
 

@@ -18,13 +18,11 @@ same on a desk; and the memory and the page of the first, whose target is 45 pro
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -46,17 +44,13 @@ CHANGES = {"the end": 1.0, "the middle": 0.5, "the beginning": 0.0}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stories", type=Path, default=DATA / "ttcw" / "ttcw_short_stories.json")
-    parser.add_argument("--reference", type=Path, default=DATA / "reference")
-    parser.add_argument("--n", type=int, default=corpora.sized(100, 2))
-    parser.add_argument("--runs", type=int, help="of each kind; 5, or 3 of a book")
-    parser.add_argument("--book", action="store_true", help="measure a book")
-    parser.add_argument("--title", default="Great Expectations", help="of the book")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, stories=DATA / "ttcw" / "ttcw_short_stories.json", reference=DATA / "reference",
+        n=corpora.sized(100, 2), runs=(int, "of each kind; 5, or 3 of a book"),
+        book=(False, "measure a book"), title=("Great Expectations", "of the book"),
+    )  # fmt: skip
     given.runs = given.runs or corpora.sized(3 if given.book else 5, 1)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with corpora.scratch() as folder:
         os.environ["FABULA_CACHE"] = str(folder / "cache")
         if given.book:
             measure_book(folder, given.title, given.runs)

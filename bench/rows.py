@@ -11,7 +11,6 @@ Of more texts than those two can hold, `stories draw` draws some, and keeps no o
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -123,14 +122,10 @@ def said(what: str, base: int, most: int, n: int, seconds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--texts", type=int, default=100_000)
-    parser.add_argument("--pages", type=int, default=2000)
-    parser.add_argument("--words", type=int, default=60, help="of each text")
-    parser.add_argument("--only", choices=["compare", "draw", "diversity", "report"])
-    parser.add_argument("--folder", type=Path)
-    options = parser.parse_args()
+    options = corpora.options(
+        __doc__, rows=10_000_000, texts=100_000, pages=2000, words=(60, "of each text"),
+        only={"choices": ["compare", "draw", "diversity", "report"]}, folder=Path,
+    )  # fmt: skip
     sizes = {
         compare: options.rows,
         draw: options.rows,

@@ -10,7 +10,6 @@ left out. Signatures of diversity name zlib's version, so they differ where that
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,7 +19,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import corpora
@@ -59,17 +57,15 @@ report the-count.txt --reference books.ref --json
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("digests", type=Path, nargs="?", help="written, or compared with")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--without-avx512", action="store_true")
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, {"digests": {"nargs": "?", "type": Path, "help": "written, or compared with"}},
+        threads=1, without_avx512=False,
+    )  # fmt: skip
     threads = str(given.threads)
     os.environ |= {"FABULA_THREADS": threads, "OMP_NUM_THREADS": threads}
     if given.without_avx512:
         os.environ |= WITHOUT_AVX512
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with corpora.scratch() as folder:
         _write_texts(folder)
         found = _digests(folder)
     here = f"Python {platform.python_version()}, {platform.machine()}, threads: {threads}"

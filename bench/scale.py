@@ -19,9 +19,7 @@ import json
 import mmap
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +30,7 @@ import numpy as np
 import corpora
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
-from fabula.text import TextSettings, read_documents
+from fabula.text import TextSettings
 from fabula.types import Document
 from fabula.workers import default_jobs
 
@@ -50,14 +48,11 @@ TARGETS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan-tokens", type=float, default=corpora.sized(30_000_000, 20_000))
-    parser.add_argument("--tokens", type=float, default=corpora.sized(300_000_000, 60_000))
-    parser.add_argument("--memory", type=float, default=1.5 * 2**30)
-    parser.add_argument("--search-memory", type=float, default=2**30)
-    parser.add_argument("--step", choices=["build", "search"], help=argparse.SUPPRESS)
-    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, plan_tokens=float(corpora.sized(30_000_000, 20_000)),
+        tokens=float(corpora.sized(300_000_000, 60_000)), memory=1.5 * 2**30,
+        search_memory=2.0**30, step={"choices": ["build", "search"]}, at=Path,
+    )  # fmt: skip
     if given.step == "build":
         print(json.dumps(build(given.at, int(given.tokens), int(given.memory))))
     elif given.step == "search":
@@ -67,10 +62,10 @@ def main() -> None:
 
 
 def compare(given: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        small = measured(given, Path(name) / "small", given.plan_tokens)
+    with corpora.scratch() as scratch:
+        small = measured(given, scratch / "small", given.plan_tokens)
         plan = predicted(small, given.tokens, given.memory)
-        large = measured(given, Path(name) / "large", given.tokens)
+        large = measured(given, scratch / "large", given.tokens)
     print(f"{N_JOBS} cores; {given.memory / 2**30:.1f} GB to build in, "
           f"{given.search_memory / 2**30:.1f} GB to search in, page cache included")  # fmt: skip
     print(
@@ -95,14 +90,9 @@ def step(
     given: argparse.Namespace, what: str, at: Path, n_tokens: float, limit: float
 ) -> dict[str, float]:
     """Run a step in a process of its own, under a limit of memory."""
-    command = [
-        corpora.PYTHON, __file__, "--step", what, "--at", str(at), "--tokens", str(n_tokens),
-        "--memory", str(given.memory),
-    ]  # fmt: skip
+    words = ("--step", what, "--at", at, "--tokens", n_tokens, "--memory", given.memory)
     with limited(int(limit)) as enter:
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, preexec_fn=enter)
-    row: dict[str, float] = json.loads(done.stdout)
-    return row
+        return corpora.step(__file__, *words, preexec_fn=enter)
 
 
 @contextlib.contextmanager
@@ -165,15 +155,8 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
 
 def documents(n_tokens: int) -> Iterator[Document]:
     """Documents of 2,000 words: the books, then runs drawn from them."""
-    settings = TextSettings()
-    sources = [
-        str(corpora.SHARED / "reference"),
-        str(corpora.SHARED / "cbt" / "children_books.jsonl.gz"),
-    ]
-    words = np.array(
-        [word for document in read_documents(sources) for word in settings.words(document.text)],
-        dtype=object,
-    )
+    texts = corpora.words_of(corpora.SHARED / "reference", corpora.CHILDREN)
+    words = np.array([word for _, of_text in texts for word in of_text], dtype=object)
     n_documents = n_tokens // (DOCUMENT_WORDS + 1)
     rng = np.random.default_rng(0)
     for k in range(n_documents):
@@ -181,11 +164,8 @@ def documents(n_tokens: int) -> Iterator[Document]:
         if at + DOCUMENT_WORDS <= len(words):
             own = words[at : at + DOCUMENT_WORDS]
         else:
-            lengths = rng.integers(4, 21, size=DOCUMENT_WORDS // 4)
-            lengths = lengths[: np.searchsorted(np.cumsum(lengths), DOCUMENT_WORDS) + 1]
-            starts = rng.integers(len(words) - 20, size=len(lengths))
-            within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            own = words[(np.repeat(starts, lengths) + within)[:DOCUMENT_WORDS]]
+            size = DOCUMENT_WORDS // 4
+            own = words[corpora.runs(rng, len(words), DOCUMENT_WORDS, (4, 20), size)]
         yield Document(str(k), " ".join(own))
 
 
@@ -194,11 +174,8 @@ def search(at: Path) -> dict[str, float]:
 
     First from the disk, then again, with as much in memory as fits.
     """
-    settings = TextSettings()
-    source = str(corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl")
-    words = [word for d in read_documents([source]) for word in settings.words(d.text)][
-        :N_QUERY_WORDS
-    ]
+    words = [word for _, of_text in corpora.words_of(corpora.HANNA) for word in of_text]
+    words = words[:N_QUERY_WORDS]
     texts = [words[k : k + QUERY_WORDS] for k in range(0, len(words), QUERY_WORDS)]
     # Files are compared with their checksums, and kernels compiled.
     Reference.open(at).longest_matches(["a", "word"])

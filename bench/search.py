@@ -9,9 +9,7 @@ suffix array. Then the cost of a position against the size of the corpus.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -164,8 +162,8 @@ def main() -> None:
     for size in sizes:
         print(f"{size / 1e6:,.0f}M tokens")
         index = Index(corpora.corpus_of(real, size), n_threads)
-        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-            compare(index, ids, Path(name), n_threads)
+        with corpora.scratch() as name:
+            compare(index, ids, name, n_threads)
     print("cost against size, queries of 1500")
     queries = corpora.queries(ids, 1500)
     for size in (corpora.sized(n, n // 1000) for n in (1_000_000, 10_000_000, 100_000_000)):

@@ -18,7 +18,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,8 +58,9 @@ class Query:
 
 def queries(reference: Reference, state: str) -> dict[str, list[Query]]:
     """The same texts matched, alone and together, their borrowed runs looked up, and near ones."""
-    source = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
-    all_words = [w for d in read_documents([str(source)]) for w in reference.settings.words(d.text)]
+    all_words = [
+        w for d in read_documents([corpora.HANNA]) for w in reference.settings.words(d.text)
+    ]
     texts = [all_words[k : k + N_WORDS] for k in range(0, N_TEXTS * N_WORDS, N_WORDS)]
     together = f"match, {N_TOGETHER} a request"
     made: dict[str, list[Query]] = {"match": [], together: [], "find": [], "near": []}
@@ -218,9 +218,9 @@ def line(
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else corpora.sized(50, 1) / 10
     sources = [str(corpora.SHARED / "reference"),
-               str(corpora.SHARED / "cbt" / "children_books.jsonl.gz")]  # fmt: skip
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        path = Path(name) / "books.ref"
+               str(corpora.CHILDREN)]  # fmt: skip
+    with corpora.scratch() as name:
+        path = name / "books.ref"
         reference = Reference.build(read_documents(sources), path, n_jobs=2)
         with service(path) as (url, pid):
             state = json.load(urlopen(f"{url}/v1/about"))["state"]

@@ -11,14 +11,12 @@ one does not stop in order.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -252,15 +250,10 @@ def faults_of(server: Server) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--lives", type=int, default=3)
-    parser.add_argument("--readers", type=int, default=3)
-    options = parser.parse_args()
+    options = corpora.options(__doc__, minutes=30.0, lives=3, readers=3)
     lives = 1 if corpora.SMOKE else options.lives
     seconds = 1.0 if corpora.SMOKE else options.minutes * 60 / lives
-    with tempfile.TemporaryDirectory(prefix="fabula-soak-") as name:
-        folder = Path(name)
+    with corpora.scratch() as folder:
         servers = [desk(folder), study(folder, options.readers), service(folder)]
         for number in range(1, lives + 1):
             threads = [

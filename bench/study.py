@@ -10,7 +10,6 @@ otherwise than by a crash.
 
 from __future__ import annotations
 
-import argparse
 import os
 import pwd
 import shutil
@@ -83,6 +82,7 @@ def percentiles(seconds: list[float]) -> tuple[float, float, float]:
     return cuts[49], cuts[94], cuts[98]
 
 
+DATABASE = "sqlite" if corpora.SMOKE else "both"
 HEAD = """\
 Requests a second while the server was up. Times of a save in ms: median, 95 %, 99 %; first those
 acknowledged at the first attempt, then all, with the time until the server was back.
@@ -93,25 +93,15 @@ twice | committed unseen |
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--participants", type=int, default=corpora.sized(100, 4))
-    parser.add_argument("--kills", type=int, default=corpora.sized(20, 1))
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=corpora.sized(75, 1),
-        help="for all answers of one, without the crashes",
-    )
-    parser.add_argument(
-        "--database",
-        choices=["sqlite", "postgresql", "both"],
-        default="sqlite" if corpora.SMOKE else "both",
-    )
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, participants=corpora.sized(100, 4), kills=corpora.sized(20, 1),
+        seconds=(float(corpora.sized(75, 1)), "for all answers of one, without the crashes"),
+        database={"choices": ["sqlite", "postgresql", "both"], "default": DATABASE},
+    )  # fmt: skip
     load = Load(given.participants, given.kills, given.seconds)
     outcomes: dict[str, Outcome] = {}
-    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as server:
-        folder = Path(name)
+    with corpora.scratch() as name, tempfile.TemporaryDirectory() as server:
+        folder = name
         file = write_study(folder, load.n_participants)
         if given.database != "postgresql":
             outcomes["SQLite"] = simulate(

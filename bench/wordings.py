@@ -9,7 +9,6 @@ other words too, and after an example. Each command is printed, and what `judge 
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 from pathlib import Path
@@ -32,13 +31,11 @@ def run(*words: object) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=corpora.SHARED / "ttcw")
-    parser.add_argument("--model", default="local", help="local, a .gguf file, or another judge")
-    parser.add_argument("--stories", type=int, default=corpora.sized(12, 3))
-    parser.add_argument("--paraphrases", type=int, default=corpora.sized(3, 1))
-    parser.add_argument("--out", type=Path, default=Path("wordings"))
-    given = parser.parse_args()
+    given = corpora.options(
+        __doc__, data=corpora.SHARED / "ttcw",
+        model=("local", "local, a .gguf file, or another judge"), stories=corpora.sized(12, 3),
+        paraphrases=corpora.sized(3, 1), out=Path("wordings"),
+    )  # fmt: skip
     given.out.mkdir(exist_ok=True)
     stories = sorted(read_released_stories(given.data / STORIES_FILE), key=lambda d: len(d.text))
     texts, labels = given.out / "stories.jsonl", given.data / EXPERTS_FILE

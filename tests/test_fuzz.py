@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import defect
-from fuzz_targets import Target, targets
+from fuzz import Target, defect, targets
 
 KEPT = sorted((Path(__file__).parent / "golden" / "fuzz").glob("*/*"))
 

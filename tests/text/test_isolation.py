@@ -55,14 +55,11 @@ def read(path: Path) -> list[str]:
     return [document.text for document in read_documents([path])]
 
 
-def within(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
-    monkeypatch.setitem(READERS, "docx", replace(READERS["docx"], limits=limits))
-
-
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    within(monkeypatch, Limits(2 << 30, 1.0))
+    limited = replace(READERS["docx"], limits=Limits(2 << 30, 1.0))
+    monkeypatch.setitem(READERS, "docx", limited)
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     assert bomb.stat().st_size < 100_000
     with pytest.raises(InputError, match=r"bomb\.docx: takes over 1 s to read.*\.txt"):
@@ -73,7 +70,8 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
 def test_a_document_that_takes_too_much_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    within(monkeypatch, Limits(64 << 20, 10.0))
+    limited = replace(READERS["docx"], limits=Limits(64 << 20, 10.0))
+    monkeypatch.setitem(READERS, "docx", limited)
     bomb = write_docx(tmp_path / "bomb.docx", 400_000)
     with pytest.raises(InputError, match=r"bomb\.docx: .*memory"):
         read(bomb)

@@ -232,8 +232,7 @@ def test_hostile_and_broken_files_end_in_a_sentence_or_a_text(
 ):
     """They are read by the helper process, within its limits; the next file is read after them."""
     for kind in ("rtf", "odt", "scriv"):
-        reader = replace(READERS[kind], limits=Limits(2 << 30, 5.0))
-        monkeypatch.setitem(READERS, kind, reader)
+        monkeypatch.setitem(READERS, kind, replace(READERS[kind], limits=Limits(2 << 30, 5.0)))
     (tmp_path / name).write_bytes(data)
     try:
         outcome = read(tmp_path / name).text

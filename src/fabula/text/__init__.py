@@ -1,9 +1,11 @@
 """Reading texts and finding their words."""
 
-from fabula.text.documents import check_documents, check_ids, in_batches
 from fabula.text.sources import (
     FileSource,
+    check_documents,
+    check_ids,
     find_files,
+    in_batches,
     open_filesystem,
     read_documents,
     read_ids,

@@ -1,4 +1,4 @@
-"""Turn what the user names (files, folders, patterns, URLs, `-`) into a stream of documents."""
+"""Turn what the user names (files, folders, patterns, URLs, `-`) into checked documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -38,6 +38,7 @@ _READ = {"file", "local", "memory", *_INSTALL}
 _MAX_HERE_BYTES = 8 << 20
 _UNKNOWN_SIZE_BYTES = 64 << 20
 _CPU_S_A_BYTE = 1e-6
+_WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
 
 Meter = Callable[[int], None]
 Read = Callable[[IO[bytes], str], Iterator[Document]]
@@ -314,7 +315,7 @@ def _expand(source: str) -> list[FileSource]:
     prefix = source.partition("://")[0] + "://" if "://" in source else ""
     try:
         if not prefix and os.path.isfile(source):
-            return [_source(filesystem, source, source, filesystem.info(path))]
+            return [FileSource(source, filesystem.info(path).get("size"), filesystem, source)]
         if source.rstrip("/").endswith(PROJECT) and filesystem.isdir(path):
             return [_project(filesystem, path, source.rstrip("/"))]
         if not prefix and os.path.isdir(source):
@@ -322,7 +323,7 @@ def _expand(source: str) -> list[FileSource]:
         if any(mark in source for mark in "*?[") and not source.startswith("http"):
             hits = filesystem.glob(path, detail=True)
             return [
-                _source(filesystem, hit, _display(hit, path, source, prefix), info)
+                FileSource(_display(hit, path, source, prefix), info.get("size"), filesystem, hit)
                 for hit, info in sorted(hits.items())
                 if info["type"] == "file" and not PurePosixPath(hit).name.startswith(".")
             ]
@@ -332,7 +333,7 @@ def _expand(source: str) -> list[FileSource]:
         if info["type"] != "file":
             # Opening a pipe or a device may block for ever.
             raise InputError(f"{source}: not a regular file; pipe its text in, and use - for it")
-        return [_source(filesystem, path, source, info)]
+        return [FileSource(source, info.get("size"), filesystem, path)]
     except FileNotFoundError as error:
         raise InputError(f"{source}: no such file or folder") from error
     except PermissionError as error:
@@ -388,7 +389,8 @@ def _walk(
             continue
         if info["type"] != "file" or any(part.startswith(".") for part in inside.split("/")):
             continue
-        file = _source(filesystem, hit, _display(hit, path, source, prefix), info)
+        name = _display(hit, path, source, prefix)
+        file = FileSource(name, info.get("size"), filesystem, hit)
         if file.format in READERS:
             files.append(file)
     return files
@@ -401,7 +403,64 @@ def _display(hit: str, path: str, source: str, prefix: str) -> str:
     return hit if os.path.isabs(source) else os.path.relpath(hit)
 
 
-def _source(
-    filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
-) -> FileSource:
-    return FileSource(name, info.get("size"), filesystem, path)
+def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield the documents. Raises `InputError` if they are anything else.
+
+    It is raised at once for a string, a path, None, a table, a mapping, or a sequence with an
+    element that is not a `Document`; in a stream, when that element is reached.
+    """
+    given: Any = documents
+    # Tables of pandas, Polars and Arrow are recognised by their attributes, without an import.
+    is_named = isinstance(given, dict) or hasattr(given, "columns")
+    if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
+        raise InputError(f"{_WANTED}; got {_named(given)}{_remedy(given)}")
+    return iter(list(_checked(given))) if isinstance(given, Sequence) else _checked(given)
+
+
+def _checked(documents: Iterable[Any]) -> Iterator[Document]:
+    for k, document in enumerate(documents, 1):
+        if not isinstance(document, Document):
+            raise InputError(f"{_WANTED}; number {k} is {_named(document)}{_remedy(document)}")
+        yield document
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, str):
+        shown = value if len(value) <= 40 else f"{value[:40]}..."
+        return f"the string {shown!r}"
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, Document):
+        return "; put it in a list"
+    if hasattr(value, "columns"):
+        return "; use Document(row.id, row.text) for each of its rows"
+    return ""
+
+
+def check_ids(documents: Iterable[Document]) -> None:
+    """Raise `InputError` if two documents share an id: their results would be mixed up."""
+    seen: set[str] = set()
+    for document in check_documents(documents):
+        if document.id in seen:
+            raise InputError(
+                f"two texts have the id {document.id!r}; give each its own, or set the id field "
+                "with `id_field`"
+            )
+        seen.add(document.id)
+
+
+def in_batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
+    """Batches of at least `n_chars` characters, which depend only on the documents."""
+    batch: list[Document] = []
+    total = 0
+    for document in documents:
+        batch.append(document)
+        # An empty document counts too, or a million of them would be one batch.
+        total += len(document.text) + 1
+        if total >= n_chars:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch

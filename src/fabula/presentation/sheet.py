@@ -143,11 +143,9 @@ class Column:
         if isinstance(cell, Missing):
             cell = None
         value = cell.value if isinstance(cell, Estimate) else cell
-        record: dict[str, object] = {self.field: value}
-        if self.with_interval:
-            for name in ("low", "high", "n", "n_units"):
-                record[f"{self.field}_{name}"] = getattr(cell, name, None)
-        return record
+        more = ("low", "high", "n", "n_units") if self.with_interval else ()
+        ends = {f"{self.field}_{name}": getattr(cell, name, None) for name in more}
+        return {self.field: value} | ends
 
 
 def item_column(rubric: Rubric) -> Column:

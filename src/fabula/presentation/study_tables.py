@@ -15,7 +15,7 @@ from fabula.presentation.judging_tables import PANEL_SHARES, correlation_line
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.types import Estimate, Rubric
 
-Counts = Mapping[str, Mapping[Any, int]]
+Counts = Mapping[str, Mapping[Any, float]]
 _PLACE, _ORIGIN = "place in the group", "taken for"
 """The titles of ranks and of supposed origins."""
 
@@ -24,7 +24,7 @@ def study_tables(
     rubric: Rubric,
     rates: Mapping[str, Mapping[str, float]],
     agreement: Sequence[AmongPeople],
-    passed: Mapping[str, Mapping[int, int]],
+    passed: Counts,
     correlation: Estimate,
     ranks: Counts,
     origins: Counts,
@@ -45,23 +45,25 @@ def study_tables(
         *PANEL_SHARES,
     ]
     second = Sheet.of("agreement", agreement, columns)
-    totals = list(range(len(rubric.items) + 1))
-    third = Sheet(
-        "tests_passed",
-        [Column("tests passed, readings", name="author"), *(Column(str(k), "d") for k in totals)],
-        [[author, *(counts.get(k, "·") for k in totals)] for author, counts in passed.items()],
-    )
-    parts: list[Block] = [first, "", *second.with_notes("stories"), "", third, ""]
-    parts.append(correlation_line(correlation))
+    tests = range(len(rubric.items) + 1)
+    third = by_author("tests_passed", "tests passed, readings", passed, tests, gap="·")
+    parts = [first, "", *second.with_notes("stories"), "", third, "", correlation_line(correlation)]
     for name, title, counts in (("places", _PLACE, ranks), ("origins", _ORIGIN, origins)):
         if counts:
-            names = _names(counts)
-            rows: list[list[Cell]] = [
-                [author, *(row.get(one, 0) for one in names)] for author, row in counts.items()
-            ]
-            columns = [Column(title, name="author"), *(Column(str(one), "d") for one in names)]
-            parts += ["", Sheet(name, columns, rows)]
+            parts += ["", by_author(name, title, counts)]
     return parts
+
+
+def by_author(
+    name: str, title: str, counts: Counts, names: Sequence[Any] = (), form: str = "d", gap: Cell = 0
+) -> Sheet:
+    """A row per author; the columns are `names`, or those that any author has."""
+    names = names or _names(counts)
+    columns = [Column(title, name="author"), *(Column(str(one), form) for one in names)]
+    rows: list[list[Cell]] = [
+        [author, *(row.get(one, gap) for one in names)] for author, row in counts.items()
+    ]
+    return Sheet(name, columns, rows)
 
 
 def _names(counts: Counts) -> list[Any]:
@@ -117,8 +119,7 @@ def save_study(passed: Counts, ranks: Counts, origins: Counts, n_items: int, pat
     for title, counts in ((_PLACE, ranks), (_ORIGIN, origins)):
         if found := _names(counts):
             panels.append((title, counts, found))
-    size = (7.2, 2.9 * len(panels))
-    with figure_of(path, len(panels), 1, figsize=size) as (_, drawn):
+    with figure_of(path, len(panels), 1, figsize=(7.2, 2.9 * len(panels))) as (_, drawn):
         for axes, (title, counts, names) in zip(drawn, panels, strict=True):
             width = 0.84 / max(1, len(counts))
             places = np.arange(len(names))

@@ -27,7 +27,8 @@ from fabula.measures.agreement import (
 )
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
-from fabula.presentation.sheet import Block, Column, Sheet
+from fabula.presentation.sheet import Block
+from fabula.presentation.study_tables import by_author
 from fabula.replicate.claims import Claim, claim_sheet, claims_of, section
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
@@ -269,9 +270,11 @@ def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
     if absent := sum(subject not in answered for subject in panel.subjects):
         missing["not_in_file"] = absent
 
-    def both(subjects: Iterable[tuple[str, str]]) -> list[NDArray[np.float64]]:
-        every = list(subjects)
-        return [np.array([of.get(subject, np.nan) for subject in every]) for of in (said, truth)]
+    def both(
+        subjects: Sequence[tuple[str, str]],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        mine, theirs = (np.array([of.get(s, np.nan) for s in subjects]) for of in (said, truth))
+        return mine, theirs
 
     by_item = {item.index: [s for s in panel.subjects if s[1] == item.id] for item in rubric.items}
     return JudgeReplica(
@@ -312,6 +315,7 @@ def replica_tables(replica: Replica) -> list[Block]:
     items = replica.rubric.items
     tests = {str(item.index): f"{item.index} {item.title}" for item in items}
     tests["average"] = "average"
+    dimensions = list(dict.fromkeys(item.dimension for item in items))
     without, every = f"without group {OUTLIER_GROUP}", "all 48 stories"
     parts = [
         *section(
@@ -345,18 +349,13 @@ def replica_tables(replica: Replica) -> list[Block]:
                 "decimals, over all 48 stories only 3 do. The printed pass rates are of all 48."
             ],
         ),
-        *_by_author(
+        *section(
             "Passed by dimension, %",
-            "dimensions",
-            replica.dimension,
-            ".1f",
-            list(dict.fromkeys(item.dimension for item in items)),
+            by_author("dimensions", "", replica.dimension, dimensions, ".1f"),
         ),
-        *_by_author(
+        *section(
             "Figure 3: tests passed in an assessment, number of assessments",
-            "passed",
-            replica.passed,
-            names=range(len(items) + 1),
+            by_author("passed", "", replica.passed, range(len(items) + 1)),
         ),
         *section(
             "Tests passed, Pearson between two experts (printed)",
@@ -373,9 +372,9 @@ def replica_tables(replica: Replica) -> list[Block]:
     if replica.judges:
         parts += _judge_parts(replica, tests, [c for c in claims if c.table == "Table 6"])
     if replica.ranks:
-        parts += _by_author("Figure 4a: places in the group", "ranks", replica.ranks)
+        parts += section("Figure 4a: places in the group", by_author("ranks", "", replica.ranks))
     if replica.origins:
-        parts += _by_author("Figure 4b: taken for", "origins", replica.origins)
+        parts += section("Figure 4b: taken for", by_author("origins", "", replica.origins))
     if not replica.ranks and not replica.origins:
         parts.append(
             "Figure 4 (ranking and supposed origin): the release has no such data; give "
@@ -415,20 +414,6 @@ def _judge_parts(
             if judge.missing
         ],
     )
-
-
-def _by_author(
-    title: str,
-    name: str,
-    counts: Mapping[str, Mapping[Any, float]],
-    form: str = "d",
-    names: Sequence[Any] = (),
-) -> list[Block]:
-    """A row per author; the columns are `names`, or those that any author has."""
-    known = names or sorted({name for row in counts.values() for name in row}, key=str)
-    columns = [Column("", name="author"), *(Column(str(one), form) for one in known)]
-    rows = [[author, *(row.get(one, 0) for one in known)] for author, row in counts.items()]
-    return section(title, Sheet(name, columns, rows))
 
 
 def save_distribution(replica: Replica, path: Path) -> None:

@@ -63,10 +63,8 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
     rubric, faults = _read(data, where)
     if faults:
         raise InputError(faults[0])
-    rubric = replace(
-        rubric,
-        items=tuple(replace(item, background=item.background.strip()) for item in rubric.items),
-    )
+    items = tuple(replace(item, background=item.background.strip()) for item in rubric.items)
+    rubric = replace(rubric, items=items)
     return replace(rubric, digest=_digest(rubric))
 
 

@@ -105,8 +105,8 @@ def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:
             raise InputError(f"{where}: binary_verdict is neither Yes nor No")
         story, expert = str(row["story_id"]), str(row["expert_idx"])
         index, passed = _integer(row["ttcw_idx"], where), row["binary_verdict"] == "Yes"
-        rationale = str(row.get("explanation") or "")
-        verdicts.append(ExpertVerdict(story, expert, index, passed, rationale))
+        why = str(row.get("explanation") or "")
+        verdicts.append(ExpertVerdict(story, expert, index, passed, why))
     return verdicts
 
 
@@ -119,11 +119,10 @@ def read_released_stories(path: Path) -> list[Document]:
             raise InputError(f"{where}: content has no text")
         if re.fullmatch(r"\s*https?://\S+\s*", content):
             continue
-        group, author = split_story_id(str(row["story_id"]))
+        story = str(row["story_id"])
+        group, author = split_story_id(story)
         meta = {"group": group, "title": row.get("story_name"), "plot": row.get("plot")}
-        documents.append(
-            Document(str(row["story_id"]), content, author=author, prompt_id=group, meta=meta)
-        )
+        documents.append(Document(story, content, author=author, prompt_id=group, meta=meta))
     return documents
 
 
@@ -143,9 +142,9 @@ def read_judge_answers(path: Path) -> dict[tuple[str, int], str]:
 def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
     """The rows of a file with all these fields, each with its place."""
     for where, row in released_rows(path, _REMEDY):
-        if not isinstance(row, dict) or not fields <= row.keys():
-            lacking = ", ".join(sorted(fields - row.keys())) if isinstance(row, dict) else "fields"
-            raise InputError(f"{where}: lacks {lacking}; {_REMEDY}")
+        lacking = sorted(fields - row.keys()) if isinstance(row, dict) else ["fields"]
+        if lacking:
+            raise InputError(f"{where}: lacks {', '.join(lacking)}; {_REMEDY}")
         yield row, where
 
 

@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "jobs/agreement.py": {"sum(value.values())"},
     "jobs/drawing.py": {"sum(there.values())"},
     "judging/judges.py": {"sum(each, Usage())"},
-    "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
+    "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/continuation_metrics.py": {
         "sum(in_context)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",

@@ -10,25 +10,9 @@ from tests.commands import invoke, write_rows
 
 from fabula.errors import InputError
 from fabula.presentation.sheet import render
+from fabula.replicate import story_feedback as paper
 from fabula.replicate.claims import load_printed, printed_table
-from fabula.replicate.story_feedback import (
-    COLUMNS,
-    ERROR,
-    METHODS,
-    MODELS,
-    PAPER,
-    PROMPTS,
-    SHOTS,
-    Means,
-    Replica,
-    Row,
-    known_model,
-    read_released,
-    replica_json,
-    replica_tables,
-    replicate_released,
-    replicate_run,
-)
+from fabula.replicate.story_feedback import METHODS, MODELS, PAPER, PROMPTS, SHOTS, known_model
 from fabula.store import dump_json
 from fabula.tasks.feedback.feedback_scores import VALIDATED
 
@@ -102,8 +86,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def replica(folder: Path) -> Replica:
-    return replicate_released(folder, means=Means(lambda texts: [1] * len(texts)))
+def replica(folder: Path) -> paper.Replica:
+    return paper.replicate_released(folder, means=paper.Means(lambda texts: [1] * len(texts)))
 
 
 def labels(row: dict[str, Any]) -> dict[str, str]:
@@ -143,17 +127,13 @@ def repeated(row: dict[str, Any], *, is_without: bool) -> float:
     return sum(gram in held for gram in own) / len(own)
 
 
-def rows_of(replica: Replica) -> tuple[Row, ...]:
-    return replica.automatic.rows
-
-
-def test_every_subset_of_the_tables_is_there(replica: Replica):
+def test_every_subset_of_the_tables_is_there(replica: paper.Replica):
     # All, three models, three prompts, two shots, four corruptions, and their 18 cells.
-    assert len(rows_of(replica)) == 1 + 3 + 3 + 2 + 4 + 18
+    assert len(replica.automatic.rows) == 1 + 3 + 3 + 2 + 4 + 18
 
 
-def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica):
-    for row in rows_of(replica):
+def test_the_released_columns_are_averaged_as_the_paper_says(replica: paper.Replica):
+    for row in replica.automatic.rows:
         own = chosen(FEEDBACK, row.where)
         says = [one for one in own if one["contains_perfect_as_is"]]
         right = [one for one in says if one["noise"] == "original"]
@@ -174,10 +154,10 @@ def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica):
         }, row.where
 
 
-def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica):
+def test_our_repetition_is_among_the_answers_of_a_cell(replica: paper.Replica):
     with_all = {id(row): repeated(row, is_without=False) for row in FEEDBACK}
     without = {id(row): repeated(row, is_without=True) for row in FEEDBACK}
-    for row in rows_of(replica):
+    for row in replica.automatic.rows:
         own = chosen(FEEDBACK, row.where)
         if row.where.keys() == {"method"}:
             continue
@@ -186,8 +166,8 @@ def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica):
         assert row.ours["repetition_imperfect"].value == pytest.approx(expected)
 
 
-def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica):
-    for row in rows_of(replica):
+def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: paper.Replica):
+    for row in replica.automatic.rows:
         own = chosen(FEEDBACK, row.where)
         assert row.n == len(own)
         assert row.ours["length"].value == pytest.approx(mean([len(o["feedback"]) for o in own]))
@@ -204,8 +184,8 @@ def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica)
         assert row.ours["perfect_precision"].value == (expected and pytest.approx(expected))
 
 
-def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Replica):
-    printed = {tuple(row.where.values()): row.printed for row in rows_of(replica)}
+def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: paper.Replica):
+    printed = {tuple(row.where.values()): row.printed for row in replica.automatic.rows}
     assert printed["Gemma 9B",] == {
         "length": 343.62, "perfect": 0.06, "perfect_precision": 0.43, "repetition": 0.47,
         "repetition_imperfect": 0.44, "overlap": 0.09, "bertscore": 83.89,
@@ -218,7 +198,7 @@ def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Repli
     assert printed["parrot",] == printed["verse",] == {}
 
 
-def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Replica):
+def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: paper.Replica):
     length = replica.automatic.matches["length"]
     added = [k % 3 for k in range(len(FEEDBACK))]
     assert (length.n, length.n_equal) == (len(FEEDBACK), added.count(0))
@@ -226,7 +206,7 @@ def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Repli
     assert replica.automatic.matches["perfect"].n_equal == len(FEEDBACK)
 
 
-def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Replica):
+def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: paper.Replica):
     (rated,) = replica.rated
     assert (rated.rater, rated.n, rated.n_unknown) == ("people", len(RATED), 0)
     assert len(rated.rows) == 3 + 3 + 2 + 4
@@ -247,7 +227,7 @@ def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Rep
     assert "relevance" not in original.printed
 
 
-def test_measures_are_held_against_people(replica: Replica):
+def test_measures_are_held_against_people(replica: paper.Replica):
     found = {(one.metric, one.by): one for one in replica.validations}
     assert found["perfect", "ours"].correlation.value == pytest.approx(1.0)
     assert found["perfect", "released"].printed == 0.9
@@ -264,9 +244,9 @@ def test_measures_are_held_against_people(replica: Replica):
 
 def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path):
     write_rows(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
-    found = replicate_released(tmp_path)
+    found = paper.replicate_released(tmp_path)
     assert (found.rated, found.validations) == ((), ())
-    shown = " ".join(render(*replica_tables(found)).split())
+    shown = " ".join(render(*paper.replica_tables(found)).split())
     assert "No human_ratings.jsonl there: without it Tables 3 to 5 are missing" in shown
     assert "Table 1" in shown
     # Nobody counted sentences, but the release has them.
@@ -275,7 +255,7 @@ def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path):
 
 def test_ratings_alone_are_enough_for_their_tables(tmp_path: Path):
     write_rows(tmp_path / "human_ratings.jsonl", RATED)
-    found = replicate_released(tmp_path)
+    found = paper.replicate_released(tmp_path)
     assert found.automatic is None
     assert found.lacking == ("generated_feedback.jsonl",)
     assert {one.by for one in found.validations} == {"released"}
@@ -288,7 +268,7 @@ def test_missing_figures_are_not_zero(tmp_path: Path):
     ]
     lacking = {k: v for k, v in rows[0].items() if k != "nonunique_trigram_ratio"}
     write_rows(tmp_path / "generated_feedback.jsonl", [*rows, lacking])
-    row = rows_of(replicate_released(tmp_path))[0]
+    row = paper.replicate_released(tmp_path).automatic.rows[0]
     assert row.n == 4
     assert row.released["repetition"] == 0.5
     assert row.released["perfect_precision"] is None
@@ -297,7 +277,7 @@ def test_missing_figures_are_not_zero(tmp_path: Path):
 def bad(tmp_path: Path, text: str, name: str = "generated_feedback.jsonl") -> str:
     (tmp_path / name).write_text(json.dumps(FEEDBACK[0]) + "\n" + text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        read_released(tmp_path)
+        paper.read_released(tmp_path)
     return str(caught.value)
 
 
@@ -326,21 +306,21 @@ def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path):
         row = RATED[0] | {"sanity": value}
         write_rows(tmp_path / "human_ratings.jsonl", [row])
         with pytest.raises(InputError, match="line 1: sanity must be a number from 0 to 1 or NaN"):
-            read_released(tmp_path)
+            paper.read_released(tmp_path)
 
 
 def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path):
     with pytest.raises(InputError, match=r"download them from github\.com/google-deepmind/igen"):
-        read_released(tmp_path)
+        paper.read_released(tmp_path)
     (tmp_path / "human_ratings.jsonl").touch()
     with pytest.raises(InputError, match="is empty"):
-        read_released(tmp_path)
+        paper.read_released(tmp_path)
 
 
 def test_two_names_of_one_model_are_kept_apart(tmp_path: Path):
     rows = [FEEDBACK[0] | {"model": name} for name in ("gpt4", "GPT-4", "gemini-1.5-flash")]
     write_rows(tmp_path / "generated_feedback.jsonl", rows)
-    found, _ = read_released(tmp_path)
+    found, _ = paper.read_released(tmp_path)
     assert [row["model"] for row in found["generated_feedback.jsonl"]] == [
         "gpt4",
         "GPT-4",
@@ -395,20 +375,20 @@ def rating_run(path: Path, rubric: str = "feedback") -> Path:
 
 
 def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path):
-    found = replicate_run([write_rows(tmp_path / "feedback.jsonl", own_rows())])
+    found = paper.replicate_run([write_rows(tmp_path / "feedback.jsonl", own_rows())])
     assert found.automatic.n_missing == {"refusal": 16}
-    printed = {tuple(row.where.values()): row.printed for row in rows_of(found)}
+    printed = {tuple(row.where.values()): row.printed for row in found.automatic.rows}
     assert printed["openai/gpt-4",]["length"] == 349.08
     assert printed["bulleted list", "twoshot", "openai/gpt-4"]["length"] == 412.38
     others = [where for where, known in printed.items() if known and "openai/gpt-4" not in where]
     assert others == []
     assert ("spot the problem", "zeroshot", "tiny") in printed
-    assert "released" not in render(*replica_tables(found))
+    assert "released" not in render(*paper.replica_tables(found))
 
 
 def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path):
     path = write_rows(tmp_path / "feedback.jsonl", own_rows())
-    found = replicate_run([path], [rating_run(tmp_path / "judged")])
+    found = paper.replicate_run([path], [rating_run(tmp_path / "judged")])
     (rated,) = found.rated
     assert (rated.rater, rated.is_people) == ("judge-x", False)
     row = next(row for row in rated.rows if row.where == {"model": "tiny"})
@@ -418,7 +398,7 @@ def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path):
     assert row.ours["correctness"].mean == pytest.approx(statistics.fmean(given))
     assert row.ours["sanity"].n == sum(k % 3 > 0 for k in places)
     assert row.ours["specificity"].mean is None
-    shown = render(*replica_tables(found))
+    shown = render(*paper.replica_tables(found))
     assert "judge-x, a model and not people" in shown
     assert "Table 2" not in shown
     # A dash for what is missing must not look like the sign of the next number.
@@ -429,13 +409,13 @@ def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path):
 def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path):
     path = write_rows(tmp_path / "feedback.jsonl", own_rows())
     with pytest.raises(InputError, match="judged with the rubric 'ttcw'"):
-        replicate_run([path], [rating_run(tmp_path / "other", "ttcw")])
+        paper.replicate_run([path], [rating_run(tmp_path / "other", "ttcw")])
     good = rating_run(tmp_path / "judged")
     strange = write_rows(tmp_path / "strange.jsonl", [one | {"id": "x"} for one in own_rows()[:1]])
     with pytest.raises(InputError, match="rated none of this feedback"):
-        replicate_run([strange], [good])
+        paper.replicate_run([strange], [good])
     with pytest.raises(InputError, match="occurs twice"):
-        replicate_run([path, path])
+        paper.replicate_run([path, path])
 
 
 def test_63_of_64_cells_are_known_and_within_their_bounds():
@@ -446,13 +426,13 @@ def test_63_of_64_cells_are_known_and_within_their_bounds():
     assert set(cells) < every
     for row in cells.values():
         # A cell in which nothing was said to be perfect has no precision.
-        assert set(COLUMNS) - set(row) <= {"perfect_precision"}
+        assert set(paper.COLUMNS) - set(row) <= {"perfect_precision"}
         assert all(row[column] <= 1 for column in set(row) - {"length"})
     rated = [printed_table(PAPER, f"Table {number}") for number in (3, 4, 5)]
     assert [len(table) for table in rated] == [len(MODELS), len(METHODS), len(PROMPTS + SHOTS)]
     for row in (row for table in rated for row in table.values()):
-        questions = [column for column in row if not column.endswith(ERROR)]
-        assert set(row) == {*questions, *(question + ERROR for question in questions)}
+        questions = [column for column in row if not column.endswith(paper.ERROR)]
+        assert set(row) == {*questions, *(question + paper.ERROR for question in questions)}
         assert set(QUESTIONS.values()) - set(questions) <= {"relevance"}
 
 
@@ -461,12 +441,12 @@ def test_the_command_without_data_says_where_they_are():
     assert "github.com/google-deepmind/igen" in result.output
 
 
-def test_the_command_gives_all_as_json(folder: Path, replica: Replica):
+def test_the_command_gives_all_as_json(folder: Path, replica: paper.Replica):
     result = invoke("replicate", "story-feedback", folder, "--json")
     given = json.loads(result.stdout)
     assert given["run"] is None
     assert len(given["released"]["automatic"]["rows"]) == 31
-    assert json.loads(dump_json(replica_json(replica)))["rated"] == given["released"]["rated"]
+    assert json.loads(dump_json(paper.replica_json(replica)))["rated"] == given["released"]["rated"]
 
 
 def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path):
@@ -474,7 +454,7 @@ def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path):
     assert "--run" in result.output
 
 
-def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Replica):
+def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: paper.Replica):
     places = {(one.by, one.table, one.row, one.column) for one in replica.claims}
     by_table = {
         table: ("people",) if table in ("Table 3", "Table 4", "Table 5") else ("released", "ours")
@@ -483,30 +463,30 @@ def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Repli
     assert places == {(by, *place) for place in load_printed(PAPER) for by in by_table[place[0]]}
     assert len(replica.claims) == len(places)
     claims = {(one.by, one.table, one.row, one.column): one for one in replica.claims}
-    rows = {tuple(row.where.values()): row for row in rows_of(replica)}
+    rows = {tuple(row.where.values()): row for row in replica.automatic.rows}
     one = claims["released", "Table 9", "one sentence, zeroshot, GPT 4", "length"]
     assert one.computed == rows["one sentence", "zeroshot", "GPT 4"].released["length"]
     assert (str(one.printed), one.differs) == ("150.59", True)
-    people = claims["people", "Table 4", "delete", f"correctness{ERROR}"]
+    people = claims["people", "Table 4", "delete", f"correctness{paper.ERROR}"]
     (row,) = (row for row in replica.rated[0].rows if row.where == {"method": "delete"})
     assert people.computed == row.ours["correctness"].error
     assert claims["ours", "Appendix E", "feedback-type", "perfect"].computed == pytest.approx(1)
 
 
-def test_what_nobody_measured_is_missing_with_its_reason(replica: Replica, tmp_path: Path):
+def test_what_nobody_measured_is_missing_with_its_reason(replica: paper.Replica, tmp_path: Path):
     for one in replica.claims:
         if one.column == "bertscore" or "Bloomz 7B" in one.row:
             assert (one.computed, one.differs) == (None, None)
             assert one.why == "no such feedback, or not measured"
     write_rows(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
-    rated = [one for one in replicate_released(tmp_path).claims if one.by == "people"]
+    rated = [one for one in paper.replicate_released(tmp_path).claims if one.by == "people"]
     assert rated
     assert all(one.why.startswith("no human_ratings.jsonl") for one in rated)
 
 
 def test_claims_of_our_own_run_are_of_the_papers_models_only(tmp_path: Path):
     path = write_rows(tmp_path / "feedback.jsonl", own_rows())
-    found = replicate_run([path], [rating_run(tmp_path / "judged")]).claims
+    found = paper.replicate_run([path], [rating_run(tmp_path / "judged")]).claims
     assert {one.by for one in found} == {"ours, openai/gpt-4", "judge-x, openai/gpt-4"}
     assert all("GPT 4" in one.row for one in found)
     missing = {one.column for one in found if one.computed is None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -268,18 +268,17 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
             "required",
         )
     label = Label.parse(settings.label)
-    texts = {path.stem: read_set(path, n_words, label, cluster) for path in settings.texts}
-    base = release_plan(folder, n_words, cluster) if folder is not None and not texts else None
-    references: dict[str, Any] = {path.name: path for path in settings.references}
-    if not references and texts:
+    base = Plan({}, {}, label)
+    if settings.texts:
+        texts = {path.stem: read_set(path, n_words, label, cluster) for path in settings.texts}
         whole = (read_set(path, None, label, cluster) for path in settings.texts)
-        references = {"machine": machines(label, whole)}
-    exclude = CopyRule() if settings.exclude == "auto" else None
-    if settings.exclude is None and base is not None:
-        exclude = base.exclude
-    return Plan(
-        texts=texts or (base.texts if base else {}),
-        references=references or (base.references if base else {}),
+        references = {} if settings.references else {"machine": machines(label, whole)}
+        base = Plan(texts, references, label)
+    elif folder is not None:
+        base = release_plan(folder, n_words, cluster)
+    return replace(
+        base,
+        references={path.name: path for path in settings.references} or base.references,
         label=label,
         by=settings.by,
         cluster=cluster,
@@ -287,9 +286,8 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
         spread=settings.spread,
         model=None if settings.model == "none" else settings.model,
         matches=settings.matches,
-        exclude=exclude,
+        exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", base.exclude),
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
-        release=base.release if base else None,
         n_words=n_words,
         seed=settings.seed,
         n_threads=settings.processes.n_processes,

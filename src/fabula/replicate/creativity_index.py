@@ -220,13 +220,13 @@ class Analyses:
         The novels' numbers apply to texts other than the authors', whatever these are.
         """
         found: list[Claim] = []
-        for by, scored in grouped(self.scored):
-            kind, tables = _PRINTED[by[0] if self.is_release else ""]
+        for by, scored in grouped(self.scored).items():
+            kind, tables = _PRINTED[scored[0].texts if self.is_release else ""]
             numbers = {(kind, str(one.match)): one.people_above(self.human) for one in scored}
             for one in scored:
                 numbers[kind, f"gap_11_{one.match}"] = one.gap(self.human, _OLMO, 11)
-            for spread in self.spreads:
-                if (spread.texts, spread.reference, spread.match) == (*by, "near"):
+            for spread in grouped(self.spreads).get(by, []):
+                if spread.match == "near":
                     numbers |= {(kind, name): n for name, n in spread.as_printed().items()}
             found += claims_of(
                 "creativity_index",
@@ -234,21 +234,21 @@ class Analyses:
                 numbers,
                 missing="not asked for, people and one group of machines in no cluster, not "
                 "5-uniqueness over 50 documents, or no text that falls below a half",
-                why=self._why(*by, some=scored),
-                by=", against ".join(by),
+                why=self._why(scored[0]),
+                by=by,
             )
         return found
 
-    def _why(self, texts: str, reference: str, some: Sequence[Scored]) -> str:
+    def _why(self, scored: Scored) -> str:
         """What differs from the paper in the numbers of these texts against this reference."""
         found = [] if self.is_release else ["other texts (the paper's are novels)"]
         found.append("another reference than RedPajama")
-        parts = dict(Signature.parse(some[0].groups.signatures[INDEX]).parts)
+        parts = dict(Signature.parse(scored.groups.signatures[INDEX]).parts)
         words = {"case": "fold", "punct": "drop"}
         told = {"case": "upper and lower case are the same", "punct": "punctuation does not count"}
         found += [told[name] for name, value in words.items() if parts.get(name) == value]
         return (
-            f"{texts} against {reference} differs from the paper: "
+            f"{scored.texts} against {scored.reference} differs from the paper: "
             f"{'; '.join([*found, *self.unlike])}. What can agree is which side stands above."
         )
 
@@ -269,12 +269,12 @@ _PRINTED: Mapping[str, tuple[str, list[str]]] = {
 G = TypeVar("G", Scored, Spread)
 
 
-def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
+def grouped(items: Iterable[G]) -> dict[str, list[G]]:
     """By texts and reference, in order of appearance."""
-    found: dict[tuple[str, str], list[G]] = {}
+    found: dict[str, list[G]] = {}
     for item in items:
-        found.setdefault((item.texts, item.reference), []).append(item)
-    return list(found.items())
+        found.setdefault(f"{item.texts}, against {item.reference}", []).append(item)
+    return found
 
 
 def read_set(
@@ -665,7 +665,7 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
     first, last = [Column("group"), Column("match"), Column("n", "d")], Column("p, Holm", ".2g")
     index, signature = Column("index", ".3f", with_interval=True), Column("", name="signature")
     columns = [*first, index, above, last, signature]
-    for (texts, reference), some in grouped(scored):
+    for name, some in grouped(scored).items():
         rows: list[list[Cell]] = []
         pairs: list[list[Cell]] = []
         for one in some:
@@ -679,7 +679,6 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
                 estimate = pair.details["percent"]
                 start = [f"{pair.a} / {pair.b}", one.match, estimate.n]
                 pairs.append([*start, estimate, pair.p_adjusted])
-        name = f"{texts}, against {reference}"
         yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
         if pairs:
             yield from ("", Sheet("people", [*first, above, last], pairs, about=("texts", name)))
@@ -697,7 +696,7 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
 
 
 def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
-    for (texts, reference), some in grouped(scored):
+    for name, some in grouped(scored).items():
         levels = list(dict.fromkeys(one.details["level"] for each in some for one in each.by_level))
         columns = [Column("A : B", name="pair"), Column("match")]
         columns += [Column(str(level), name=f"gap_{level}") for level in levels]
@@ -710,7 +709,6 @@ def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
                 [f"{a} : {b}", each.match, *(_gap(one) for one in its)]
                 for (a, b), its in pairs.items()
             ]
-        name = f"{texts}, against {reference}"
         if rows:
             yield from ("", name, Sheet("levels", columns, rows, about=("texts", name)))
 
@@ -734,9 +732,8 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
         Column("machines", name="half_machines", of=lambda one: _half(*one.to_half["machine"])),
         Column("", name="signature", of=lambda one: mark(one.signature)),
     ]
-    for (texts, reference), some in grouped(spreads):
+    for name, some in grouped(spreads).items():
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
-        name = f"{texts}, against {reference}"
         yield ""
         yield (
             f"{name}: {n_documents} documents, clusters: {n['human']} of "
@@ -862,17 +859,17 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
 
 def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
     """Uniqueness against the number of documents, a panel per set and reference."""
-    panels = grouped(spreads)
+    panels = list(grouped(spreads).values())
     n_columns = len({one.reference for one in spreads})
     n_rows = -(-len(panels) // n_columns)
     # By reference, with the sets of texts below each other.
-    panels.sort(key=lambda panel: panel[0][0])
+    panels.sort(key=lambda panel: panel[0].texts)
     size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
     with figure_of(path, n_rows, n_columns, figsize=size, sharey=True) as (figure, all_axes):
         for axes in all_axes[len(panels) :]:
             axes.set_axis_off()
-        for axes, ((texts, reference), group) in zip(all_axes, panels, strict=False):
-            for one in group:
+        for axes, panel in zip(all_axes, panels, strict=False):
+            for one in panel:
                 for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
                     axes.plot(
                         [100 * value for value in one.curves[side]],
@@ -881,7 +878,9 @@ def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
                         linewidth=1.5,
                         label=f"{side}, {one.match}, n {one.n[side]}",
                     )
-            axes.set_title(f"{texts}\nagainst {reference}", loc="left", fontsize=9)
+            axes.set_title(
+                f"{panel[0].texts}\nagainst {panel[0].reference}", loc="left", fontsize=9
+            )
             axes.set_xlabel("best documents that may be used")
             axes.grid(axis="y", color=LINE, linewidth=0.8)
             axes.legend(frameon=False, fontsize=7)

@@ -326,8 +326,7 @@ def _automatic(
     found = []
     for subset in score_answers(answers, crosses=_CROSSES):
         held = [row for row in given if all(row[k] == v for k, v in subset.where.items())]
-        row = row_of_paper(subset.where, is_released=is_released)
-        printed = dict(printed_row(row, _MEASURED))
+        printed = printed_row(row_of_paper(subset.where, is_released=is_released), _MEASURED)
         found.append(Row(subset.where, subset.n, printed, _released(held), subset.values))
 
     def place(row: Row) -> tuple[Any, ...]:
@@ -400,11 +399,13 @@ def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
     return "" if model is None else ", ".join({**where, "model": model}.values())
 
 
-def printed_row(name: str, tables: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The printed numbers of a subset, with the names of the columns."""
-    for (table, row, column), printed in load_printed(PAPER).items():
-        if row == name and table in tables:
-            yield column, float(printed)
+def printed_row(name: str, tables: Sequence[str]) -> dict[str, float]:
+    """The printed numbers of a subset, by the names of the columns."""
+    return {
+        column: float(printed)
+        for (table, row, column), printed in load_printed(PAPER).items()
+        if row == name and table in tables
+    }
 
 
 def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
@@ -431,7 +432,7 @@ def rate(
 
     def printed(where: Mapping[str, str]) -> dict[str, tuple[float, float]]:
         """Means and standard errors by question."""
-        of_row = dict(printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES))
+        of_row = printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES)
         return {q: (of_row[q], of_row[q + ERROR]) for q in QUESTIONS if q in of_row}
 
     by_id = {row["id"]: row for row in rows}
@@ -665,8 +666,28 @@ def replica_tables(replica: Replica) -> list[Block]:
             "",
         ]
     if replica.validations:
-        title = "Appendix E: measures against raters, Pearson (printed)"
-        parts += section(title, _validated(replica, claims), claims=_of(claims, "Appendix E"))
+        columns = [
+            Column("rater"),
+            Column("question"),
+            Column("measure", of=lambda one: _TITLES[one.metric]),
+            Column("by"),
+            Column(
+                "r",
+                ".2f",
+                of=lambda v: claims.get((v.by, v.question, v.metric), v.correlation.value),
+            ),
+            Column(
+                "95 % interval",
+                name="interval",
+                of=lambda one: interval_shown(one.correlation, ".2f"),
+            ),
+            Column("n", ",", of="correlation.n"),
+        ]
+        parts += section(
+            "Appendix E: measures against raters, Pearson (printed)",
+            Sheet.of("validation", replica.validations, columns),
+            claims=_of(claims, "Appendix E"),
+        )
     for name in replica.lacking:
         tables = "Tables 3 to 5" if name == RATINGS_FILE else "Tables 1 and 6 to 9"
         parts.append(f"No {name} there: without it {tables} are missing. Download it from {HOME}.")
@@ -768,25 +789,6 @@ def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Blo
     )
     if rated.n_unknown:
         yield f"{rated.n_unknown:,} rated answers are not in the file and have no part."
-
-
-def _validated(replica: Replica, claims: Claims) -> Sheet:
-    columns = [
-        Column("rater"),
-        Column("question"),
-        Column("measure", of=lambda one: _TITLES[one.metric]),
-        Column("by"),
-        Column(
-            "r",
-            ".2f",
-            of=lambda one: claims.get((one.by, one.question, one.metric), one.correlation.value),
-        ),
-        Column(
-            "95 % interval", name="interval", of=lambda one: interval_shown(one.correlation, ".2f")
-        ),
-        Column("n", ",", of="correlation.n"),
-    ]
-    return Sheet.of("validation", replica.validations, columns)
 
 
 def replica_json(replica: Replica) -> dict[str, Any]:
